@@ -1,0 +1,65 @@
+# Needs only make and python3 >= 3.11; everything else goes into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH := torch==2.13.0
+CPU_WHEELS := https://download.pytorch.org/whl/cpu
+# One BLAS thread per test process: pytest-xdist already keeps every core busy.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
+
+.PHONY: run test lint format types readme check lock bench-peers bench-many-classes bench-memory \
+	bench-softmax-path bench-accuracy bench-profile clean
+
+run: $(VENV)/.ready  ## fit, evaluate and save a model on scikit-learn's digits
+	$(BIN)/manyclass fit
+
+test: $(VENV)/.ready  ## every test, in parallel
+	$(PYTEST) -n auto
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+readme: $(VENV)/.ready  ## the examples in README.md and in the docstrings, run as they stand
+	$(PYTEST) -q --doctest-glob='*.md' README.md CONTRIBUTING.md
+	$(PYTEST) -q --doctest-modules src/manyclass
+
+check: lint types readme test
+
+$(VENV)/.ready: pyproject.toml requirements/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	"manyclass needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements/dev.lock
+	@# On Linux, PyPI's torch brings several gigabytes of CUDA libraries: take the CPU build, without its
+	@# dependencies (the few it needs are locked in dev.lock). Where there is no wheel, its tests are skipped.
+	$(BIN)/python -m pip install --quiet --no-deps --retries 1 --extra-index-url $(CPU_WHEELS) '$(TORCH)' \
+		|| echo 'No wheel of $(TORCH) for this Python: the torch tests will be skipped.'
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make lock' --extra dev pyproject.toml requirements/torch-deps.in \
+		-o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make lock' --extra bench pyproject.toml -c requirements/dev.lock \
+		-o requirements/bench.lock
+
+# Benchmarks take minutes, want an otherwise idle machine, and use every core.
+bench-peers: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet -r requirements/bench.lock
+
+bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile: bench-%: bench-peers
+	$(BIN)/python -m benchmarks.$(subst -,_,$*)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
