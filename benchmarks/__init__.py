@@ -1,0 +1,1 @@
+"""One command per claim: `python -m benchmarks.<claim>` prints a table, kept in benchmarks/results."""

@@ -1,0 +1,82 @@
+"""Tables to the screen and to benchmarks/results/*.md; curves to PNG beside them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from threadpoolctl import threadpool_info
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def environment() -> str:
+    import numpy  # noqa: F401  (loads the BLAS that threadpoolctl reports)
+
+    blas = next((p for p in threadpool_info() if p["user_api"] == "blas"), {})
+    library = f"{blas.get('internal_api', 'unknown BLAS')} ({blas.get('architecture')})"
+    packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
+    machine = f"{os.cpu_count()} logical cores, {platform.machine()}, {library}"
+    return ", ".join([machine, f"Python {platform.python_version()}", *packages])
+
+
+class Table:
+    """A Markdown table, filled row by row."""
+
+    def __init__(self, title: str, columns: list[str]):
+        self.title = title
+        self.rows = [columns]
+        self.notes: list[str] = []
+
+    def add(self, *cells: object) -> None:
+        self.rows.append([str(cell) for cell in cells])
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def __str__(self) -> str:
+        widths = [max(len(row[i]) for row in self.rows) for i in range(len(self.rows[0]))]
+        lines = [
+            "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+            for row in self.rows
+        ]
+        lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+        return "\n".join([f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)])
+
+    def publish(self, name: str, command: str | None = None) -> None:
+        """Print, and write to results/<name>.md with the command and the environment."""
+        print(self, flush=True)
+        RESULTS.mkdir(exist_ok=True)
+        head = f"`{command or f'python -m benchmarks.{name}'}` on {environment()}\n\n"
+        unfinished = RESULTS / f"{name}.md.tmp"
+        unfinished.write_text(head + str(self))
+        unfinished.replace(RESULTS / f"{name}.md")
+
+
+def plot_gaps(name: str, title: str, curves: dict[str, tuple], targets: tuple[float, ...]) -> None:
+    """Relative gap against seconds on log scales; `curves` maps a label to (seconds, gaps)."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for label, (seconds, gaps) in curves.items():
+        ax.plot(
+            seconds, gaps, marker=".", label=label, linewidth=2.5 if label.startswith("manyclass") else 1.2
+        )
+    for target in targets:
+        ax.axhline(target, color="gray", linewidth=0.6)
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="seconds, set-up included",
+        ylabel="(F − F*) / (F(0) − F*)",
+        title=title,
+    )
+    ax.legend(fontsize="small")
+    RESULTS.mkdir(exist_ok=True)
+    fig.savefig(RESULTS / f"{name}.png", dpi=120)
+    plt.close(fig)
