@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 26
 
 
-def softmax_objective(X, y, coef, intercept, alpha: float) -> float:
-    """Mean log loss + (alpha/2) ‖W‖²_F, the intercept unpenalised.
+def softmax_objectives(X, y, iterates, alpha: float) -> list[float]:
+    """Mean log loss + (alpha/2) ‖W‖²_F at several iterates, the intercept unpenalised, in one pass over X.
 
     Parameters
     ----------
@@ -17,20 +17,23 @@ def softmax_objective(X, y, coef, intercept, alpha: float) -> float:
         Any floating type, possibly memory-mapped; rows are upcast to float64 a block at a time.
     y : integer array of shape (n,)
         Class indices 0..k-1.
-    coef : array of shape (d, k)
-    intercept : array of shape (k,)
+    iterates : list of (W of shape (d, k), b of shape (k,))
     alpha : float
     """
-    W = np.asarray(coef, dtype=np.float64)
-    b = np.asarray(intercept, dtype=np.float64)
-    n = X.shape[0]
-    rows = max(1, BLOCK_BYTES // (8 * max(X.shape[1], W.shape[1])))
-    loss = 0.0
+    weights = [np.asarray(W, dtype=np.float64) for W, _ in iterates]
+    intercepts = [np.asarray(b, dtype=np.float64) for _, b in iterates]
+    n, d = X.shape
+    k = weights[0].shape[1]
+    rows = max(1, BLOCK_BYTES // (8 * max(d, k)))
+    losses = np.zeros(len(weights))
     for start in range(0, n, rows):
-        Z = np.asarray(X[start : start + rows], dtype=np.float64) @ W + b
+        block = np.asarray(X[start : start + rows], dtype=np.float64)
         labels = y[start : start + rows]
-        loss += float(np.sum(logsumexp(Z, axis=1) - Z[np.arange(len(labels)), labels]))
-    return loss / n + 0.5 * alpha * float(np.sum(W * W))
+        for j, (W, b) in enumerate(zip(weights, intercepts, strict=True)):
+            Z = block @ W + b
+            losses[j] += np.sum(logsumexp(Z, axis=1) - Z[np.arange(len(labels)), labels])
+    penalties = np.array([0.5 * alpha * np.sum(W * W) for W in weights])
+    return (losses / n + penalties).tolist()
 
 
 def zero_objective(y) -> float:

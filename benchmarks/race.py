@@ -6,19 +6,21 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import data
-from benchmarks.objective import softmax_objective, zero_objective
+from benchmarks.objective import softmax_objectives, zero_objective
 
 TARGETS = (1e-3, 1e-4)
-GRACE_SECONDS = 45.0
-CURVE_POINTS = 16
-TRACE_TOLERANCE = 1e-3
+GRACE_SECONDS = 30.0
+AT_ONCE = 16
+LOG_TOLERANCE = 1e-3
+REFERENCE_TOL = 1e-7
 
 
 @dataclass(frozen=True)
@@ -36,52 +38,92 @@ class Problem:
     def at_zero(self) -> float:
         return zero_objective(self.arrays[1])
 
-    def objective(self, coef, intercept) -> float:
-        return softmax_objective(*self.arrays, coef, intercept, self.alpha)
+    def objectives(self, iterates: list) -> list[float]:
+        return softmax_objectives(*self.arrays, iterates, self.alpha)
+
+    def __str__(self) -> str:
+        return f"{self.name} alpha={self.alpha:g}"
 
 
-@dataclass
 class Curve:
-    """Objective against seconds of one run; the objective is computed only where it is asked for."""
+    """Objective against seconds of one run. The yardstick is laid only where the question needs it.
 
-    solver: str
-    problem: Problem
-    limit: float
-    seconds: np.ndarray
-    extras: list[dict] = field(default_factory=list)
-    _iterates: list = field(default_factory=list, repr=False)
-    _known: dict[int, float] = field(default_factory=dict, repr=False)
+    Attributes
+    ----------
+    seconds : ndarray of shape (n_iterates,)
+    known : dict of int to float
+        Objectives by index of the iterate.
+    extras : list of dict
+        Whatever else the solver recorded with each iterate, such as its passes over the data.
+    """
 
-    def objective(self, index: int) -> float:
-        if index not in self._known:
-            self._known[index] = self.problem.objective(*self._iterates[index])
-        return self._known[index]
+    def __init__(self, solver: str, problem: Problem, limit: float):
+        self.solver = solver
+        self.problem = problem
+        self.limit = limit
+        self.seconds = np.empty(0)
+        self.known: dict[int, float] = {}
+        self.extras: list[dict] = []
+        self._iterates: list = []
+
+    def read(self, folder: Path) -> Curve:
+        seconds = []
+        for path in sorted(folder.glob("[0-9]*.npz")):
+            with np.load(path) as saved:
+                seconds.append(float(saved["seconds"]))
+                self._iterates.append((saved["coef"], saved["intercept"]))
+                self.extras.append({key: saved[key].item() for key in saved.files if saved[key].ndim == 0})
+        self.seconds = np.array(seconds)
+        log_path = folder / "log.json"
+        if log_path.exists():
+            self._take_log(json.loads(log_path.read_text()))
+        elif seconds:
+            self.objectives(np.searchsorted(self.seconds, np.geomspace(seconds[0], seconds[-1], AT_ONCE)))
+        return self
+
+    def _take_log(self, log: dict) -> None:
+        (measured,) = self.problem.objectives(self._iterates[-1:])
+        claimed = log["objective"][-1]
+        if abs(measured - claimed) > LOG_TOLERANCE * measured:
+            raise RuntimeError(f"{self.solver} reports the objective {claimed:.6g}, not {measured:.6g}")
+        self.seconds = np.array(log["seconds"])
+        self.known = dict(enumerate(np.minimum.accumulate(log["objective"]).tolist()))
+
+    def objectives(self, indices: Iterable[int]) -> np.ndarray:
+        wanted = [int(i) for i in indices]
+        missing = sorted({*wanted} - self.known.keys())
+        if missing:
+            found = self.problem.objectives([self._iterates[i] for i in missing])
+            self.known.update(zip(missing, found, strict=True))
+        return np.array([self.known[i] for i in wanted])
 
     def first_below(self, value: float) -> int | None:
-        """The first iterate with F <= value, by bisection: every solver here keeps F from rising."""
-        low, high = 0, len(self.seconds) - 1
-        if high < 0 or self.objective(high) > value:
+        """The first iterate with F <= value, by repeated subdivision: no solver here lets F rise for long."""
+        if not len(self.seconds) or self.best() > value:
             return None
-        while low < high:
-            middle = (low + high) // 2
-            if self.objective(middle) <= value:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        high = min(i for i, objective in self.known.items() if objective <= value)
+        low = max((i for i in self.known if i < high), default=-1)
+        while high - low > 1:
+            marks = np.unique(np.linspace(low + 1, high, AT_ONCE).astype(int))
+            reached = int(np.argmax([*(self.objectives(marks) <= value)[:-1], True]))
+            low, high = (int(marks[reached - 1]) if reached else low), int(marks[reached])
+        return high
+
+    def seconds_to(self, value: float) -> float:
+        """Infinite where the run ended above that value."""
+        index = self.first_below(value)
+        return np.inf if index is None else float(self.seconds[index])
 
     def best(self) -> float:
-        last = [self.objective(len(self.seconds) - 1)] if len(self.seconds) else []
-        return min([*last, *self._known.values()], default=np.inf)
+        if not len(self.seconds):
+            return np.inf
+        self.objectives([len(self.seconds) - 1])
+        return min(self.known.values())
 
     def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds and objectives at a few iterates, evenly spread in log time, for a plot."""
-        if not len(self.seconds):
-            return np.empty(0), np.empty(0)
-        marks = np.geomspace(self.seconds[0], self.seconds[-1], CURVE_POINTS)
-        nearest = np.searchsorted(self.seconds, marks).clip(max=len(self.seconds) - 1)
-        chosen = sorted({*nearest.tolist(), *self._known})
-        return self.seconds[chosen], np.array([self.objective(i) for i in chosen])
+        """Seconds and objectives wherever the yardstick was laid."""
+        chosen = sorted(self.known)
+        return self.seconds[chosen], np.array([self.known[i] for i in chosen])
 
 
 def run(solver: str, problem: Problem, limit: float) -> Curve:
@@ -94,52 +136,38 @@ def run(solver: str, problem: Problem, limit: float) -> Curve:
             subprocess.run([*command, *arguments], check=True, timeout=1.05 * limit + GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             pass
-        return _read(solver, problem, limit, Path(scratch))
+        return Curve(solver, problem, limit).read(Path(scratch))
 
 
-def _read(solver: str, problem: Problem, limit: float, folder: Path) -> Curve:
-    seconds, iterates, extras = [], [], []
-    for path in sorted(folder.glob("[0-9]*.npz")):
-        with np.load(path) as saved:
-            seconds.append(float(saved["seconds"]))
-            iterates.append((saved["coef"], saved["intercept"]))
-            extras.append({k: saved[k].item() for k in saved.files if saved[k].ndim == 0})
-    curve = Curve(solver, problem, limit, np.array(seconds), extras, iterates)
-    trace = folder / "trace.json"
-    if trace.exists():
-        _check_trace(curve, log := json.loads(trace.read_text()))
-        values = np.minimum.accumulate(log["objective"])
-        curve.seconds, curve._known = np.array(log["seconds"]), dict(enumerate(values.tolist()))
-    return curve
+def race(ours: str, peers: list[str], problem: Problem, limit: float) -> tuple[float, list[Curve]]:
+    """F* and the curves of a race: our solver before each peer and once more at the end.
 
-
-def _check_trace(curve: Curve, log: dict) -> None:
-    ours, theirs = curve.objective(len(curve.seconds) - 1), log["objective"][-1]
-    if abs(ours - theirs) > TRACE_TOLERANCE * ours:
-        raise RuntimeError(
-            f"{curve.solver} reports an objective of {theirs:.6g} where the yardstick says {ours:.6g}."
-        )
+    A peer's time ends with `limit`, or when it has taken as long as the quickest peer before it took to the
+    last target: it can then no longer be the best.
+    """
+    minimum = reference(problem)
+    last_target = minimum + TARGETS[-1] * (problem.at_zero - minimum)
+    curves = []
+    for peer in peers:
+        curves.append(run(ours, problem, limit))
+        curves.append(run(peer, problem, limit))
+        limit = min(limit, curves[-1].seconds_to(last_target))
+    curves.append(run(ours, problem, limit))
+    return min(minimum, *(curve.best() for curve in curves)), curves
 
 
 def reference(problem: Problem) -> float:
-    """F*: the objective after a long run in float64 with a certificate of 1e-7, kept in the cache."""
+    """F*: the objective of a fit in float64 to a tiny certificate, kept in the cache."""
     path = data.CACHE / "references.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    key = f"{problem.name} alpha={problem.alpha:g}"
-    if key not in known:
-        known[key] = _minimum(problem)
+    if str(problem) not in known:
+        from manyclass import GLMClassifier
+
+        X, y = problem.arrays
+        model = GLMClassifier(alpha=problem.alpha, tol=REFERENCE_TOL, max_iter=100_000)
+        model.fit(np.asarray(X, dtype=np.float64), y)
+        if model.certificate_ > REFERENCE_TOL:
+            raise RuntimeError(f"{problem}: the reference ended at a certificate of {model.certificate_:.1e}")
+        (known[str(problem)],) = problem.objectives([(model.coef_.T, model.intercept_)])
         path.write_text(json.dumps(known, indent=1))
-    return known[key]
-
-
-def _minimum(problem: Problem) -> float:
-    from manyclass import GLMClassifier
-
-    X, y = problem.arrays
-    model = GLMClassifier(alpha=problem.alpha, tol=1e-7, max_iter=100_000)
-    model.fit(np.asarray(X, dtype=np.float64), y)
-    if model.certificate_ > 1e-6:
-        raise RuntimeError(
-            f"the reference run for {problem} ended at a certificate of {model.certificate_:.1e}."
-        )
-    return problem.objective(model.coef_.T, model.intercept_)
+    return known[str(problem)]

@@ -31,20 +31,20 @@ class Recorder:
     def seconds(self) -> float:
         return time.perf_counter() - self.origin
 
-    def __call__(self, coef, intercept) -> None:
-        """Record W of shape (d, k) and b of shape (k,) as reached now."""
+    def __call__(self, coef, intercept, **extra: float) -> None:
+        """Record W of shape (d, k) and b of shape (k,) as reached now, and any further numbers."""
         now = time.perf_counter()
         seconds = now - self.origin
         unfinished = self.folder / "unfinished.npz"
         with unfinished.open("wb") as file:
-            np.savez(file, seconds=seconds, coef=coef, intercept=intercept)
+            np.savez(file, **{"seconds": seconds, "coef": coef, "intercept": intercept, **extra})
         unfinished.rename(self.folder / f"{self.count:05d}.npz")
         self.count += 1
         if seconds > self.limit:
             raise TimeUp
         self.origin += time.perf_counter() - now
 
-    def trace(self, seconds, objective) -> None:
-        """For a solver without a callback that keeps its own log of seconds and objective."""
+    def log(self, seconds, objective) -> None:
+        """For a solver without a callback that keeps its own record of seconds and objective."""
         log = {"seconds": [float(s) for s in seconds], "objective": [float(f) for f in objective]}
-        (self.folder / "trace.json").write_text(json.dumps(log))
+        (self.folder / "log.json").write_text(json.dumps(log))

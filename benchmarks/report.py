@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def environment() -> str:
     import numpy  # noqa: F401  (loads the BLAS that threadpoolctl reports)
 
-    blas = next((p for p in threadpool_info() if p["user_api"] == "blas"), {})
+    blas: dict = next((p for p in threadpool_info() if p["user_api"] == "blas"), {})
     library = f"{blas.get('internal_api', 'unknown BLAS')} ({blas.get('architecture')})"
     packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     machine = f"{os.cpu_count()} logical cores, {platform.machine()}, {library}"
