@@ -177,7 +177,7 @@ def multi_label(names: list[str]) -> report.Table:
             cells = f"{losses[0]:.5f}", f"{own:.1f}", f"{losses[1]:.5f}", f"{other:.1f}"
             table.add(name, f"{alpha:g}", f"{excess:+.1e}", *cells)
     table.note(
-        "Both converged in float64: manyclass to tol=1e-7, scikit-learn's lbfgs, a fit per label, to tol=1e-6."
+        "Both converged in float64: manyclass to tol=1e-7, scikit-learn's lbfgs per label, to tol=1e-6."
     )
     return table
 
