@@ -1,0 +1,132 @@
+"""Which columns of a table are features and which are the target."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from manyclass.data.readers.dataset import DataFileError, Request, quoted
+
+# Looked for in this order before the last column is taken for the target.
+TARGET_NAMES = ("target", "label", "class", "y")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Positions in the file; `multilabel` says whether the targets form an indicator matrix."""
+
+    names: tuple[str, ...] | None
+    features: list[int]
+    targets: list[int]
+    multilabel: bool
+
+    def label(self, position: int) -> str:
+        return f"'{self.names[position]}'" if self.names is not None else str(position + 1)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return None if self.names is None else tuple(self.names[j] for j in self.features)
+
+    @property
+    def target_name(self) -> str | None:
+        return self.names[self.targets[0]] if self.names is not None and len(self.targets) == 1 else None
+
+    @property
+    def label_names(self) -> tuple[str, ...] | None:
+        if not self.multilabel or self.names is None:
+            return None
+        return tuple(self.names[j] for j in self.targets)
+
+
+def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request) -> Columns:
+    """Divide the columns of a table into features and targets.
+
+    Raises
+    ------
+    DataFileError
+        Where a column that was asked for, or that the model was fitted on, is not there; or where two have
+        the same name.
+    """
+    if names is not None:
+        names = tuple(names)
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            raise DataFileError(f"two columns are called {quoted(twice)}: rename one of them")
+    dropped = {position(column, names, n_columns) for column in request.drop}
+    remaining = [j for j in range(n_columns) if j not in dropped]
+    if names is not None and isinstance(request.features, tuple):
+        missing = [name for name in request.features if name not in names]
+        if missing:
+            raise DataFileError(
+                f"the model was fitted on {quoted(missing)}, which this file lacks: "
+                "use a file with the columns of the training data"
+            )
+        features = [names.index(name) for name in request.features]
+        targets = _targets(names, n_columns, [j for j in remaining if j not in set(features)], request)
+    elif request.n_features is not None and len(remaining) == request.n_features:
+        features, targets = remaining, []
+    else:
+        targets = _targets(names, n_columns, remaining, request)
+        features = [j for j in remaining if j not in set(targets)]
+    if request.n_features is not None and len(features) != request.n_features:
+        raise DataFileError(
+            f"it has {len(features)} feature columns and the model was fitted on {request.n_features}: "
+            "use a file with the columns of the training data"
+        )
+    if not features:
+        raise DataFileError(
+            "it has no feature columns beside the target: check how its columns are separated"
+        )
+    multilabel = bool(targets) and (
+        len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
+    )
+    return Columns(names, features, targets, multilabel)
+
+
+def _targets(
+    names: tuple[str, ...] | None, n_columns: int, remaining: list[int], request: Request
+) -> list[int]:
+    if request.targets is not None:
+        found = []
+        for column in request.targets:
+            # A file to predict from need not hold the target.
+            if request.features is not None and isinstance(column, str) and column not in (names or ()):
+                continue
+            found.append(position(column, names, n_columns))
+        return found
+    if request.n_label_columns is not None:
+        if not 0 < request.n_label_columns < len(remaining):
+            raise DataFileError(
+                f"it has {n_columns} columns, so the last {request.n_label_columns} cannot be its labels: "
+                "give a smaller number"
+            )
+        return remaining[-request.n_label_columns :]
+    if names is not None:
+        lowered = {names[j].strip().lower(): j for j in reversed(remaining)}
+        for name in TARGET_NAMES:
+            if name in lowered:
+                return [lowered[name]]
+    if request.features is not None and names is not None and isinstance(request.features, tuple):
+        return []
+    return remaining[-1:]
+
+
+def position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:
+    """The position of a column given by name, or by a (possibly negative) index."""
+    if isinstance(column, str) and names is not None and column in names:
+        return list(names).index(column)
+    try:
+        index = int(column)
+    except ValueError:
+        index = n_columns
+    if -n_columns <= index < n_columns:
+        return index % n_columns
+    if names is None:
+        raise DataFileError(
+            f"there is no column '{column}': the columns have no names, so give a number below {n_columns}"
+        )
+    close = difflib.get_close_matches(str(column), names, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"the columns are {quoted(names)}"
+    raise DataFileError(f"there is no column '{column}': {hint}")

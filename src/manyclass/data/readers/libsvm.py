@@ -1,0 +1,82 @@
+"""LIBSVM (svmlight) text, read by `sklearn.datasets.load_svmlight_file`."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features, as_labels
+from manyclass.data.readers.source import Source
+
+SUFFIXES = (".libsvm", ".svm", ".svmlight")
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_PAIRS = rf"(?:\s+qid:\d+)?(?:\s+\d+:(?:{_NUMBER}|[-+]?(?:nan|inf)))*"
+_LINE = re.compile(rf"^\s*(?:{_NUMBER}(?:,{_NUMBER})*)?{_PAIRS}\s*(?:#.*)?$", re.IGNORECASE)
+_PAIR = re.compile(r"\s\d+:\S")
+
+
+def sniff(head: bytes) -> bool:
+    lines = _lines(head)
+    return any(_PAIR.search(line) for line in lines) and all(_LINE.match(line) for line in lines[:20])
+
+
+def read(source: Source, request: Request) -> Dataset:
+    """Rows as CSR; labels separated by commas make the data multi-label, unless `request` says otherwise.
+
+    Features are counted from one unless a feature 0 occurs; `request.zero_based` decides where it is known.
+    """
+    lines = _lines(source.head)
+    if not lines:
+        raise DataFileError("it is empty")
+    multilabel = request.multilabel
+    if multilabel is None:
+        multilabel = any("," in re.split(r"\s", line.lstrip("\ufeff"), maxsplit=1)[0] for line in lines)
+    try:
+        with source.binary() as file:
+            X, y = load_svmlight_file(file, multilabel=multilabel, zero_based=True)
+    except ValueError as error:
+        raise DataFileError(_fault(source, error)) from error
+    zero_based = request.zero_based
+    if zero_based is None:
+        zero_based = bool(X.nnz) and int(X.indices.min()) == 0
+    width = X.shape[1] if zero_based else X.shape[1] - 1
+    n_features = request.n_features
+    if n_features is None:
+        n_features = width
+    elif width > n_features:
+        raise DataFileError(
+            f"it has {width} features where {n_features} are expected: use a file with the features of the "
+            f"training data, or read the training data with {width} features"
+        )
+    if n_features < 1:
+        raise DataFileError("no row has a feature: check that it is a LIBSVM file ('label index:value …')")
+    indices = X.indices if zero_based else X.indices - 1
+    X = as_csr(as_features(X.data, request.dtype), indices, X.indptr, (X.shape[0], n_features))
+    if not multilabel:
+        return Dataset(X, as_labels(y), zero_based=zero_based)
+    binarizer = MultiLabelBinarizer()
+    indicator = binarizer.fit_transform(y).astype(np.int8)
+    return Dataset(
+        X,
+        indicator,
+        label_names=tuple(str(label) for label in as_labels(binarizer.classes_)),
+        zero_based=zero_based,
+    )
+
+
+def _lines(head: bytes) -> list[str]:
+    # The last line of the head may be cut anywhere, unless it is the file's only one.
+    lines = head.decode("utf-8", errors="replace").splitlines()
+    whole = lines[:-1] if len(lines) > 1 and not head.endswith(b"\n") else lines
+    return [line for line in whole if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _fault(source: Source, error: ValueError) -> str:
+    with source.text() as file:
+        for number, line in enumerate(file, start=1):
+            if not line.lstrip().startswith("#") and not _LINE.match(line):
+                return f"line {number} ('{line.strip()[:40]}') is not 'label index:number …': correct it"
+    return f"it cannot be read as LIBSVM text ({error}): correct it"

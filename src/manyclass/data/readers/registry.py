@@ -1,0 +1,73 @@
+"""The formats `read` knows; a new one is a module with `SUFFIXES`, `sniff` and `read`, and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from manyclass.data.readers import arff, idx, libsvm, numpy_files, parquet, text
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.source import Source
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format.
+
+    Attributes
+    ----------
+    name : str
+        As given to ``read(path, format=...)``.
+    suffixes : tuple of str
+        File name endings that settle the format.
+    sniff : callable(bytes) -> bool
+        Whether a file that starts with these bytes may have this format.
+    read : callable(Source, Request) -> Dataset
+    read_labels : callable(Source, int) -> (labels, label names or None), or None
+        Reads a file that holds nothing but the labels of so many rows.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[bytes], bool]
+    read: Callable[[Source, Request], Dataset]
+    read_labels: Callable[[Source, int], tuple[Any, tuple[str, ...] | None]] | None = None
+
+
+# In the order in which content is tried: text comes last, as anything may be text.
+FORMATS = (
+    Format("numpy", numpy_files.SUFFIXES, numpy_files.sniff, numpy_files.read, numpy_files.read_labels),
+    Format("parquet", parquet.SUFFIXES, parquet.sniff, parquet.read),
+    Format("idx", idx.SUFFIXES, idx.sniff, idx.read, idx.read_labels),
+    Format("arff", arff.SUFFIXES, arff.sniff, arff.read),
+    Format("libsvm", libsvm.SUFFIXES, libsvm.sniff, libsvm.read),
+    Format("csv", text.SUFFIXES, text.sniff, text.read, text.read_labels),
+)
+FORMAT_NAMES = tuple(entry.name for entry in FORMATS)
+
+
+def find_format(source: Source, name: str | None = None) -> Format:
+    """The format called `name`, else the one the file's ending or its content speaks of.
+
+    Raises
+    ------
+    DataFileError
+        Where the file is empty or nothing fits.
+    ValueError
+        Where `name` is not a format.
+    """
+    if name is not None:
+        for entry in FORMATS:
+            if entry.name == name:
+                return entry
+        raise ValueError(f"there is no format '{name}': choose one of {', '.join(FORMAT_NAMES)}")
+    if not source.head:
+        raise DataFileError("it is empty")
+    for entry in FORMATS:
+        if source.suffix in entry.suffixes:
+            return entry
+    for entry in FORMATS:
+        if entry.sniff(source.head):
+            return entry
+    raise DataFileError(f"it is in none of the known formats: convert it to one of {', '.join(FORMAT_NAMES)}")
