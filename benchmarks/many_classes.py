@@ -17,21 +17,27 @@ from benchmarks.race import TARGETS, Problem, race
 from benchmarks.softmax_path import OURS, plot, tabulate
 
 PEERS = ["sklearn_lbfgs"]
+PROBLEMS = ["gaussian-classes", "gaussian-classes-unit"]
 
 
 def main(
+    problem_name: Annotated[list[str], typer.Option("--problem")] = PROBLEMS,
     alpha: float = 1e-5,
     limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 120.0,
     peer: Annotated[list[str], typer.Option(help="Modules of benchmarks.solvers.")] = PEERS,
 ) -> None:
-    problem = Problem("gaussian-classes", alpha)
+    for name in problem_name:
+        compare(Problem(name, alpha), peer, limit)
+
+
+def compare(problem: Problem, peers: list[str], limit: float) -> None:
     rates = [ceilings.matmul_rate(np.float32)]
-    minimum, curves = race(OURS, peer, problem, limit)
+    minimum, curves = race(OURS, peers, problem, limit)
     rates.append(ceilings.matmul_rate(np.float32))
     sgemm = max(rates)
     n, d = problem.arrays[0].shape
     k = len(np.unique(problem.arrays[1]))
-    title = f"n = {n}, d = {d}, k = {k} Gaussian classes, softmax, alpha = {alpha:g}"
+    title = f"{problem.name}: n = {n}, d = {d}, k = {k}, softmax, alpha = {problem.alpha:g}"
     table = tabulate(title, minimum, curves)
     table.note(f"sgemm runs at {sgemm / 1e9:.0f} Gflop/s here (the better of before and after the race).")
     target = minimum + TARGETS[-1] * (problem.at_zero - minimum)
@@ -44,8 +50,9 @@ def main(
                 f"{curve.solver}: {passes:.0f} passes in {seconds:.2f} s to {TARGETS[-1]:g}; "
                 f"passes × 4ndk / (time × sgemm rate) = {share:.2f}."
             )
-    table.publish("many_classes")
-    plot("many_classes", title, minimum, curves)
+    name = f"many_classes_{problem.name}"
+    table.publish(name, f"python -m benchmarks.many_classes --problem {problem.name}")
+    plot(name, title, minimum, curves)
 
 
 if __name__ == "__main__":
