@@ -60,8 +60,8 @@ def _mnist_fourier() -> tuple[np.ndarray, np.ndarray]:
 def _gaussian_classes(separation: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """40 000 rows, 512 features, 1000 Gaussian classes; eigenvalues like i^-1.5, condition number 1.3e4.
 
-    `separation` is the spread of the class means over that within a class. The larger `scale`, the smaller the
-    optimum at a given alpha, and the further from zero the optimal W.
+    `separation` is the spread of the class means over that within a class. The larger `scale`, the smaller
+    the optimum at a given alpha, and the further from zero the optimal W.
     """
     rng = np.random.default_rng(0)
     profile = scale * np.arange(1, 513) ** -0.75
