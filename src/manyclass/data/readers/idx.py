@@ -41,8 +41,10 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
 
 def companion_labels(path: Path) -> Path | None:
     """The labels file that lies beside an images file under the names MNIST and its successors use."""
+    if "images" not in path.name or "idx3" not in path.name:
+        return None
     beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
-    return beside if beside != path and beside.is_file() else None
+    return beside if beside.is_file() else None
 
 
 def _decode(source: Source) -> NDArray[Any]:

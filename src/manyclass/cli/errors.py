@@ -1,0 +1,56 @@
+"""What went wrong, in one sentence that says what to do: the only place that turns exceptions into text."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+
+class CommandError(Exception):
+    """Something the user can put right; the message says how."""
+
+    exit_code = 1
+
+
+class UsageError(CommandError):
+    """A command line that makes no sense."""
+
+    exit_code = 2
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """The sentence for an exception, and the exit code."""
+    if isinstance(error, CommandError):
+        return str(error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped by Ctrl-C; nothing was written", 130
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: use fewer rows, or save the features as float32", 1
+    if isinstance(error, OSError):
+        return _explain_os(error), 1
+    # Typer's own errors, whose class has moved between its versions.
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        command = getattr(getattr(error, "ctx", None), "command_path", "manyclass")
+        return f"{error.format_message().rstrip('.')}; see '{command} --help'", 2
+    if isinstance(error, ValueError):
+        # scikit-learn and the readers explain a bad value in the first paragraph, and it is the user's.
+        usage = type(error).__name__ == "InvalidParameterError"
+        return str(error).strip().split("\n\n")[0] or repr(error), 2 if usage else 1
+    return (
+        f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback",
+        1,
+    )
+
+
+def _explain_os(error: OSError) -> str:
+    name = f"{os.fspath(error.filename)!s}" if error.filename is not None else "a file"
+    match error.errno:
+        case errno.ENOENT:
+            return f"there is no file {name}: check the path"
+        case errno.EISDIR:
+            return f"{name} is a folder: give a file"
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return f"{name} may not be opened or written: check its permissions or choose another place"
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return f"there is no space left to write {name}: free some or choose another place"
+    return f"{name}: {error.strerror or error}"

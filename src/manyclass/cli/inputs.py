@@ -1,0 +1,149 @@
+"""The rows a command works on: read, and refused with a sentence where no model can use them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
+
+from manyclass.cli.errors import CommandError, UsageError
+from manyclass.cli.schema import Schema
+from manyclass.data.readers import FORMAT_NAMES, Dataset, companion_labels, read
+
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """The options that say how a data file is to be read; the same for every command."""
+
+    target: tuple[str, ...] = ()
+    labels: str | None = None
+    drop: tuple[str, ...] = ()
+    format: str | None = None
+    n_features: int | None = None
+
+    @property
+    def labels_are_columns(self) -> bool:
+        """Whether ``--labels`` is a number of columns and not the name of a file."""
+        return self.labels is not None and self.labels.isdigit() and not Path(self.labels).exists()
+
+    def check(self) -> None:
+        if self.format is not None and self.format not in FORMAT_NAMES:
+            raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMAT_NAMES)}")
+        if self.target and self.labels is not None:
+            raise UsageError(
+                "--target names a column and --labels says where labels are otherwise: give one of them"
+            )
+
+
+def load(
+    path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True
+) -> Dataset:
+    """Read a file for fitting, or as a model that knows `schema` expects it.
+
+    Raises
+    ------
+    CommandError, DataFileError, OSError
+        With a sentence on what to do.
+    """
+    labels: str | int | Path | None = options.labels
+    if labels is None and labels_needed and not options.target:
+        labels = companion_labels(path)
+    elif options.labels_are_columns:
+        labels = int(options.labels or 0)
+    target: tuple[str, ...] | None = options.target or None
+    features: tuple[str, ...] | int | None = options.n_features
+    if schema is not None:
+        features = schema.feature_names or schema.n_features
+        if target is None and labels is None:
+            names = schema.label_names if schema.multilabel else (schema.target_name,)
+            target = tuple(name for name in names or () if name is not None) or None
+    dataset = read(
+        path,
+        target=target,
+        labels=labels,
+        features=features,
+        drop=options.drop,
+        format=options.format,
+        multilabel=True if schema is not None and schema.multilabel else None,
+        zero_based=None if schema is None else schema.zero_based,
+    )
+    if labels_needed:
+        _check_labels(path, dataset)
+    _check_finite(path, dataset)
+    dataset = dataclasses.replace(dataset, X=_smallest(dataset.X))
+    return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
+
+
+def digits() -> Dataset:
+    """scikit-learn's 1797 images of handwritten digits, 8×8 pixels with values 0 to 16."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return Dataset(bunch.data.astype(np.float32), bunch.target, tuple(bunch.feature_names), "digit")
+
+
+def _check_labels(path: Path, dataset: Dataset) -> None:
+    y = dataset.y
+    if y is None:
+        raise CommandError(
+            f"{path} has no labels: name their column with --target or their file with --labels"
+        )
+    if y.ndim == 1 and type_of_target(y).startswith("continuous"):
+        example = y[np.rint(y) != y][0] if np.isfinite(y).all() else y[~np.isfinite(y)][0]
+        column = f"column '{dataset.target_name}'" if dataset.target_name else "the target"
+        raise CommandError(
+            f"{path}: {column} holds real numbers such as {example:g}, not classes: "
+            "name another column with --target"
+        )
+
+
+def check_classes(name: str, y: NDArray[Any]) -> None:
+    """Refuse labels from which nothing can be learnt."""
+    if y.ndim == 1 and (y == y[0]).all():
+        raise CommandError(
+            f"{name}: all {len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
+            "use more rows, or name another column with --target"
+        )
+
+
+def _check_finite(path: Path, dataset: Dataset) -> None:
+    X = dataset.X
+    values = X.data if sparse.issparse(X) else X
+    step = max(1, _BLOCK // max(1, values.shape[1] if values.ndim == 2 else 1))
+    for start in range(0, values.shape[0], step):
+        bad = ~np.isfinite(values[start : start + step])
+        if bad.any():
+            break
+    else:
+        return
+    where = np.argwhere(bad)[0]
+    if sparse.issparse(X):
+        entry = start + int(where[0])
+        row, column = int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry])
+        value = values[entry]
+    else:
+        row, column = start + int(where[0]), int(where[1])
+        value = X[row, column]
+    name = f"'{dataset.feature_names[column]}'" if dataset.feature_names is not None else str(column + 1)
+    what = "is missing" if np.isnan(value) else "is infinite"
+    raise CommandError(
+        f"{path}: the value in row {row + 1}, column {name} {what}: fill such cells in, for instance by "
+        "scikit-learn's SimpleImputer, remove those rows, or leave the column out with --drop"
+    )
+
+
+def _smallest(X: Any) -> Any:
+    """Dense where that takes less memory than CSR: some files are sparse in name only."""
+    if not sparse.issparse(X):
+        return X
+    rows, columns = X.shape
+    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return X.toarray() if rows * columns * X.dtype.itemsize <= stored else X

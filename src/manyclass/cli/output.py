@@ -1,0 +1,79 @@
+"""What the commands write: files that are whole or absent, JSON for machines, text for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyclass.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that cannot be written before hours are spent on what would go there."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: give the name of a file in it")
+    if not path.parent.is_dir():
+        raise CommandError(f"there is no folder {path.parent} to write {path.name} to: create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise CommandError(
+            f"the folder {path.parent} may not be written to: choose another place for {path.name}"
+        )
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its name once the block has succeeded."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        # The user knows the file by the name they gave.
+        if error.filename is None or Path(os.fsdecode(error.filename)) == temporary:
+            error.filename = str(path)
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def print_json(report: dict[str, Any]) -> None:
+    """One JSON object; numbers that JSON does not have become null."""
+    print(json.dumps(_plain(report), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def console() -> Console:
+    """Where people read: as wide as the terminal, and wide enough for a table where there is none."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+
+
+def print_facts(facts: list[tuple[str, str]]) -> None:
+    """A name and what is to say about it, line by line."""
+    from rich.text import Text
+
+    out = console()
+    width = max(len(name) for name, _ in facts) + 2
+    for name, fact in facts:
+        out.print(Text.assemble((f"{name:<{width}}", "bold cyan"), fact))

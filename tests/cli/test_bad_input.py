@@ -1,0 +1,168 @@
+"""Every mistake gets one sentence on stderr, an exit code, no traceback, and leaves no file."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def files(tmp_path, iris_csv, iris_model):
+    """Everything that can be wrong with a file, by name."""
+    text = iris_csv.read_text()
+    lines = text.splitlines()
+    write = {
+        "text.csv": text.replace("5.1", "tall", 1),
+        "missing.csv": text.replace("5.1", "", 1),
+        "infinite.csv": text.replace("5.1", "inf", 1),
+        "one.csv": "\n".join(lines[:40]) + "\n",
+        "header.csv": lines[0] + "\n",
+        "real.csv": "a,b\n1,0.5\n2,0.7\n",
+        "narrow.csv": "\n".join(line.split(",", 1)[1] for line in lines),
+        "ragged.csv": text + "1,2\n",
+        "row.csv": "\n".join(lines[:2]) + "\n",
+        "empty.csv": "",
+        "unlabelled.csv": "sl,sw,pl,pw\n1,2,3,4\n",
+        "few.txt": "a\nb\n",
+    }
+    for name, content in write.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode() * 30)[:-30])
+    (tmp_path / "damaged.skops").write_bytes(iris_model.read_bytes()[:-200])
+    np.save(tmp_path / "X.npy", np.ones((150, 4)))
+    np.save(tmp_path / "wide.npy", np.ones((5, 9)))
+    (tmp_path / "nan.svm").write_text("1 1:2\n0 2:nan\n")
+    return tmp_path
+
+
+FIT = [
+    ("absent.csv", 1, "there is no file absent.csv: check the path"),
+    (".", 1, "is a folder"),
+    ("empty.csv", 1, "empty.csv: it is empty"),
+    ("header.csv", 1, "header but no rows"),
+    ("text.csv", 1, "column 'sl' holds text ('tall' in line 2)"),
+    ("missing.csv", 1, "the value in row 1, column 'sl' is missing"),
+    ("infinite.csv", 1, "the value in row 1, column 'sl' is infinite"),
+    ("nan.svm", 1, "the value in row 2, column 2 is missing"),
+    ("one.csv", 1, "all 39 labels are 'setosa'"),
+    ("row.csv", 1, "all 1 labels are 'setosa'"),
+    ("real.csv", 1, "column 'b' holds real numbers such as 0.5"),
+    ("ragged.csv", 1, "line 152 has 2 cells where the first line has 5"),
+    ("cut.csv.gz", 1, "ends too early"),
+    ("iris.csv --target colour", 1, "no column 'colour'"),
+    ("iris.csv --drop colour", 1, "no column 'colour'"),
+    ("iris.csv --target sl --labels few.txt", 2, "give one of them"),
+    ("X.npy", 1, "X.npy has no labels: name their column with --target or their file with --labels"),
+    ("X.npy --labels few.txt", 1, "few.txt: it holds 2 labels and X.npy has 150 rows"),
+    ("X.npy --labels absent.txt", 1, "there is no file absent.txt"),
+    ("iris.csv --test absent.csv", 1, "there is no file absent.csv"),
+    ("iris.csv --test narrow.csv", 1, "fitted on 'sl', which this file lacks"),
+    ("iris.csv --test-labels few.txt", 2, "--test-labels belongs to a test file"),
+    ("iris.csv --holdout 1", 2, "--holdout is a share"),
+    ("iris.csv --holdout 0.999", 1, "leaves none to fit"),
+    ("iris.csv --holdout much", 2, "see 'manyclass fit --help'"),
+    ("iris.csv --solver adam", 2, "there is no solver 'adam': choose one of quasi-newton"),
+    ("iris.csv --scale big", 2, "there is no scaling 'big'"),
+    ("iris.csv --format xls", 2, "there is no format 'xls'"),
+    ("iris.csv --format parquet", 1, "not a whole Parquet file"),
+    ("iris.csv --link probit", 2, "'link'"),
+    ("iris.csv --alpha -1", 2, "'alpha'"),
+    ("iris.csv --n-features 0", 2, "n-features"),
+    ("iris.csv --output absent/m.skops", 1, "no folder absent to write m.skops to"),
+    ("iris.csv --output .", 1, "is a folder"),
+    ("iris.csv --outptu m.skops", 2, "No such option"),
+    ("--target kind", 2, "no file to fit was given"),
+    ("--test iris.csv", 2, "no file to fit was given"),
+]
+PREDICT = [
+    ("absent.skops iris.csv", 1, "there is no file absent.skops"),
+    ("damaged.skops iris.csv", 1, "damaged.skops is not a model, or is damaged"),
+    ("iris.csv iris.csv", 1, "iris.csv is not a model"),
+    (". iris.csv", 1, "is a folder"),
+    ("iris.skops", 2, "see 'manyclass predict --help'"),
+    ("iris.skops absent.csv", 1, "there is no file absent.csv"),
+    ("iris.skops wide.npy", 1, "it has 9 columns and 4 are expected"),
+    ("iris.skops narrow.csv", 1, "fitted on 'sl', which this file lacks"),
+    ("iris.skops text.csv", 1, "column 'sl' holds text"),
+    ("iris.skops missing.csv", 1, "row 1, column 'sl' is missing"),
+    ("iris.skops cut.csv.gz", 1, "ends too early"),
+    ("iris.skops iris.csv --output out.xls", 2, "should end in one of .csv"),
+    ("iris.skops iris.csv --output absent/out.csv", 1, "no folder absent"),
+]
+EVALUATE = [
+    ("iris.skops unlabelled.csv", 1, "unlabelled.csv has no labels"),
+    ("iris.skops X.npy --labels few.txt", 1, "it holds 2 labels"),
+    ("iris.skops iris.csv --target colour", 1, "iris.csv has no labels"),
+    ("damaged.skops iris.csv", 1, "damaged"),
+]
+
+
+COMMANDS = [
+    *((f"fit {line}", *rest) for line, *rest in FIT),
+    *((f"predict {line}", *rest) for line, *rest in PREDICT),
+    *((f"evaluate {line}", *rest) for line, *rest in EVALUATE),
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("command", "code", "sentence"), COMMANDS)
+def test_one_sentence(run, files, monkeypatch, command, code, sentence, as_json):
+    monkeypatch.chdir(files)
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    arguments = command.split() + ["--json"] * as_json
+    if "--output" not in arguments and arguments[0] != "evaluate":
+        arguments += ["--output", "out.csv"]
+    result = run(*arguments)
+    assert sentence in result.err
+    assert result.code == code
+    assert result.err.startswith("manyclass: ")
+    assert result.err.count("\n") == 1
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_unknown_command(run):
+    result = run("frobnicate")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "manyclass: No such command 'frobnicate'; see 'manyclass --help'\n"
+
+
+def test_no_command_shows_the_help(run):
+    result = run()
+    assert "Usage" in result.out
+    assert "fit" in result.out
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_that_may_not_be_written(run, tmp_path, iris_csv):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    result = run("fit", iris_csv, "-o", locked / "m.skops")
+    assert (result.code, "may not be written to" in result.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "stopped by Ctrl-C; nothing was written"),
+        (MemoryError(), 1, "not enough memory"),
+        (PermissionError(13, "Permission denied", "x.csv"), 1, "x.csv may not be opened or written"),
+        (OSError(28, "No space left on device"), 1, "no space left to write"),
+        (ValueError("too\nmany\n\nparagraphs"), 1, "too many\n"),
+        (RuntimeError("boom"), 1, "unexpected RuntimeError (boom): run again with --debug"),
+    ],
+)
+def test_errors_while_fitting(run, tmp_path, iris_csv, monkeypatch, error, code, sentence):
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr("manyclass.GLMClassifier.fit", fail)
+    result = run("fit", iris_csv, "-o", tmp_path / "m.skops")
+    assert result.code == code
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+    assert not (tmp_path / "m.skops").exists()
+    with pytest.raises(type(error)):
+        run("fit", iris_csv, "--debug")

@@ -1,0 +1,93 @@
+"""``manyclass evaluate``: its figures are scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import classification_report, f1_score, hamming_loss, log_loss, zero_one_loss
+
+from manyclass.cli.modelfile import load
+
+
+@pytest.mark.parametrize("block", [4 * 7, 1 << 22])
+def test_figures(run_json, iris_model, iris_csv, iris, monkeypatch, block):
+    monkeypatch.setattr("manyclass.cli.scores._BLOCK", block)
+    X, y = iris
+    estimator = load(iris_model).estimator
+    report = run_json("evaluate", iris_model, iris_csv)
+    predicted = estimator.predict(X)
+    assert report["error"] == pytest.approx(zero_one_loss(y, predicted))
+    assert report["log_loss"] == pytest.approx(log_loss(y, estimator.predict_proba(X)), rel=1e-6)
+    expected = classification_report(y, predicted, output_dict=True)
+    for row in report["classes"]:
+        reference = expected[row["label"]]
+        assert row["precision"] == pytest.approx(reference["precision"])
+        assert row["recall"] == pytest.approx(reference["recall"])
+        assert row["f1"] == pytest.approx(reference["f1-score"])
+        assert row["support"] == reference["support"]
+
+
+def test_table(run_ok, iris_model, iris_csv):
+    text = run_ok("evaluate", iris_model, iris_csv)
+    for name in ("error", "log loss", "precision", "recall", "F1", "versi,color"):
+        assert name in text
+
+
+def test_labels_never_seen_are_errors_and_said(run_ok, run_json, iris_model, iris, write_csv, tmp_path):
+    X, y = iris
+    path = tmp_path / "new.csv"
+    write_csv(path, X, np.where(np.arange(150) < 10, "[tulip]", y))
+    report = run_json("evaluate", iris_model, path)
+    estimator = load(iris_model).estimator
+    assert report["error"] == pytest.approx((10 + (estimator.predict(X[10:]) != y[10:]).sum()) / 150)
+    assert report["log_loss"] == pytest.approx(log_loss(y[10:], estimator.predict_proba(X[10:])), rel=1e-6)
+    assert "10 rows have labels that the model was not fitted on" in report["notes"][0]
+    assert "[tulip]" in run_ok("evaluate", iris_model, path)
+
+
+def test_one_class_in_the_file_is_enough(run_json, iris_model, iris, write_csv, tmp_path):
+    X, y = iris
+    write_csv(tmp_path / "new.csv", X[:5], y[:5])
+    assert run_json("evaluate", iris_model, tmp_path / "new.csv")["n_rows"] == 5
+
+
+def test_text_labels_that_look_like_numbers(run_ok, run_json, tmp_path, iris, write_csv):
+    X, y = iris
+    mixed = np.where(y == "setosa", "1", "b")
+    write_csv(tmp_path / "train.csv", X, mixed)
+    write_csv(tmp_path / "test.csv", X[:50], mixed[:50])
+    run_ok("fit", tmp_path / "train.csv", "-o", tmp_path / "m.skops")
+    assert run_json("evaluate", tmp_path / "m.skops", tmp_path / "test.csv")["error"] == 0
+
+
+def test_many_classes_show_the_worst(run_ok, run_json, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 4)
+    np.savez(tmp_path / "rows.npz", X=np.eye(60)[y] + 0.3 * rng.standard_normal((240, 60)), y=y)
+    run_ok("fit", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    text = run_ok("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")
+    assert "the 20 of 60 with the lowest F1" in text
+    assert len(run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")["classes"]) == 60
+
+
+def test_several_labels(run_ok, run_json, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 4))
+    Y = (X[:, :3] + rng.standard_normal((100, 3)) > 0).astype(int)
+    np.savez(tmp_path / "rows.npz", X=X, y=Y)
+    run_ok("fit", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    estimator = load(tmp_path / "m.skops").estimator
+    predicted, proba = estimator.predict(X), estimator.predict_proba(X)
+    report = run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")
+    assert report["hamming_loss"] == pytest.approx(hamming_loss(Y, predicted))
+    assert report["subset_error"] == pytest.approx(zero_one_loss(Y, predicted))
+    assert report["log_loss"] == pytest.approx(
+        np.mean([log_loss(Y[:, j], proba[:, j]) for j in range(3)]), rel=1e-6
+    )
+    for average in ("micro", "macro"):
+        assert report[f"{average}_f1"] == pytest.approx(f1_score(Y, predicted, average=average))
+
+
+def test_a_link_without_probabilities_has_no_log_loss(run_ok, run_json, tmp_path, iris_csv):
+    run_ok("fit", iris_csv, "--link", "identity", "-o", tmp_path / "m.skops")
+    report = run_json("evaluate", tmp_path / "m.skops", iris_csv)
+    estimator = load(tmp_path / "m.skops").estimator
+    assert (report["log_loss"] is None) == (not hasattr(estimator, "predict_proba"))

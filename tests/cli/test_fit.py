@@ -1,0 +1,222 @@
+"""``manyclass fit``: what it reads, says, saves, and leaves behind."""
+
+import gzip
+import inspect
+import json
+import struct
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_digits
+
+from manyclass import GLMClassifier
+from manyclass.cli.estimators import BUILDERS
+from manyclass.cli.modelfile import load
+
+
+def test_without_a_file_it_fits_the_digits(run_ok):
+    text = run_ok("fit")
+    assert "scikit-learn's digits: 1,437 rows × 64 columns" in text
+    assert "10 classes" in text
+    for name in ("error", "log loss", "certificate", "s to fit", "saved"):
+        assert name in text
+
+
+def test_json_is_one_object_and_agrees_with_the_model(run_json, tmp_path):
+    report = run_json("fit", "--output", tmp_path / "digits.skops")
+    model = load(tmp_path / "digits.skops")
+    assert (report["n_rows"], report["n_features"], report["n_classes"]) == (1437, 64, 10)
+    assert report["error"] < 0.06
+    assert report["converged"] is True
+    assert report["certificate"] == model.estimator.certificate_ <= 1e-3
+    assert report["status"] == str(model.estimator.status_)
+    assert report["objective"] == model.estimator.history_[-1].objective
+    assert report["evaluated_on"] == {"rows": "held out", "n_rows": 360}
+
+
+def test_the_same_seed_gives_the_same_model(run_json):
+    def figures(seed):
+        report = run_json("fit", "--seed", seed)
+        return report["objective"], report["log_loss"]
+
+    assert figures(3) == figures(3)
+    assert figures(3) != figures(4)
+
+
+@pytest.mark.parametrize("solver", list(BUILDERS))
+def test_solvers_reach_the_same_objective(run_json, iris_csv, solver):
+    report = run_json(
+        "fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2
+    )
+    reference = run_json("fit", iris_csv, "--tol", 1e-9, "--max-iter", 20_000, "--alpha", 1e-2)
+    assert report["objective"] == pytest.approx(reference["objective"], abs=2e-5)
+    assert report["parameters"]["solver"] == solver
+
+
+def test_every_solver_has_a_name_here():
+    from manyclass.solvers import SOLVERS
+
+    assert set(SOLVERS) <= set(BUILDERS)
+
+
+def test_defaults_are_the_estimators(run_json, iris_csv):
+    parameters = run_json("fit", iris_csv)["parameters"]
+    defaults = {name: p.default for name, p in inspect.signature(GLMClassifier).parameters.items()}
+    for name in ("alpha", "tol", "link", "solver", "max_iter", "max_time", "class_weight"):
+        assert parameters[name] == defaults[name]
+
+
+def test_options_reach_the_estimator(run_json, iris_csv):
+    given = {
+        "link": "identity",
+        "alpha": 0.5,
+        "tol": 0.25,
+        "max_iter": 7,
+        "max_time": 9.0,
+        "class_weight": "balanced",
+        "solver": "accelerated",
+    }
+    options = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)]
+    parameters = run_json("fit", iris_csv, *options, "--seed", 5)["parameters"]
+    assert (given | {"random_state": 5}).items() <= parameters.items()
+
+
+def test_a_fit_cut_short_says_so_without_a_python_warning(run, iris_csv):
+    result = run("fit", iris_csv, "--max-iter", 1, "--tol", 1e-12)
+    assert result.code == 0
+    assert "max_iter" in result.out
+    assert result.err == ""
+
+
+def test_test_file_is_judged_instead_of_held_out_rows(run_json, tmp_path, iris_csv):
+    report = run_json("fit", iris_csv, "--test", iris_csv, "-o", tmp_path / "m.skops")
+    assert report["n_rows"] == 150
+    assert report["evaluated_on"] == {"rows": "iris.csv", "n_rows": 150}
+    again = run_json("evaluate", tmp_path / "m.skops", iris_csv)
+    assert (again["error"], again["log_loss"]) == (report["error"], report["log_loss"])
+
+
+def test_holdout_zero_fits_on_every_row_and_judges_nothing(run_json, iris_csv):
+    report = run_json("fit", iris_csv, "--holdout", 0)
+    assert report["n_rows"] == 150
+    assert report["evaluated_on"] is None
+    assert "error" not in report
+
+
+def test_rare_classes_can_be_held_out(run_json, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,label\n" + "".join(f"{i},{'rare' if i == 0 else i % 2}\n" for i in range(40)))
+    assert run_json("fit", path)["n_rows"] == 32
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "maxabs", "rows"])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_scaling_is_part_of_the_model(run_ok, run_json, tmp_path, scale, as_sparse):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((80, 30), density=0.1, rng=rng, format="csr") * 100
+    y = np.asarray(X.sum(axis=1) > np.median(X.sum(axis=1))).astype(int)
+    path = tmp_path / ("rows.svm" if as_sparse else "rows.csv")
+    if as_sparse:
+        dump_svmlight_file(X, y, str(path), zero_based=False)
+    else:
+        np.savetxt(path, np.column_stack([X.toarray(), y]), delimiter=",")
+    model = tmp_path / "m.skops"
+    report = run_json("fit", path, "--scale", scale, "--test", path, "-o", model)
+    assert run_json("evaluate", model, path)["log_loss"] == report["log_loss"]
+    assert hasattr(load(model).estimator, "steps") == (scale != "none")
+    # A matrix handed to the loaded model is the caller's own.
+    before = X.toarray()
+    given = before.copy()
+    load(model).estimator.predict(given)
+    np.testing.assert_array_equal(given, before)
+
+
+def test_float32_stays_float32(run_ok, run_json, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", X=X.astype(np.float32), y=y)
+    run_ok("fit", tmp_path / "digits.npz", "-o", tmp_path / "m.skops", "--scale", "standard")
+    assert load(tmp_path / "m.skops").classifier.coef_.dtype == np.float32
+
+
+def test_idx_files_find_their_labels(run_json, tmp_path):
+    images, labels = load_digits(return_X_y=True)
+
+    def idx(values, *shape):
+        return struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + values.astype(np.uint8).tobytes()
+
+    for part, rows in (("train", slice(0, 1400)), ("t10k", slice(1400, None))):
+        n = len(labels[rows])
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images[rows], n, 8, 8)))
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(labels[rows], n)))
+    train, test = (tmp_path / f"{part}-images-idx3-ubyte.gz" for part in ("train", "t10k"))
+    found = run_json("fit", train, "--test", test)
+    said = run_json(
+        "fit", train, "--labels", tmp_path / "train-labels-idx1-ubyte.gz",
+        "--test", test, "--test-labels", tmp_path / "t10k-labels-idx1-ubyte.gz",
+    )  # fmt: skip
+    assert found["error"] == said["error"] < 0.15
+    assert (found["n_rows"], found["n_features"]) == (1400, 64)
+
+
+def test_libsvm_test_file_may_be_narrower(run_json, tmp_path):
+    (tmp_path / "train.svm").write_text("1 1:1 3:1\n0 2:1\n1 1:2\n0 2:2 3:1\n" * 5)
+    (tmp_path / "test.svm").write_text("1 1:1\n0 2:1\n")
+    report = run_json("fit", tmp_path / "train.svm", "--test", tmp_path / "test.svm")
+    assert report["n_features"] == 3
+    assert report["error"] == 0
+    assert run_json("fit", tmp_path / "test.svm", "--n-features", 9, "--holdout", 0)["n_features"] == 9
+
+
+class TestSeveralLabels:
+    @pytest.fixture
+    def rows(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((120, 5))
+        Y = (X[:, :3] + 0.1 * rng.standard_normal((120, 3)) > 0.3).astype(int)
+        path = tmp_path / "rows.csv"
+        header = "a,b,c,d,e,red,green,blue"
+        np.savetxt(path, np.column_stack([X, Y]), delimiter=",", header=header, comments="", fmt="%.17g")
+        return path
+
+    def test_figures(self, run_json, rows, tmp_path):
+        report = run_json("fit", rows, "--labels", 3, "-o", tmp_path / "m.skops")
+        assert report["multilabel"] is True
+        assert report["n_classes"] == 3
+        assert report["hamming_loss"] < 0.15
+        assert {"subset_error", "log_loss", "micro_f1", "macro_f1"} <= report.keys()
+        by_name = run_json("fit", rows, "--target", "red", "--target", "green", "--target", "blue")
+        assert by_name["objective"] == report["objective"]
+
+    def test_the_model_knows_its_labels(self, run_ok, run_json, rows, tmp_path):
+        model = tmp_path / "m.skops"
+        run_ok("fit", rows, "--labels", 3, "-o", model)
+        judged = run_json("evaluate", model, rows)
+        assert [row["label"] for row in judged["classes"]] == ["red", "green", "blue"]
+        assert run_ok("predict", model, rows).splitlines()[0] == "red,green,blue"
+
+    def test_labels_of_another_order_are_put_right(self, run_ok, run_json, rows, tmp_path):
+        model = tmp_path / "m.skops"
+        run_ok("fit", rows, "--labels", 3, "-o", model)
+        table = np.genfromtxt(rows, delimiter=",", skip_header=1)
+        moved = tmp_path / "moved.csv"
+        names = "blue,e,d,c,b,a,red,green"
+        columns = table[:, [7, 4, 3, 2, 1, 0, 5, 6]]
+        np.savetxt(moved, columns, delimiter=",", header=names, comments="", fmt="%.17g")
+        first, second = run_json("evaluate", model, rows), run_json("evaluate", model, moved)
+        assert first["classes"] == second["classes"]
+        assert first["log_loss"] == pytest.approx(second["log_loss"], rel=1e-12)
+
+
+def test_only_the_model_is_left_behind(run_ok, tmp_path, iris_csv):
+    (tmp_path / "m.skops").write_text("an older model")
+    run_ok("fit", iris_csv, "-o", tmp_path / "m.skops")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris.csv", "m.skops"]
+    assert (tmp_path / "m.skops").read_bytes()[:2] == b"PK"
+
+
+def test_json_has_no_numbers_that_json_has_not(run_ok, iris_csv):
+    def refuse(name):
+        raise AssertionError(name)
+
+    json.loads(run_ok("fit", iris_csv, "--json", "--max-iter", 1), parse_constant=refuse)

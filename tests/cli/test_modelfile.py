@@ -1,0 +1,84 @@
+"""Model files: whole or refused, and nothing in them is trusted but this package's own types."""
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer
+
+from manyclass import GLMClassifier
+from manyclass.cli.errors import CommandError
+from manyclass.cli.modelfile import load, trusted_types
+
+
+def test_trust_is_limited_to_estimators_of_ours():
+    assert trusted_types()
+    assert all(name.startswith("manyclass") for name in trusted_types())
+
+
+def test_a_model_loads_with_only_manyclass_types_trusted(iris_model):
+    assert set(skops.io.get_untrusted_types(file=iris_model)) <= trusted_types()
+
+
+def test_round_trip(iris_model, iris):
+    model = load(iris_model)
+    assert model.schema.feature_names == ("sl", "sw", "pl", "pw")
+    assert model.schema.target_name == "kind"
+    assert model.schema.labels == ["setosa", "versi,color", "virginica"]
+    assert model.estimator.score(*iris) > 0.9
+    assert model.estimator.history_[-1].certificate == model.estimator.certificate_
+    assert model.estimator.get_params()["callback"] is None
+
+
+def test_an_estimator_dumped_from_python_will_do(run_ok, tmp_path, iris, iris_csv):
+    skops.io.dump(LogisticRegression(max_iter=1000).fit(*iris), tmp_path / "m.skops")
+    lines = run_ok("predict", tmp_path / "m.skops", iris_csv).splitlines()
+    assert lines[0] == "label"
+    assert len(lines) == 151
+
+
+@pytest.mark.parametrize(
+    "content",
+    [FunctionTransformer(np.cumsum), GLMClassifier(callback=FunctionTransformer), FunctionTransformer(eval)],
+)
+def test_foreign_types_are_refused(tmp_path, content):
+    skops.io.dump(content, tmp_path / "m.skops")
+    with pytest.raises(
+        CommandError, match=r"m\.skops (was not loaded because it asks for|holds no fitted model)"
+    ):
+        load(tmp_path / "m.skops")
+
+
+def test_foreign_types_are_never_built(tmp_path, monkeypatch):
+    class Trap:
+        def __setstate__(self, state):
+            raise AssertionError("built")
+
+    Trap.__module__, Trap.__qualname__ = __name__, "Trap"
+    monkeypatch.setitem(globals(), "Trap", Trap)
+    trap = Trap()
+    trap.x = 1
+    skops.io.dump({"manyclass_model": 1, "estimator": trap}, tmp_path / "m.skops")
+    with pytest.raises(CommandError, match=r"asks for .*Trap"):
+        load(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 0.5, -1])
+def test_cut_files_are_refused(iris_model, cut):
+    content = iris_model.read_bytes()
+    iris_model.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
+    with pytest.raises(CommandError, match="not a model, or is damaged"):
+        load(iris_model)
+
+
+def test_files_of_later_versions_are_refused(tmp_path):
+    skops.io.dump({"manyclass_model": 99}, tmp_path / "m.skops")
+    with pytest.raises(CommandError, match="written by a newer manyclass"):
+        load(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, [1, 2], LogisticRegression()])
+def test_other_objects_are_refused(tmp_path, content):
+    skops.io.dump(content, tmp_path / "m.skops")
+    with pytest.raises(CommandError, match="holds no fitted model"):
+        load(tmp_path / "m.skops")

@@ -1,0 +1,145 @@
+"""``manyclass predict``: what is written is what the estimator says."""
+
+import csv
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manyclass.cli.modelfile import load
+from manyclass.cli.output import whole_file
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_labels_round_trip_through_a_file(run_ok, iris_model, iris_csv, iris, tmp_path):
+    out = tmp_path / "labels.csv"
+    text = run_ok("predict", iris_model, iris_csv, "-o", out)
+    assert str(out) in text
+    header, *rows = rows_of(out)
+    expected = load(iris_model).estimator.predict(iris[0])
+    assert header == ["kind"]
+    assert [row[0] for row in rows] == expected.tolist()
+    assert "versi,color" in expected
+
+
+def test_stdout_is_the_same_csv(run_ok, iris_model, iris_csv, tmp_path):
+    run_ok("predict", iris_model, iris_csv, "-o", tmp_path / "labels.csv")
+    assert run_ok("predict", iris_model, iris_csv) == (tmp_path / "labels.csv").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_probabilities_round_trip(run_ok, iris_model, iris_csv, iris, tmp_path, suffix):
+    out = tmp_path / f"proba{suffix}"
+    run_ok("predict", iris_model, iris_csv, "--proba", "--output", out)
+    model = load(iris_model)
+    if suffix == ".parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(out)
+        header, values = table.column_names, np.column_stack([column.to_numpy() for column in table.columns])
+    else:
+        with out.open(newline="") as file:
+            header, *rows = csv.reader(file, delimiter="\t" if suffix == ".tsv" else ",")
+        values = np.array(rows, dtype=float)
+    assert header == model.schema.labels
+    np.testing.assert_allclose(values, model.estimator.predict_proba(iris[0]), rtol=1e-8)
+    np.testing.assert_allclose(values.sum(axis=1), 1, atol=1e-7)
+
+
+def test_parquet_labels(run_ok, iris_model, iris_csv, iris, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    run_ok("predict", iris_model, iris_csv, "--out", tmp_path / "labels.parquet")
+    table = pq.read_table(tmp_path / "labels.parquet")
+    assert table["kind"].to_pylist() == load(iris_model).estimator.predict(iris[0]).tolist()
+
+
+def test_json(run_json, iris_model, iris_csv, iris, tmp_path):
+    model = load(iris_model)
+    report = run_json("predict", iris_model, iris_csv)
+    assert report["predictions"] == model.estimator.predict(iris[0]).tolist()
+    report = run_json("predict", iris_model, iris_csv, "--proba")
+    assert report["columns"] == model.schema.labels
+    np.testing.assert_allclose(report["predictions"], model.estimator.predict_proba(iris[0]))
+    report = run_json("predict", iris_model, iris_csv, "-o", tmp_path / "labels.csv")
+    assert (report["n_rows"], report["output"]) == (150, str(tmp_path / "labels.csv"))
+    assert "predictions" not in report
+
+
+def test_many_blocks_are_one_file(run_ok, iris_model, iris_csv, tmp_path, monkeypatch):
+    names = ["a.csv", "b.csv", "a.parquet", "b.parquet"]
+    for name in names[::2]:
+        run_ok("predict", iris_model, iris_csv, "--proba", "-o", tmp_path / name)
+    monkeypatch.setattr("manyclass.cli.scores._BLOCK", 4 * 7)
+    for name in names[1::2]:
+        run_ok("predict", iris_model, iris_csv, "--proba", "-o", tmp_path / name)
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    pq = pytest.importorskip("pyarrow.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").equals(pq.read_table(tmp_path / "b.parquet"))
+
+
+def test_columns_are_found_by_name(run_ok, iris_model, iris_csv, tmp_path):
+    header, *rows = rows_of(iris_csv)
+    order = [3, 0, 2, 1]
+    with (tmp_path / "new.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(header[j] for j in order), "remark"])
+        writer.writerows([*(row[j] for j in order), "no target here"] for row in rows)
+    assert run_ok("predict", iris_model, tmp_path / "new.csv") == run_ok("predict", iris_model, iris_csv)
+
+
+def test_number_labels(run_ok, tmp_path):
+    run_ok("fit", "-o", tmp_path / "m.skops")
+    np.save(tmp_path / "X.npy", np.zeros((3, 64), np.float32))
+    header, *rows = run_ok("predict", tmp_path / "m.skops", tmp_path / "X.npy").splitlines()
+    assert header == "digit"
+    assert all(0 <= int(row) <= 9 for row in rows)
+    assert len(rows) == 3
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+
+    def write_half():
+        with whole_file(target) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_full_disk(iris_model, tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((20_000, 4)))
+    before = sorted(os.listdir(tmp_path))
+    result = subprocess.run(
+        [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())",
+         "predict", iris_model, tmp_path / "X.npy", "--output", tmp_path / "out.csv"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "no space left to write" in result.stderr
+    assert "out.csv" in result.stderr
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_pipe_that_closes_early_is_no_error(iris_model, tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((200_000, 4)))
+    command = f"'{sys.executable}' -c 'import sys; from manyclass.cli import main; sys.exit(main())'"
+    result = subprocess.run(
+        f"{command} predict {iris_model} {tmp_path / 'X.npy'} | head -n 2",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == ""
