@@ -1,0 +1,28 @@
+"""Linear models for many classes and many rows, without learning rates."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyclass.data.moments import Moments
+    from manyclass.estimators.glm import GLMClassifier
+
+# Where each public name lives; it is imported when first used, so that importing the package stays fast.
+_PUBLIC = {
+    "GLMClassifier": "manyclass.estimators.glm",
+    "Moments": "manyclass.data.moments",
+}
+
+__all__ = ["GLMClassifier", "Moments"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

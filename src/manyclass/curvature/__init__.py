@@ -1,0 +1,10 @@
+"""What stands in for the Hessian."""
+
+from manyclass.curvature.base import Curvature
+from manyclass.curvature.diagonal import Diagonal
+from manyclass.curvature.kronecker import Kronecker
+from manyclass.curvature.second_moment import SecondMoment
+
+CURVATURES: dict[str, type[Curvature]] = {c.name: c for c in (SecondMoment, Kronecker, Diagonal)}
+
+__all__ = ["CURVATURES", "Curvature"]

@@ -1,0 +1,44 @@
+"""What stands in for the Hessian of the objective: built once, solved with many times."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from manyclass.data.design import Array
+from manyclass.model.objective import Objective
+
+
+class Curvature(ABC):
+    """A positive definite H on the parameters theta of an `Objective`, known by its inverse.
+
+    A new curvature is one file with a subclass and one line in ``CURVATURES``.
+
+    Attributes
+    ----------
+    majorizes : bool
+        Whether F(theta + D) ≤ F(theta) + ⟨∇F, D⟩ + ½⟨D, H D⟩ everywhere, so that a full step H⁻¹∇F never raises F.
+    center : bool
+        Whether the objective should be centred (see `Objective`).
+    """
+
+    name: ClassVar[str]
+    majorizes: ClassVar[bool]
+    center: ClassVar[bool] = True
+
+    @classmethod
+    @abstractmethod
+    def build(cls, objective: Objective, rng: np.random.Generator) -> Curvature:
+        """The curvature at the constant model."""
+
+    @abstractmethod
+    def solve(self, gradient: Array) -> Array:
+        """H⁻¹ gradient, shaped and typed as the parameters."""
+
+    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        """Adapt H to the point theta; a majorizer holds everywhere and stays as it is."""
+
+    def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:
+        return xp.concat([coef, intercept[None, :]], axis=0)

@@ -1,0 +1,123 @@
+"""A ⊗ Σ: the curvature between the classes times the curvature between the features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyclass.curvature.base import Curvature
+from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
+from manyclass.data.design import Array
+from manyclass.model.objective import Objective
+
+ROWS_PER_FEATURE = 16
+"""Rows from which the feature factor is estimated, per feature; beyond that its noise no longer costs passes."""
+
+
+CLASS_ROWS = 4096
+"""Rows from which the class factor alone is refreshed."""
+
+
+class Kronecker(Curvature):
+    """H = A ⊗ Σ + alpha·I with A = mean of ∇²Φ(z_i), k×k, and Σ a weighted covariance of the rows, d×d.
+
+    L·Σ̂ treats every class as if its probability were ½; the true curvature of a class is about 1/k, so for many
+    classes steps in the fixed metric are far too short. Both factors are means over a sample of rows (with weights
+    tr ∇²Φ(z_i) in Σ, so that rows already fitted stop counting), and H⁻¹ follows from their eigendecompositions
+    Σ = QΛQᵀ, A = UΓUᵀ as H⁻¹G = Q[(QᵀGU) / (λγᵀ + alpha)]Uᵀ. H tracks the Hessian but does not dominate it.
+    """
+
+    name = "kronecker"
+    majorizes = False
+
+    def __init__(self, objective: Objective, theta: Array, sample: RowSample):
+        self.fit_intercept = objective.fit_intercept
+        self.refit(objective, theta, sample)
+
+    @classmethod
+    def build(cls, objective: Objective, rng: np.random.Generator) -> Kronecker:
+        n_rows = ROWS_PER_FEATURE * max(objective.design.n_features, objective.n_outputs)
+        return cls(objective, objective.constant_model(), uniform_sample(objective, n_rows, rng))
+
+    def refit(self, objective: Objective, theta: Array, sample: RowSample) -> None:
+        """Both factors at theta, from a sample of rows."""
+        xp, design, link = objective.xp, objective.design, objective.link
+        W, b = objective.unpack(theta)
+        d, k = design.n_features, objective.n_outputs
+        wide = {"dtype": xp.float64}
+        second, first, total = design.zeros((d, d), **wide), design.zeros((d,), **wide), 0.0
+        A = design.zeros((k, k), **wide)
+        for block, scale in sample.blocks(objective):
+            P = link.mean(objective.scores(block, W, b), xp)
+            A += link.hessian_sum(P, scale, xp)
+            weight = scale * link.hessian_trace(P, xp)
+            second += sample.gram(block, weight)
+            first += block.T @ weight
+            total += float(xp.sum(weight, dtype=xp.float64))
+        self._set_class_factor(A, xp)
+        weight = max(
+            total, 1e-12 * objective.total_weight
+        )  # every row decided: nothing curves but the penalty
+        mean = first / weight
+        self._shift = mean - objective.center if self.fit_intercept else mean * 0
+        second /= weight
+        if self.fit_intercept:
+            second -= mean[:, None] * mean[None, :]
+        # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
+        eigenvalues, self._vectors = xp.linalg.eigh(xp.astype(second, design.dtype, copy=False))
+        floor = float(xp.finfo(design.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
+        self._eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor)
+        # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
+        self._mean_weight = weight / objective.total_weight
+        self._invert(objective)
+
+    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        rng = np.random.default_rng(0)
+        if row_weight is not None:
+            n_rows = ROWS_PER_FEATURE // 2 * objective.design.n_features
+            self.refit(objective, theta, weighted_sample(row_weight, n_rows, rng))
+            return
+        # The features' covariance stays; only what happens between the classes has changed.
+        xp, link = objective.xp, objective.link
+        W, b = objective.unpack(theta)
+        A = objective.design.zeros((objective.n_outputs, objective.n_outputs), dtype=xp.float64)
+        total = 0.0
+        for block, scale in uniform_sample(objective, max(CLASS_ROWS, 4 * objective.n_outputs), rng).blocks(
+            objective
+        ):
+            P = link.mean(objective.scores(block, W, b), xp)
+            A += link.hessian_sum(P, scale, xp)
+            total += float(xp.sum(scale * link.hessian_trace(P, xp), dtype=xp.float64))
+        self._mean_weight = max(total / objective.total_weight, 1e-12)
+        self._set_class_factor(A, xp)
+        self._invert(objective)
+
+    def _set_class_factor(self, A: Array, xp) -> None:
+        trace = float(xp.sum(xp.linalg.diagonal(A)))
+        k = int(A.shape[0])
+        A = A / trace if trace > 0 else xp.eye(k, dtype=xp.float64, device=A.device) / k
+        gamma, self._class_vectors = xp.linalg.eigh(A)
+        # Scores may be free along a direction (the shift of a softmax) and classes all but decided: the floor keeps
+        # steps along those finite, and gradients there are zero or small.
+        self._gamma = xp.clip(gamma, min=0.1 / k)
+
+    def _invert(self, objective: Objective) -> None:
+        xp, dtype = objective.xp, objective.design.dtype
+        gamma = self._gamma * self._mean_weight
+        self._inverse = xp.astype(
+            1.0 / (self._eigenvalues[:, None] * gamma[None, :] + objective.alpha), dtype
+        )
+        self._intercept_inverse = xp.astype(1.0 / gamma, dtype)
+        self._class_vectors = xp.astype(self._class_vectors, dtype)
+        self._shift = xp.astype(self._shift, dtype)
+        self._xp = xp
+
+    def solve(self, gradient: Array) -> Array:
+        Q, U = self._vectors, self._class_vectors
+        if not self.fit_intercept:
+            return Q @ (((Q.T @ gradient) @ U) * self._inverse) @ U.T
+        # The weighted mean of the rows differs from c; about it W and the intercept decouple.
+        g = gradient[-1, :]
+        G = gradient[:-1, :] - self._shift[:, None] * g[None, :]
+        W = (Q @ (((Q.T @ G) @ U) * self._inverse)) @ U.T
+        b = ((g @ U) * self._intercept_inverse) @ U.T - self._shift @ W
+        return self.with_intercept(W, b, self._xp)

@@ -1,0 +1,78 @@
+"""What the rows are to be matched with: class codes, or one column per output."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from manyclass.data.design import Array
+
+
+class Targets(Protocol):
+    """Y, of shape (n_rows, n_outputs), read in blocks of rows; never materialised when it is one-hot."""
+
+    n_outputs: int
+
+    def dense(self, rows: slice, like: Array, xp: Any) -> Array:
+        """Y[rows] as a matrix with the dtype and device of `like`."""
+
+    def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
+        """Row-wise y_iᵀ z_i, of shape (n_block_rows,)."""
+
+    def take(self, index: np.ndarray) -> Targets:
+        """The targets of the rows named by an integer array."""
+
+
+class ClassTargets:
+    """One-hot rows given by integer codes.
+
+    Parameters
+    ----------
+    codes : integer array of shape (n_rows,)
+        Class of each row, in 0 .. n_classes − 1, in the namespace and on the device of X.
+    n_classes : int
+    """
+
+    def __init__(self, codes: Array, n_classes: int):
+        self.codes = codes
+        self.n_outputs = n_classes
+
+    def dense(self, rows: slice, like: Array, xp: Any) -> Array:
+        classes = xp.arange(self.n_outputs, dtype=self.codes.dtype, device=device(like))
+        return xp.astype(self.codes[rows][:, None] == classes[None, :], like.dtype)
+
+    def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
+        return xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0]
+
+    def take(self, index: np.ndarray) -> ClassTargets:
+        return ClassTargets(_take(self.codes, index), self.n_outputs)
+
+
+class MatrixTargets:
+    """One column per output: an indicator matrix, probabilities, or real responses.
+
+    Parameters
+    ----------
+    Y : array of shape (n_rows, n_outputs)
+        In the namespace and on the device of X.
+    """
+
+    def __init__(self, Y: Array):
+        self.Y = Y
+        self.n_outputs = int(Y.shape[1])
+
+    def dense(self, rows: slice, like: Array, xp: Any) -> Array:
+        return xp.astype(self.Y[rows, :], like.dtype, copy=False)
+
+    def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
+        return xp.sum(self.dense(rows, Z, xp) * Z, axis=1)
+
+    def take(self, index: np.ndarray) -> MatrixTargets:
+        return MatrixTargets(_take(self.Y, index))
+
+
+def _take(array: Array, index: np.ndarray) -> Array:
+    xp = array_namespace(array)
+    return xp.take(array, xp.asarray(index, device=device(array)), axis=0)

@@ -1,0 +1,95 @@
+"""Labels as users write them, and the columns that solvers see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from manyclass.data import ClassTargets, Design, MatrixTargets, Targets
+from manyclass.data.design import Array
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Encoded labels of the training rows.
+
+    Attributes
+    ----------
+    classes : array of shape (n_classes,)
+        The distinct labels, sorted; for multi-label targets the column numbers.
+    codes : integer array of shape (n_rows,), or None for multi-label targets
+    indicator : array of shape (n_rows, n_labels), or None for multi-class targets
+    """
+
+    classes: Any
+    codes: Array | None
+    indicator: Array | None
+
+    @property
+    def is_multilabel(self) -> bool:
+        return self.indicator is not None
+
+    @property
+    def is_binary(self) -> bool:
+        return self.codes is not None and len(self.classes) == 2
+
+    def one_hot(self, design: Design) -> Targets:
+        """One column per class."""
+        assert self.codes is not None
+        return ClassTargets(design.asarray(self.codes, dtype=design.xp.int64), len(self.classes))
+
+    def columns(self, design: Design, absent: float, present: float) -> Targets:
+        """One column per label, or a single one (is it the second class?) for two classes."""
+        xp = design.xp
+        if self.indicator is not None:
+            found = design.asarray(self.indicator)
+        else:
+            found = xp.astype(design.asarray(self.codes, dtype=xp.int64)[:, None] == 1, design.dtype)
+        return MatrixTargets(absent + (present - absent) * found)
+
+
+def encode(y: Any, estimator_name: str) -> Labels:
+    """Labels of any dtype, or an indicator matrix, encoded.
+
+    Raises
+    ------
+    ValueError
+        If y is continuous, missing, or holds a single class.
+    """
+    if is_array_api_obj(y) and not is_numpy_array(y):
+        return _encode_array(y, estimator_name)
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind == "multilabel-indicator":
+        indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+        return Labels(np.arange(indicator.shape[1]), None, indicator)
+    check_classification_targets(y)
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    _require_two(classes, estimator_name)
+    return Labels(classes, codes, None)
+
+
+def _encode_array(y: Array, estimator_name: str) -> Labels:
+    xp = array_namespace(y)
+    if y.ndim == 2 and int(y.shape[1]) > 1:
+        if not bool(xp.all((y == 0) | (y == 1))):
+            raise ValueError("Multi-label y must be an indicator matrix of 0 and 1.")
+        return Labels(np.arange(int(y.shape[1])), None, y)
+    y = xp.reshape(y, (-1,))
+    if xp.isdtype(y.dtype, "real floating") and not bool(xp.all(xp.floor(y) == y)):
+        raise ValueError(
+            "Unknown label type: continuous. A classifier needs discrete labels; use a regressor instead."
+        )
+    classes, codes = xp.unique_inverse(y)
+    _require_two(classes, estimator_name)
+    return Labels(classes, codes, None)
+
+
+def _require_two(classes: Any, estimator_name: str) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {classes[0]!r}."
+        )

@@ -1,0 +1,237 @@
+"""Generalized linear classification with one d×d factor for all classes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from manyclass.curvature import CURVATURES, Curvature
+from manyclass.data import Design
+from manyclass.data.design import Array
+from manyclass.estimators.base import LinearClassifier, resolve_link
+from manyclass.estimators.encoding import Labels, encode
+from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.model import LINKS, Objective
+from manyclass.solvers import SOLVERS, Monitor, Record
+
+DENSE_FACTOR_FEATURES = 8192
+"""Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
+
+
+class GLMClassifier(LinearClassifier):
+    """Generalized linear classifier whose solver needs one d×d factor whatever the number of classes.
+
+    Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
+
+        F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i,
+
+    where ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) is the matching loss of the link g = ∇Φ and s are the sample weights. There is
+    no learning rate: the second moment of the data supplies the metric (*Least Squares Revisited*, Algorithm 1).
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
+        LIBLINEAR ``C = 1/(alpha*n)``.
+    link : {"auto", "softmax", "logistic", "identity", "sparsemax"}, default="auto"
+        "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
+        "identity" least squares (no probabilities); "sparsemax" gives probabilities that can be exactly zero.
+        "auto" takes "softmax", or "logistic" when y is an indicator matrix.
+    solver : {"quasi-newton", "newton-cg", "accelerated", "majorize"}, default="quasi-newton"
+        "quasi-newton" is the fastest and hands over to "newton-cg" for tight tolerances; "majorize" is Algorithm 1 of
+        the paper, which never raises the objective; "accelerated" adds momentum to it.
+    curvature : {"auto", "kronecker", "second-moment", "diagonal"}, default="auto"
+        What stands in for the Hessian. "auto" takes "kronecker" ("second-moment" for the solvers that need a
+        majorizer), and "diagonal" when a d×d factor would not fit.
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the sample weights, as in scikit-learn.
+    tol : float, default=1e-3
+        Stop when ``certificate_`` is at or below this: a share of the loss of the zero model, so that it means the
+        same for any scaling of X, n and k.
+    max_iter : int, default=500
+        Limit on passes over the rows.
+    max_time : float, default=None
+        Limit in seconds; the best model so far is kept.
+    warm_start : bool, default=False
+        Start from the present coefficients if they fit the data.
+    callback : callable, default=None
+        Called after each iteration with a `Record` (n_passes, objective, certificate, seconds, parameters()).
+    random_state : int, RandomState or None, default=None
+        Seeds the samples of rows from which the curvature is estimated; None means a fixed seed, so results repeat.
+        It changes the path of the solver, not the solution.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
+    intercept_ : array of shape (n_classes,) or (1,)
+    certificate_ : float
+        For alpha > 0 the relative duality gap: F − F* ≤ certificate_ · F(zero model). For alpha = 0 the squared
+        gradient in the metric of the curvature, relative to the zero model.
+    status_ : Status
+        Why the solver stopped; ``str(status_)`` says what to do.
+    history_ : list of Record
+        One record per iteration: n_passes, objective, certificate, seconds.
+    n_iter_ : int
+        Passes over the rows.
+    link_ : str
+        The link in use.
+    multilabel_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Raises
+    ------
+    ValueError
+        If X or y hold NaN or infinity, y holds one class, shapes disagree, or link, solver and curvature do not fit
+        each other.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass import GLMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = GLMClassifier(alpha=1e-3).fit(X[:1200], y[:1200])
+    >>> bool(model.score(X[1200:], y[1200:]) > 0.9)
+    True
+    >>> print(model.status_)
+    Converged: the certificate is at or below tol.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "link": [StrOptions({"auto", *LINKS})],
+        "solver": [StrOptions(set(SOLVERS))],
+        "curvature": [StrOptions({"auto", *CURVATURES})],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "callback": [callable, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        link: str = "auto",
+        solver: str = "quasi-newton",
+        curvature: str = "auto",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callback: Callable[[Record], Any] | None = None,
+        random_state: Any = None,
+    ):
+        self.alpha = alpha
+        self.link = link
+        self.solver = solver
+        self.curvature = curvature
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GLMClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            float32 stays float32; CSR with 32- or 64-bit indices, memory maps and data frames are accepted, and arrays
+            of any array-API namespace (torch, ...) are computed with where they are.
+        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
+            Labels of any dtype.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        started = time.perf_counter()
+        design, y = check_rows(self, X, y, reset=True)
+        labels = encode(y, type(self).__name__)
+        weight = check_weights(design, y, sample_weight, self.class_weight)
+        name, link, label_values = resolve_link(self.link, labels)
+        targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
+
+        curvature_type = self._choose_curvature(design)
+        objective = Objective(
+            design,
+            targets,
+            link,
+            self.alpha,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            center=curvature_type.center,
+        )
+        start = self._warm_start(objective, labels)
+        curvature = curvature_type.build(objective, _generator(self.random_state))
+        monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
+        solution = SOLVERS[self.solver].solve(objective, curvature, start, monitor)
+
+        self.link_ = name
+        self._store(labels, solution.coef, solution.intercept)
+        self._store_run(solution)
+        return self
+
+    def _choose_curvature(self, design: Design) -> type[Curvature]:
+        needs_majorizer = SOLVERS[self.solver].needs_majorizer
+        name = self.curvature
+        if name == "auto":
+            if design.n_features > DENSE_FACTOR_FEATURES:
+                name = "diagonal"
+            else:
+                name = "second-moment" if needs_majorizer else "kronecker"
+        chosen = CURVATURES[name]
+        if needs_majorizer and not chosen.majorizes:
+            raise ValueError(
+                f"solver={self.solver!r} needs a curvature that lies above the objective, which {name!r} does not; "
+                "use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
+            )
+        return chosen
+
+    def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        xp, design = objective.xp, objective.design
+        coef, intercept = design.asarray(self.coef_).T, design.asarray(self.intercept_)
+        if labels.is_binary and objective.n_outputs == 2 and int(coef.shape[1]) == 1:
+            coef, intercept = (
+                xp.concat([-0.5 * coef, 0.5 * coef], axis=1),
+                xp.concat([-0.5 * intercept, 0.5 * intercept]),
+            )
+        if tuple(coef.shape) != (design.n_features, objective.n_outputs):
+            return None
+        return objective.pack(coef, intercept)
+
+    def _probability_link(self) -> str:
+        if hasattr(self, "link_"):
+            return self.link_
+        return "softmax" if self.link == "auto" else self.link
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.default_rng(0 if random_state is None else int(random_state))
+    from sklearn.utils import check_random_state
+
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))

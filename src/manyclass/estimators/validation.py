@@ -1,0 +1,99 @@
+"""Bad input stops here, with one sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from sklearn.base import BaseEstimator
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from manyclass.data import Design
+from manyclass.data.design import Array
+
+
+def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Design, Any]:
+    """X as a `Design` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
+
+    NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
+    arrays of other array-API namespaces stay where they are.
+    """
+    if is_array_api_obj(X) and not is_numpy_array(X):
+        return Design(_check_array_api(estimator, X, reset)), y
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "accept_large_sparse": True,
+    }
+    if not reset:
+        return Design(validate_data(estimator, X, reset=False, **options)), None
+    if is_array_api_obj(y) and not is_numpy_array(y):
+        y = np.asarray(y)
+    if sp.issparse(y):
+        X = validate_data(estimator, X, reset=True, **options)
+        if y.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X."
+            )
+    else:
+        X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
+        if y.ndim == 2 and y.shape[1] == 1:
+            from sklearn.utils import column_or_1d
+
+            y = column_or_1d(y, warn=True)
+    return Design(X), y
+
+
+def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
+    xp = array_namespace(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, features), got {X.ndim}; reshape it first.")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    n_rows, n_features = map(int, X.shape)
+    if n_rows == 0 or n_features == 0:
+        raise ValueError(
+            f"X is empty, of shape {(n_rows, n_features)}; a minimum of one row and one feature is needed."
+        )
+    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
+    if reset:
+        estimator.n_features_in_ = n_features
+    elif n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input."
+        )
+    return X
+
+
+def check_weights(
+    design: Design, y: Any, sample_weight: Any, class_weight: Any, codes: Any = None
+) -> Array | None:
+    """Non-negative weights of the rows in the dtype of X, or None when all are 1.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        As in scikit-learn; multiplies `sample_weight`.
+    """
+    if sample_weight is None and class_weight is None:
+        return None
+    if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
+        sample_weight = np.asarray(sample_weight.cpu() if hasattr(sample_weight, "cpu") else sample_weight)
+    like = design.X if design.is_numpy else np.empty((design.n_rows, 1))
+    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        labels = y.toarray() if sp.issparse(y) else np.asarray(y.cpu() if hasattr(y, "cpu") else y)
+        weight = weight * compute_sample_weight(class_weight, labels)
+    if not weight.sum() > 0:
+        raise ValueError("All sample weights are zero; give at least one row a positive weight.")
+    return design.asarray(weight)
+
+
+def same_device(design: Design) -> Any:
+    """The device on which results of `design` live."""
+    return None if design.is_sparse else device(design.X)

@@ -1,0 +1,87 @@
+"""The convex sets in which predictions live, with what calibration and dual bounds need of them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from manyclass.data.design import Array
+
+
+class Domain(Protocol):
+    def project(self, V: Array, xp: Any) -> Array:
+        """The nearest point of the domain to each row of V."""
+
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
+        """The least theta in [0, 1] and a point q of the domain with (1 − theta)·mean + theta·q = wanted.
+
+        Both arguments are means of points of the domain, of shape (n_outputs,), in float64. Moving every
+        prediction by theta towards q gives predictions that match the targets on average, as a dual point of a
+        model with an unpenalised intercept must.
+        """
+
+
+class WholeSpace:
+    """R^k."""
+
+    def project(self, V: Array, xp: Any) -> Array:
+        return V
+
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
+        distance, size = _norm(wanted - mean, xp), _norm(mean, xp)
+        if distance == 0:
+            return 0.0, wanted
+        # theta·‖q‖² is least at this theta.
+        theta = min(1.0, distance / max(size, distance))
+        return theta, mean + (wanted - mean) / theta
+
+
+class Simplex:
+    """Probability vectors."""
+
+    def project(self, V: Array, xp: Any) -> Array:
+        """Euclidean projection by sorting, O(k log k) a row (Held, Wolfe and Crowder, 1974)."""
+        return project_simplex(V, xp)[0]
+
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
+        return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean)
+
+
+class Box:
+    """[0, 1]^k: a probability for each label."""
+
+    def project(self, V: Array, xp: Any) -> Array:
+        return xp.clip(V, 0.0, 1.0)
+
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
+        theta = max(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
+        return _blend_towards(wanted, theta, mean)
+
+
+def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
+    """Rows of V projected onto the simplex, and the threshold τ with Π(v) = max(v − τ, 0), of shape (n_rows, 1)."""
+    n_rows, n_outputs = map(int, V.shape)
+    descending = xp.sort(V, axis=1, descending=True)
+    ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
+    excess = xp.cumulative_sum(descending, axis=1) - 1.0
+    support = xp.sum(xp.astype(descending * ranks > excess, xp.int64), axis=1, keepdims=True)
+    support = xp.clip(support, 1, n_outputs)
+    threshold = xp.take_along_axis(excess, support - 1, axis=1) / xp.astype(support, V.dtype)
+    return xp.clip(V - threshold, min=0.0), threshold
+
+
+def _shortfall(mean: Array, wanted: Array, xp: Any) -> float:
+    """The least theta with wanted − (1 − theta)·mean ≥ 0."""
+    positive = mean > 0
+    ratio = wanted / xp.where(positive, mean, xp.ones_like(mean))
+    least = float(xp.min(xp.where(positive, ratio, xp.ones_like(mean))))
+    return min(max(1.0 - least, 0.0), 1.0)
+
+
+def _blend_towards(wanted: Array, theta: float, mean: Array) -> tuple[float, Array]:
+    if theta == 0.0:
+        return 0.0, wanted
+    return theta, (wanted - (1.0 - theta) * mean) / theta
+
+
+def _norm(v: Array, xp: Any) -> float:
+    return float(xp.sum(v * v)) ** 0.5

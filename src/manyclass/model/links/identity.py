@@ -1,0 +1,34 @@
+from typing import Any
+
+from manyclass.data.design import Array
+from manyclass.model.domains import WholeSpace
+from manyclass.model.links.base import Link
+
+
+class Identity(Link):
+    """Φ(z) = ½‖z‖², g(z) = z: least squares."""
+
+    name = "identity"
+    lipschitz = 1.0
+    domain = WholeSpace()
+    probabilistic = False
+    label_values = (-1.0, 1.0)
+    column_link = "identity"
+
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        return 0.5 * xp.sum(Z * Z, axis=1), Z
+
+    def scores(self, mean: Array, xp: Any) -> Array:
+        return mean
+
+    def conjugate(self, P: Array, xp: Any) -> Array:
+        return 0.5 * xp.sum(P * P, axis=1)
+
+    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
+        return D
+
+    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
+        return xp.sum(weight) * xp.eye(int(P.shape[1]), dtype=P.dtype, device=P.device)
+
+    def hessian_trace(self, P: Array, xp: Any) -> Array:
+        return xp.ones_like(P[:, 0]) * int(P.shape[1])

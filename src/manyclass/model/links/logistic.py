@@ -1,0 +1,38 @@
+from typing import Any
+
+from manyclass.data.design import Array
+from manyclass.model.domains import Box
+from manyclass.model.links.base import Link, diagonal_matrix, xlogx
+
+
+class Logistic(Link):
+    """Φ(z) = Σ_j log(1 + exp z_j), g(z)_j = 1 / (1 + exp(−z_j)): one logistic regression per label."""
+
+    name = "logistic"
+    lipschitz = 0.25
+    domain = Box()
+    probabilistic = True
+    label_values = (0.0, 1.0)
+    column_link = "logistic"
+
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        decay = xp.exp(
+            -xp.abs(Z)
+        )  # never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below
+        potential = xp.sum(xp.clip(Z, min=0.0) + xp.log1p(decay), axis=1)
+        return potential, xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
+
+    def scores(self, mean: Array, xp: Any) -> Array:
+        return xp.log(mean) - xp.log1p(-mean)
+
+    def conjugate(self, P: Array, xp: Any) -> Array:
+        return xp.sum(xlogx(P, xp) + xlogx(1.0 - P, xp), axis=1)
+
+    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
+        return P * (1.0 - P) * D
+
+    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
+        return diagonal_matrix(xp.sum(weight[:, None] * (P * (1.0 - P)), axis=0), xp)
+
+    def hessian_trace(self, P: Array, xp: Any) -> Array:
+        return xp.sum(P * (1.0 - P), axis=1)

@@ -1,0 +1,48 @@
+from typing import Any
+
+from manyclass.data.design import Array
+from manyclass.model.domains import Simplex
+from manyclass.model.links.base import Link, diagonal_matrix, xlogx
+
+
+class Softmax(Link):
+    """Φ(z) = log Σ_j exp z_j, g(z) = softmax(z): multinomial logistic regression.
+
+    ‖diag(p) − ppᵀ‖₂ ≤ ½, so L = ½; the paper's L = 1 is valid but makes every step twice too short. Böhning's bound
+    ½(I − 11ᵀ/k) gives the same step as ½I, because the gradient already sums to zero over the classes.
+    """
+
+    name = "softmax"
+    lipschitz = 0.5
+    domain = Simplex()
+    probabilistic = True
+    label_values = None
+    column_link = "logistic"
+
+    def normalise(self, Z: Array, xp: Any) -> Array:
+        Z -= xp.max(Z, axis=1, keepdims=True)
+        return Z
+
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        P = xp.exp(Z)
+        total = xp.sum(P, axis=1, keepdims=True)
+        P /= total
+        return xp.log(total[:, 0]), P
+
+    def scores(self, mean: Array, xp: Any) -> Array:
+        return xp.log(mean)
+
+    def conjugate(self, P: Array, xp: Any) -> Array:
+        return xp.sum(xlogx(P, xp), axis=1)
+
+    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
+        product = P * D
+        product -= P * xp.sum(product, axis=1, keepdims=True)
+        return product
+
+    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
+        weighted = weight[:, None] * P
+        return diagonal_matrix(xp.sum(weighted, axis=0), xp) - weighted.T @ P
+
+    def hessian_trace(self, P: Array, xp: Any) -> Array:
+        return 1.0 - xp.sum(P * P, axis=1)

@@ -1,0 +1,53 @@
+from typing import Any
+
+from manyclass.data.design import Array
+from manyclass.model.domains import Simplex, project_simplex
+from manyclass.model.links.base import Link, diagonal_matrix
+
+
+class Sparsemax(Link):
+    """Φ(z) = ½‖z‖² − ½‖z − Π(z)‖², g(z) = Π(z), the projection onto the simplex (Martins and Astudillo, 2016).
+
+    Probabilities can be exactly 0. Φ* = ½‖p‖² on the simplex. The generalised Jacobian on the support s of p is
+    diag(s) − ssᵀ/|s|.
+    """
+
+    name = "sparsemax"
+    lipschitz = 1.0
+    domain = Simplex()
+    probabilistic = True
+    label_values = None
+    column_link = None
+
+    def normalise(self, Z: Array, xp: Any) -> Array:
+        Z -= xp.max(Z, axis=1, keepdims=True)
+        return Z
+
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        P, _ = project_simplex(Z, xp)
+        # ½‖z‖² − ½‖z − p‖² = pᵀz − ½‖p‖², which keeps its digits when z is large.
+        return xp.sum(P * Z, axis=1) - 0.5 * xp.sum(P * P, axis=1), P
+
+    def scores(self, mean: Array, xp: Any) -> Array:
+        return mean
+
+    def conjugate(self, P: Array, xp: Any) -> Array:
+        return 0.5 * xp.sum(P * P, axis=1)
+
+    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
+        support, size = self._support(P, xp)
+        product = support * D
+        return support * (product - xp.sum(product, axis=1, keepdims=True) / size)
+
+    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
+        support, size = self._support(P, xp)
+        weighted = weight[:, None] * support
+        return diagonal_matrix(xp.sum(weighted, axis=0), xp) - (weighted / size).T @ support
+
+    def hessian_trace(self, P: Array, xp: Any) -> Array:
+        return self._support(P, xp)[1][:, 0] - 1.0
+
+    @staticmethod
+    def _support(P: Array, xp: Any) -> tuple[Array, Array]:
+        support = xp.astype(P > 0, P.dtype)
+        return support, xp.sum(support, axis=1, keepdims=True)

@@ -1,0 +1,195 @@
+"""What every solver shares: the record of a pass, the reasons to stop, and the solution."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar
+
+from manyclass.curvature import Curvature
+from manyclass.data.design import Array
+from manyclass.model.objective import Evaluation, Objective
+
+
+class Status(Enum):
+    """Why a solver stopped, as a sentence that says what to do."""
+
+    CONVERGED = "Converged: the certificate is at or below tol."
+    MAX_ITER = (
+        "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
+    )
+    MAX_TIME = (
+        "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
+    )
+    STALLED = (
+        "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
+        "pass float64 data or raise tol if a tighter certificate is needed."
+    )
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a user should be warned."""
+        return self in (Status.MAX_ITER, Status.MAX_TIME)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state after one iteration.
+
+    Attributes
+    ----------
+    n_passes : int
+        Passes over the rows so far; curvature estimates on samples of rows count as fractions and are left out.
+    objective : float
+    certificate : float
+        See `Solution`.
+    seconds : float
+        Since the start of the solver, curvature included.
+    parameters : callable
+        ``coef, intercept = record.parameters()`` gives the model at this moment; only valid during a callback.
+    """
+
+    n_passes: int
+    objective: float
+    certificate: float
+    seconds: float
+    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False, default=lambda: ((), ()))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    coef : array of shape (n_features, n_outputs)
+    intercept : array of shape (n_outputs,)
+    status : Status
+    history : list of Record
+    certificate : float
+        For alpha > 0 the relative duality gap, (F − D)/F(zero model), a bound on (F − F*)/F(zero model). For
+        alpha = 0 ⟨∇F, H⁻¹∇F⟩ / ⟨∇F₀, H⁻¹∇F₀⟩, the squared gradient in the metric of the curvature relative to the
+        zero model. Neither changes with the units of X, with n or with k.
+    n_passes : int
+    """
+
+    coef: Array
+    intercept: Array
+    status: Status
+    history: list[Record]
+    certificate: float
+    n_passes: int
+
+
+class Monitor:
+    """Counts passes, keeps the history, and says when to stop.
+
+    Parameters
+    ----------
+    tol : float
+        Certificate at which a solver stops.
+    max_iter : int
+        Passes over the rows.
+    max_time : float, optional
+        Seconds, checked after each pass.
+    callback : callable, optional
+        Called with each `Record`.
+    """
+
+    def __init__(
+        self,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        max_time: float | None = None,
+        callback: Callable[[Record], Any] | None = None,
+        started: float | None = None,
+    ):
+        self.tol, self.max_iter, self.max_time, self.callback = tol, max_iter, max_time, callback
+        self.history: list[Record] = []
+        self.n_passes = 0
+        self._start = time.perf_counter() if started is None else started
+
+    def evaluate(self, objective: Objective, theta: Array, **options: bool) -> Evaluation:
+        """Value and gradient, counted as a pass."""
+        self.n_passes += 1
+        return objective.value_and_gradient(theta, **options)
+
+    def stop(
+        self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation
+    ) -> Status | None:
+        """Record the state; the reason to stop, if there is one."""
+        certificate = self._certificate(objective, curvature, theta, evaluation)
+        record = Record(
+            self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta)
+        )
+        if self.callback is not None:
+            self.callback(record)
+        # The history outlives the solver; it must not keep every iterate alive.
+        self.history.append(Record(record.n_passes, record.objective, record.certificate, record.seconds))
+        if certificate <= self.tol:
+            return Status.CONVERGED
+        return self.exhausted()
+
+    def exhausted(self) -> Status | None:
+        if self.n_passes >= self.max_iter:
+            return Status.MAX_ITER
+        if self.max_time is not None and self.seconds >= self.max_time:
+            return Status.MAX_TIME
+        return None
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+    def solution(self, objective: Objective, theta: Array, status: Status) -> Solution:
+        coef, intercept = objective.unpack(theta)
+        certificate = self.history[-1].certificate if self.history else float("inf")
+        return Solution(coef, intercept, status, self.history, certificate, self.n_passes)
+
+    @staticmethod
+    def _certificate(
+        objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation
+    ) -> float:
+        if objective.alpha > 0:
+            return objective.duality_gap(theta, evaluation) / max(objective.zero_value, 1e-300)
+        zero, now = objective.zero_gradient, evaluation.gradient
+        scale = inner(objective, zero, curvature.solve(zero))
+        size = inner(objective, now, curvature.solve(now))
+        return size / scale if scale > 0 else size
+
+
+class Solver(ABC):
+    """Minimises an objective in the metric of a curvature.
+
+    A new solver is one file with a subclass and one line in ``SOLVERS``.
+
+    Attributes
+    ----------
+    needs_majorizer : bool
+        Whether only a curvature with ``majorizes`` will do.
+    """
+
+    name: ClassVar[str]
+    needs_majorizer: ClassVar[bool]
+
+    @abstractmethod
+    def solve(
+        self,
+        objective: Objective,
+        curvature: Curvature,
+        start: Array | None = None,
+        monitor: Monitor | None = None,
+    ) -> Solution:
+        """Minimise from `start` (default `least_squares_start`) until `monitor` says stop."""
+
+
+def inner(objective: Objective, a: Array, b: Array) -> float:
+    """⟨a, b⟩ over all entries."""
+    xp = objective.xp
+    return float(xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(b, (-1,))))
