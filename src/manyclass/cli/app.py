@@ -44,9 +44,7 @@ Labels = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop", metavar="COLUMN", rich_help_panel=_DATA, help="Leave this column out; may be repeated."
-    ),
+    typer.Option("--drop", metavar="COLUMN", rich_help_panel=_DATA, help="Leave this column out; may be repeated."),
 ]
 Format = Annotated[
     str | None,
@@ -61,9 +59,7 @@ Json = Annotated[
     bool,
     typer.Option("--json", rich_help_panel=_OUTPUT, help="Print one JSON object and nothing else on stdout."),
 ]
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file written by 'manyclass fit'.")
-]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by 'manyclass fit'.")]
 DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A data file like the one fitted on.")]
 
 
@@ -170,9 +166,7 @@ def fit(
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(
-            "--seed", rich_help_panel=_MODEL, help="Decides which rows are held out, and all else random."
-        ),
+        typer.Option("--seed", rich_help_panel=_MODEL, help="Decides which rows are held out, and all else random."),
     ] = 0,
     output: Annotated[
         Path | None,
@@ -212,9 +206,7 @@ def predict(
     data: DataArgument,
     proba: Annotated[
         bool,
-        typer.Option(
-            "--proba", rich_help_panel=_OUTPUT, help="Probabilities of every label, not the labels."
-        ),
+        typer.Option("--proba", rich_help_panel=_OUTPUT, help="Probabilities of every label, not the labels."),
     ] = False,
     output: Annotated[
         Path | None,

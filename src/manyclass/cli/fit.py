@@ -82,9 +82,7 @@ def run(request: FitRequest) -> None:
 
 def _check(request: FitRequest) -> None:
     if request.train is None and (request.data != DataOptions() or request.test is not None):
-        raise UsageError(
-            "these options describe data files, but no file to fit was given: name it after 'fit'"
-        )
+        raise UsageError("these options describe data files, but no file to fit was given: name it after 'fit'")
     if request.test is None and request.test_labels is not None:
         raise UsageError("--test-labels belongs to a test file: name it with --test")
     if not 0 <= request.holdout < 1:
@@ -182,24 +180,18 @@ def _report(request: FitRequest, rows: _Rows, model: Model, scores: Scores | Non
     }
 
 
-def _print(
-    request: FitRequest, rows: _Rows, model: Model, scores: Scores | None, report: dict[str, Any]
-) -> None:
+def _print(request: FitRequest, rows: _Rows, model: Model, scores: Scores | None, report: dict[str, Any]) -> None:
     X = rows.train.X
     outputs = "labels" if model.schema.multilabel else "classes"
     kind = X.dtype.name if isinstance(X, np.ndarray) else f"sparse {X.dtype.name}"
     shape = f"{X.shape[0]:,} rows × {X.shape[1]:,} columns ({kind}), {len(model.schema.labels):,} {outputs}"
     target = (
-        f" in column '{model.schema.target_name}'"
-        if model.schema.target_name and request.train is not None
-        else ""
+        f" in column '{model.schema.target_name}'" if model.schema.target_name and request.train is not None else ""
     )
     parameters = report["parameters"]
     chosen = f"{request.settings.solver}, {parameters['link']} link, alpha {parameters['alpha']:g}"
     if request.scale != "none":
-        chosen += (
-            f", columns scaled ({request.scale})" if request.scale != "rows" else ", rows scaled to length 1"
-        )
+        chosen += f", columns scaled ({request.scale})" if request.scale != "rows" else ", rows scaled to length 1"
     facts = [("data", f"{rows.name}: {shape}{target}"), ("model", chosen)]
     if scores is not None:
         shown = scores.figures.keys() if model.schema.multilabel else ("error", "log_loss")
@@ -210,9 +202,7 @@ def _print(
     seconds = report["seconds"]
     passes = f"{report['n_passes']:g} passes"
     facts.append(("time", f"{seconds['fit']:.2f} s to fit in {passes}, {seconds['read']:.2f} s to read"))
-    facts.append(
-        ("certificate", f"{report['certificate']:.1e} (tol {parameters['tol']:g}). {report['status']}")
-    )
+    facts.append(("certificate", f"{report['certificate']:.1e} (tol {parameters['tol']:g}). {report['status']}"))
     if request.output is None:
         facts.append(("saved", "no; --output FILE.skops keeps the model for 'manyclass predict'"))
     else:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.multiclass import type_of_target
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.schema import Schema
@@ -38,14 +37,10 @@ class DataOptions:
         if self.format is not None and self.format not in FORMAT_NAMES:
             raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMAT_NAMES)}")
         if self.target and self.labels is not None:
-            raise UsageError(
-                "--target names a column and --labels says where labels are otherwise: give one of them"
-            )
+            raise UsageError("--target names a column and --labels says where labels are otherwise: give one of them")
 
 
-def load(
-    path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True
-) -> Dataset:
+def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True) -> Dataset:
     """Read a file for fitting, or as a model that knows `schema` expects it.
 
     Raises
@@ -93,15 +88,13 @@ def digits() -> Dataset:
 def _check_labels(path: Path, dataset: Dataset) -> None:
     y = dataset.y
     if y is None:
-        raise CommandError(
-            f"{path} has no labels: name their column with --target or their file with --labels"
-        )
-    if y.ndim == 1 and type_of_target(y).startswith("continuous"):
+        raise CommandError(f"{path} has no labels: name their column with --target or their file with --labels")
+    # Whole numbers have become integers when they were read.
+    if y.ndim == 1 and y.dtype.kind == "f":
         example = y[np.rint(y) != y][0] if np.isfinite(y).all() else y[~np.isfinite(y)][0]
         column = f"column '{dataset.target_name}'" if dataset.target_name else "the target"
         raise CommandError(
-            f"{path}: {column} holds real numbers such as {example:g}, not classes: "
-            "name another column with --target"
+            f"{path}: {column} holds real numbers such as {example:g}, not classes: name another column with --target"
         )
 
 

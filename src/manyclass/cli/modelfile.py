@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.cli.schema import Schema
@@ -46,9 +48,7 @@ def save(model: Model, path: Path) -> None:
             skops.io.dump(content, file)
         foreign = _foreign_types(temporary)
         if foreign:
-            raise CommandError(
-                f"the model holds {foreign[0]}, which could not be loaded again: it was not saved"
-            )
+            raise CommandError(f"the model holds {foreign[0]}, which could not be loaded again: it was not saved")
 
 
 def load(path: Path) -> Model:
@@ -101,7 +101,10 @@ def _model(path: Path, content: Any) -> Model:
     if hasattr(content, "predict") and hasattr(content, "n_features_in_") and hasattr(content, "classes_"):
         names = getattr(content, "feature_names_in_", None)
         schema = Schema(
-            content.n_features_in_, content.classes_, None if names is None else tuple(map(str, names))
+            n_features=content.n_features_in_,
+            classes=np.asarray(content.classes_),
+            feature_names=None if names is None else tuple(map(str, names)),
+            multilabel=np.ndim(content.predict(np.zeros((1, content.n_features_in_)))) == 2,
         )
         return Model(content, schema)
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")

@@ -24,9 +24,7 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise CommandError(f"there is no folder {path.parent} to write {path.name} to: create it first")
     if not os.access(path.parent, os.W_OK):
-        raise CommandError(
-            f"the folder {path.parent} may not be written to: choose another place for {path.name}"
-        )
+        raise CommandError(f"the folder {path.parent} may not be written to: choose another place for {path.name}")
 
 
 @contextmanager

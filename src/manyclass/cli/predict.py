@@ -34,15 +34,11 @@ def run(
         check_writable(output)
     model = modelfile.load(model_path)
     if proba and not model.has_probabilities:
-        raise CommandError(
-            f"{model_path} has no probabilities: fit with --link softmax, or leave out --proba"
-        )
+        raise CommandError(f"{model_path} has no probabilities: fit with --link softmax, or leave out --proba")
     with progress_line(f"reading {data_path.name}") as progress:
         X = load(data_path, options, schema=model.schema, labels_needed=False).X
         progress.say("predicting")
-        names = (
-            model.schema.labels if proba or model.schema.multilabel else [model.schema.target_name or "label"]
-        )
+        names = model.schema.labels if proba or model.schema.multilabel else [model.schema.target_name or "label"]
         method = model.estimator.predict_proba if proba else model.estimator.predict
         rows = blocks(method, X, len(model.schema.labels))
         report: dict[str, Any] = {
@@ -105,9 +101,7 @@ def _parquet_file(path: Path, names: list[str]) -> Iterator[Write]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise CommandError(
-            "writing Parquet needs pyarrow: pip install 'manyclass[frames]', or write .csv"
-        ) from error
+        raise CommandError("writing Parquet needs pyarrow: pip install 'manyclass[frames]', or write .csv") from error
     writers: list[Any] = []
 
     def write(block: NDArray[Any]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 class Progress:
     """Shows what is being done; `callback` takes a solver's record after each pass."""
 
-    def __init__(self, bar: Any, task: Any, tol: float | None = None) -> None:
-        self._bar, self._task, self._tol = bar, task, tol
+    def __init__(self, bar: Any, task: Any) -> None:
+        self._bar, self._task = bar, task
+        self._tol: float | None = None
 
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text, refresh=True)

@@ -57,9 +57,7 @@ class Schema:
     @property
     def labels(self) -> list[str]:
         """Names of the classes or labels, in the order of the columns of the scores."""
-        return (
-            list(self.label_names) if self.label_names is not None else [str(label) for label in self.classes]
-        )
+        return list(self.label_names) if self.label_names is not None else [str(label) for label in self.classes]
 
     def aligned(self, path: Path, dataset: Dataset) -> Dataset:
         """The dataset with its labels in the order, and of the type, known here.
@@ -93,9 +91,7 @@ class Schema:
             return dataset
         unknown = [name for name in names if name not in self.label_names]
         if unknown:
-            raise CommandError(
-                f"{path} has the label '{unknown[0]}', which the model was not fitted on: leave it out"
-            )
+            raise CommandError(f"{path} has the label '{unknown[0]}', which the model was not fitted on: leave it out")
         ordered = np.zeros((len(y), len(self.label_names)), dtype=y.dtype)
         for column, name in enumerate(self.label_names):
             if name in names:

@@ -46,11 +46,7 @@ def score(model: Model, X: Any, y: NDArray[Any]) -> Scores:
     subset error (share of rows with any wrong label), the log loss per cell, and F1 over cells and per label.
     """
     predicted = np.concatenate(list(blocks(model.estimator.predict, X, len(model.schema.labels))))
-    return (
-        _score_labels(model, X, y, predicted)
-        if model.schema.multilabel
-        else _score_classes(model, X, y, predicted)
-    )
+    return _score_labels(model, X, y, predicted) if model.schema.multilabel else _score_classes(model, X, y, predicted)
 
 
 def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Scores:

@@ -54,9 +54,7 @@ class Kronecker(Curvature):
             first += block.T @ weight
             total += float(xp.sum(weight, dtype=xp.float64))
         self._set_class_factor(A, xp)
-        weight = max(
-            total, 1e-12 * objective.total_weight
-        )  # every row decided: nothing curves but the penalty
+        weight = max(total, 1e-12 * objective.total_weight)  # every row decided: nothing curves but the penalty
         mean = first / weight
         self._shift = mean - objective.center if self.fit_intercept else mean * 0
         second /= weight
@@ -81,9 +79,7 @@ class Kronecker(Curvature):
         W, b = objective.unpack(theta)
         A = objective.design.zeros((objective.n_outputs, objective.n_outputs), dtype=xp.float64)
         total = 0.0
-        for block, scale in uniform_sample(objective, max(CLASS_ROWS, 4 * objective.n_outputs), rng).blocks(
-            objective
-        ):
+        for block, scale in uniform_sample(objective, max(CLASS_ROWS, 4 * objective.n_outputs), rng).blocks(objective):
             P = link.mean(objective.scores(block, W, b), xp)
             A += link.hessian_sum(P, scale, xp)
             total += float(xp.sum(scale * link.hessian_trace(P, xp), dtype=xp.float64))
@@ -103,9 +99,7 @@ class Kronecker(Curvature):
     def _invert(self, objective: Objective) -> None:
         xp, dtype = objective.xp, objective.design.dtype
         gamma = self._gamma * self._mean_weight
-        self._inverse = xp.astype(
-            1.0 / (self._eigenvalues[:, None] * gamma[None, :] + objective.alpha), dtype
-        )
+        self._inverse = xp.astype(1.0 / (self._eigenvalues[:, None] * gamma[None, :] + objective.alpha), dtype)
         self._intercept_inverse = xp.astype(1.0 / gamma, dtype)
         self._class_vectors = xp.astype(self._class_vectors, dtype)
         self._shift = xp.astype(self._shift, dtype)

@@ -21,9 +21,7 @@ class RowSample:
     def n_rows(self, objective: Objective) -> int:
         return objective.design.n_rows if self.index is None else len(self.index)
 
-    def blocks(
-        self, objective: Objective, block_bytes: int = GRAM_BLOCK_BYTES
-    ) -> Iterator[tuple[Array, Array]]:
+    def blocks(self, objective: Objective, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[Array, Array]]:
         """Pairs (rows of X, their importance times sample weight)."""
         design, xp = objective.design, objective.xp
         step = design.rows_per_block(objective.n_outputs, block_bytes)
@@ -36,11 +34,7 @@ class RowSample:
             else:
                 chosen = self.index[start:stop]
                 block = design.take(chosen)
-                weight = (
-                    None
-                    if weight is None
-                    else xp.take(weight, design.asarray(chosen, dtype=xp.int64), axis=0)
-                )
+                weight = None if weight is None else xp.take(weight, design.asarray(chosen, dtype=xp.int64), axis=0)
             if self.scale is None:
                 scale = xp.ones(stop - start, dtype=design.dtype, device=design.device)
             else:
@@ -61,9 +55,7 @@ def uniform_sample(objective: Objective, n_rows: int, rng: np.random.Generator) 
     return RowSample(index, np.full(n_rows, available / n_rows))
 
 
-def weighted_sample(
-    row_weight: np.ndarray, n_rows: int, rng: np.random.Generator, tail: float = 0.01
-) -> RowSample:
+def weighted_sample(row_weight: np.ndarray, n_rows: int, rng: np.random.Generator, tail: float = 0.01) -> RowSample:
     """The rows that carry the Hessian.
 
     All rows but the lightest, which together hold a share `tail` of the weight, where these are at most 1.5·n_rows;

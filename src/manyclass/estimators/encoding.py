@@ -80,9 +80,7 @@ def _encode_array(y: Array, estimator_name: str) -> Labels:
         return Labels(np.arange(int(y.shape[1])), None, y)
     y = xp.reshape(y, (-1,))
     if xp.isdtype(y.dtype, "real floating") and not bool(xp.all(xp.floor(y) == y)):
-        raise ValueError(
-            "Unknown label type: continuous. A classifier needs discrete labels; use a regressor instead."
-        )
+        raise ValueError("Unknown label type: continuous. A classifier needs discrete labels; use a regressor instead.")
     classes, codes = xp.unique_inverse(y)
     _require_two(classes, estimator_name)
     return Labels(classes, codes, None)

@@ -35,9 +35,7 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
     if sp.issparse(y):
         X = validate_data(estimator, X, reset=True, **options)
         if y.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X."
-            )
+            raise ValueError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X.")
     else:
         X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
@@ -70,9 +68,7 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
     return X
 
 
-def check_weights(
-    design: Design, y: Any, sample_weight: Any, class_weight: Any, codes: Any = None
-) -> Array | None:
+def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any, codes: Any = None) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters

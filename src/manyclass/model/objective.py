@@ -74,9 +74,7 @@ class Objective:
         self.n_outputs = targets.n_outputs
         self.sample_weight = sample_weight
         self.total_weight = (
-            float(design.n_rows)
-            if sample_weight is None
-            else float(self.xp.sum(sample_weight, dtype=self.xp.float64))
+            float(design.n_rows) if sample_weight is None else float(self.xp.sum(sample_weight, dtype=self.xp.float64))
         )
         self.center = self.feature_mean if fit_intercept and center else self.feature_mean * 0
 
@@ -211,9 +209,7 @@ class Objective:
     def zero_value(self) -> float:
         """F at W = 0, b = 0: the yardstick of every tolerance."""
         xp = self.xp
-        potential, _ = self.link.potential_and_mean(
-            self.design.zeros((1, self.n_outputs), dtype=xp.float64), xp
-        )
+        potential, _ = self.link.potential_and_mean(self.design.zeros((1, self.n_outputs), dtype=xp.float64), xp)
         return float(potential[0]) + self.target_conjugate
 
     @cached_property
@@ -221,9 +217,7 @@ class Objective:
         """∇F at W = 0, b = 0."""
         xp = self.xp
         residual = self._zero_mean - self.target_mean
-        gradient = (self.feature_mean - self.center)[:, None] * self._zero_mean[
-            None, :
-        ] - self.cross_covariance
+        gradient = (self.feature_mean - self.center)[:, None] * self._zero_mean[None, :] - self.cross_covariance
         if self.fit_intercept:
             gradient = xp.concat([gradient, residual[None, :]], axis=0)
         return xp.astype(gradient, self.design.dtype)

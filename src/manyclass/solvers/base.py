@@ -18,12 +18,8 @@ class Status(Enum):
     """Why a solver stopped, as a sentence that says what to do."""
 
     CONVERGED = "Converged: the certificate is at or below tol."
-    MAX_ITER = (
-        "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
-    )
-    MAX_TIME = (
-        "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
-    )
+    MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
+    MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "pass float64 data or raise tol if a tighter certificate is needed."
@@ -120,14 +116,10 @@ class Monitor:
         self.n_passes += 1
         return objective.value_and_gradient(theta, **options)
 
-    def stop(
-        self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation
-    ) -> Status | None:
+    def stop(self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> Status | None:
         """Record the state; the reason to stop, if there is one."""
         certificate = self._certificate(objective, curvature, theta, evaluation)
-        record = Record(
-            self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta)
-        )
+        record = Record(self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta))
         if self.callback is not None:
             self.callback(record)
         # The history outlives the solver; it must not keep every iterate alive.
@@ -153,9 +145,7 @@ class Monitor:
         return Solution(coef, intercept, status, self.history, certificate, self.n_passes)
 
     @staticmethod
-    def _certificate(
-        objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation
-    ) -> float:
+    def _certificate(objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> float:
         if objective.alpha > 0:
             return objective.duality_gap(theta, evaluation) / max(objective.zero_value, 1e-300)
         zero, now = objective.zero_gradient, evaluation.gradient

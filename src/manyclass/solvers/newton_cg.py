@@ -41,9 +41,7 @@ class NewtonCG(Solver):
         theta = least_squares_start(objective, curvature) if start is None else start
         return self.continue_from(objective, curvature, theta, monitor or Monitor())
 
-    def continue_from(
-        self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor
-    ) -> Solution:
+    def continue_from(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> Solution:
         rng = np.random.default_rng(0)
         n_rows = ROWS_PER_FEATURE * objective.design.n_features
         evaluation = monitor.evaluate(objective, theta, with_row_weight=True)
@@ -104,11 +102,7 @@ class Hessian:
         total = design.zeros((design.n_features, objective.n_outputs), dtype=xp.float64)
         intercept = design.zeros((objective.n_outputs,), dtype=xp.float64)
         for kept, rows, P, scale in self.pieces:
-            block = (
-                kept
-                if kept is not None
-                else (design.rows(rows) if isinstance(rows, slice) else design.take(rows))
-            )
+            block = kept if kept is not None else (design.rows(rows) if isinstance(rows, slice) else design.take(rows))
             R = link.hessian_product(P, objective.scores(block, W, b), xp)
             R = R * scale[:, None]
             total += block.T @ R

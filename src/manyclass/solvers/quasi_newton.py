@@ -5,7 +5,7 @@ from collections import deque
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status, inner
+from manyclass.solvers.base import Monitor, Solution, Solver, inner
 from manyclass.solvers.line_search import backtrack
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.start import least_squares_start
@@ -78,10 +78,7 @@ class InverseHessian:
     def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
         change = new.gradient - old.gradient
         curving = inner(self.objective, step, change)
-        if (
-            curving
-            > 1e-10 * inner(self.objective, step, step) ** 0.5 * inner(self.objective, change, change) ** 0.5
-        ):
+        if curving > 1e-10 * inner(self.objective, step, step) ** 0.5 * inner(self.objective, change, change) ** 0.5:
             self.pairs.append((step, change, 1.0 / curving))
 
     def product(self, gradient: Array) -> Array:

@@ -103,9 +103,7 @@ def read(
         labels_path = Path(labels)
         if labels_path.suffix.lower() == ".xml":
             with translated(labels_path):
-                request = dataclasses.replace(
-                    request, targets=mulan_label_names(labels_path), multilabel=True
-                )
+                request = dataclasses.replace(request, targets=mulan_label_names(labels_path), multilabel=True)
             labels_path = None
         else:
             request = dataclasses.replace(request, targets=())
@@ -129,9 +127,7 @@ def _check_shape(dataset: Dataset, request: Request) -> None:
     if not n_rows or not n_features:
         raise DataFileError(f"it holds {n_rows} rows of {n_features} features: give a file with data")
     if dataset.y is not None and len(dataset.y) != n_rows:
-        raise DataFileError(
-            f"it holds {n_rows} rows and {len(dataset.y)} labels: one label per row is needed"
-        )
+        raise DataFileError(f"it holds {n_rows} rows and {len(dataset.y)} labels: one label per row is needed")
     if request.n_features is not None and n_features != request.n_features:
         raise DataFileError(
             f"it has {n_features} columns and {request.n_features} are expected: "
@@ -148,7 +144,5 @@ def _with_labels(dataset: Dataset, path: Path, labels_path: Path) -> Dataset:
             raise DataFileError(f"labels cannot be read from {format_.name} files: save them as text or .npy")
         y, label_names = format_.read_labels(source, n_rows)
         if len(y) != n_rows:
-            raise DataFileError(
-                f"it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file"
-            )
+            raise DataFileError(f"it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file")
     return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)

@@ -148,9 +148,7 @@ def _decoded(codes: NDArray[np.float64], kind: Any) -> NDArray[np.float64]:
 def _class_labels(values: list[Any], name: str, kinds: dict[str, Any]) -> NDArray[Any]:
     missing = [row for row, value in enumerate(values, start=1) if value is None]
     if missing:
-        raise DataFileError(
-            f"row {missing[0]} has no label (attribute '{name}' is ?): fill it in or remove the row"
-        )
+        raise DataFileError(f"row {missing[0]} has no label (attribute '{name}' is ?): fill it in or remove the row")
     if isinstance(kinds[name], str):
         return as_labels(np.array(values))
     return labels_from_codes([str(value) for value in kinds[name]], np.array(values, dtype=np.intp))
@@ -158,9 +156,7 @@ def _class_labels(values: list[Any], name: str, kinds: dict[str, Any]) -> NDArra
 
 def _dense(rows: list[Any]) -> NDArray[np.float64]:
     # Text can only be in a column that is left out, or in the target, which is read by itself.
-    return np.array(
-        [[0.0 if isinstance(value, str) else value for value in row] for row in rows], dtype=np.float64
-    )
+    return np.array([[0.0 if isinstance(value, str) else value for value in row] for row in rows], dtype=np.float64)
 
 
 def _sparse(rows: list[Any], n_columns: int) -> sparse.csr_array:

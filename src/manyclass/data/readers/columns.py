@@ -76,18 +76,12 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
             "use a file with the columns of the training data"
         )
     if not features:
-        raise DataFileError(
-            "it has no feature columns beside the target: check how its columns are separated"
-        )
-    multilabel = bool(targets) and (
-        len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
-    )
+        raise DataFileError("it has no feature columns beside the target: check how its columns are separated")
+    multilabel = bool(targets) and (len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns))
     return Columns(names, features, targets, multilabel)
 
 
-def _targets(
-    names: tuple[str, ...] | None, n_columns: int, remaining: list[int], request: Request
-) -> list[int]:
+def _targets(names: tuple[str, ...] | None, n_columns: int, remaining: list[int], request: Request) -> list[int]:
     if request.targets is not None:
         found = []
         for column in request.targets:

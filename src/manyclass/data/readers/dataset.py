@@ -138,9 +138,7 @@ def _holds_small_integers(values: Any) -> bool:
 def as_csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> Any:
     """A CSR array with 32-bit indices where they suffice: the indices are most of its memory."""
     width = sparse.get_index_dtype(maxval=max(len(data), *shape))
-    return sparse.csr_array(
-        (data, indices.astype(width, copy=False), indptr.astype(width, copy=False)), shape=shape
-    )
+    return sparse.csr_array((data, indices.astype(width, copy=False), indptr.astype(width, copy=False)), shape=shape)
 
 
 def as_labels(values: ArrayLike) -> NDArray[Any]:

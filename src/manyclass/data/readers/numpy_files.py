@@ -99,9 +99,7 @@ def _arrays(source: Source) -> Any:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise DataFileError(
-                "it holds Python objects, which are never loaded: save plain numeric arrays"
-            ) from error
+            raise DataFileError("it holds Python objects, which are never loaded: save plain numeric arrays") from error
         raise DataFileError(f"it is not a whole NumPy file ({error}): save or copy it again") from error
 
 

@@ -66,9 +66,7 @@ def read(source: Source, request: Request) -> Dataset:
     elif columns.targets:
         y = _labels(table[entries[columns.targets[0]][0]], names[columns.targets[0]], pa)
     features = [as_features(column(j), request.dtype) for j in columns.features]
-    X = np.empty(
-        (table.num_rows, len(features)), dtype=np.result_type(*{values.dtype for values in features})
-    )
+    X = np.empty((table.num_rows, len(features)), dtype=np.result_type(*{values.dtype for values in features}))
     for j, values in enumerate(features):
         X[:, j] = values
     return Dataset(X, y, columns.feature_names, columns.target_name, columns.label_names)
@@ -83,9 +81,7 @@ def _list_widths(file: Any, pa: Any) -> dict[str, int]:
         elif pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
             first = next(file.iter_batches(batch_size=1, columns=[field.name])).column(0)[0].as_py()
             if not first:
-                raise DataFileError(
-                    f"the list in row 1 of column '{field.name}' is empty: fill it or drop the column"
-                )
+                raise DataFileError(f"the list in row 1 of column '{field.name}' is empty: fill it or drop the column")
             widths[field.name] = len(first)
     return widths
 
@@ -95,9 +91,7 @@ def _numbers(column: Any, name: str, pa: Any, width: int | None) -> NDArray[Any]
         flat = pa.chunked_array([chunk.flatten() for chunk in column.chunks], type=column.type.value_type)
         lengths = pa.compute.list_value_length(column)
         if column.null_count or pa.compute.min_max(lengths).as_py() != {"min": width, "max": width}:
-            raise DataFileError(
-                f"the lists of column '{name}' are not all of length {width}: make them equally long"
-            )
+            raise DataFileError(f"the lists of column '{name}' are not all of length {width}: make them equally long")
         return _numbers(flat, name, pa, None).reshape(len(column), width)
     kind = column.type
     if pa.types.is_boolean(kind):
@@ -107,17 +101,13 @@ def _numbers(column: Any, name: str, pa: Any, width: int | None) -> NDArray[Any]
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         if _is_text(kind, pa):
             raise holds_text([name])
-        raise DataFileError(
-            f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop"
-        )
+        raise DataFileError(f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop")
     return column.to_numpy()
 
 
 def _labels(column: Any, name: str, pa: Any) -> NDArray[Any]:
     if column.null_count:
-        raise DataFileError(
-            f"{column.null_count} rows have no label in column '{name}': fill them in or remove them"
-        )
+        raise DataFileError(f"{column.null_count} rows have no label in column '{name}': fill them in or remove them")
     if _is_text(column.type, pa):
         return as_labels(np.array(column.to_pylist(), dtype=str))
     if pa.types.is_boolean(column.type):

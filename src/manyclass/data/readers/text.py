@@ -184,6 +184,4 @@ def _refuse_empty_labels(codes: dict[str, int], row_codes: NDArray[np.intp], col
     empty = [code for label, code in codes.items() if not label.strip()]
     if empty:
         row = int(np.flatnonzero(np.isin(row_codes, empty))[0]) + 1
-        raise DataFileError(
-            f"row {row} has no label (column {column} is empty): fill it in or remove the row"
-        )
+        raise DataFileError(f"row {row} has no label (column {column} is empty): fill it in or remove the row")

@@ -16,9 +16,7 @@ class Logistic(Link):
     column_link = "logistic"
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        decay = xp.exp(
-            -xp.abs(Z)
-        )  # never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below
+        decay = xp.exp(-xp.abs(Z))  # never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below
         potential = xp.sum(xp.clip(Z, min=0.0) + xp.log1p(decay), axis=1)
         return potential, xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
 
