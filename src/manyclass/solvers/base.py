@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -34,6 +34,11 @@ class Status(Enum):
         return self in (Status.MAX_ITER, Status.MAX_TIME)
 
 
+def _forgotten() -> tuple[Array, Array]:
+    """Parameters of a record outside its callback."""
+    return (), ()
+
+
 @dataclass(frozen=True)
 class Record:
     """The state after one iteration.
@@ -55,7 +60,7 @@ class Record:
     objective: float
     certificate: float
     seconds: float
-    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False, default=lambda: ((), ()))
+    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False, default=_forgotten)
 
 
 @dataclass(frozen=True)
@@ -119,12 +124,17 @@ class Monitor:
     def stop(self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> Status | None:
         """Record the state; the reason to stop, if there is one."""
         certificate = self._certificate(objective, curvature, theta, evaluation)
-        record = Record(self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta))
+        return self.add(
+            Record(self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta))
+        )
+
+    def add(self, record: Record) -> Status | None:
+        """Show a record to the callback and keep it; the reason to stop, if there is one."""
         if self.callback is not None:
             self.callback(record)
         # The history outlives the solver; it must not keep every iterate alive.
-        self.history.append(Record(record.n_passes, record.objective, record.certificate, record.seconds))
-        if certificate <= self.tol:
+        self.history.append(replace(record, parameters=_forgotten))
+        if record.certificate <= self.tol:
             return Status.CONVERGED
         return self.exhausted()
 
