@@ -13,7 +13,7 @@ from manyclass.model.objective import Objective
 
 @dataclass(frozen=True)
 class RowSample:
-    """Rows `index` (all rows in order when None) with importance `scale`, whose weighted sums estimate sums over all."""
+    """Rows `index` (None: all, in order) with importance `scale`, whose weighted sums estimate sums over all rows."""
 
     index: np.ndarray | None
     scale: np.ndarray | None

@@ -118,7 +118,7 @@ class Design:
             sample_weight = xp.ones(self.n_rows, dtype=self.dtype, device=self.device)
         weight = xp.astype(sample_weight, self.dtype, copy=False)
         total = self.zeros((self.n_features,), dtype=xp.float64)
-        for rows, block in self.blocks(self.rows_per_block(1)):
+        for rows, block in self.blocks(min(self.rows_per_block(1), 1 << 12)):
             total += block.T @ weight[rows]
         return total / float(xp.sum(sample_weight, dtype=xp.float64))
 
