@@ -46,9 +46,7 @@ def test_the_same_seed_gives_the_same_model(run_json):
 
 @pytest.mark.parametrize("solver", list(BUILDERS))
 def test_solvers_reach_the_same_objective(run_json, iris_csv, solver):
-    report = run_json(
-        "fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2
-    )
+    report = run_json("fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2)
     reference = run_json("fit", iris_csv, "--tol", 1e-9, "--max-iter", 20_000, "--alpha", 1e-2)
     assert report["objective"] == pytest.approx(reference["objective"], abs=2e-5)
     assert report["parameters"]["solver"] == solver

@@ -76,9 +76,7 @@ def test_help_imports_nothing_heavy():
         "heavy = {'numba', 'torch', 'pyarrow', 'pandas', 'matplotlib', 'skops', 'sklearn.metrics'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert result.stdout.rstrip().endswith("[]")
 
 

@@ -166,6 +166,7 @@ def _report(request: FitRequest, rows: _Rows, model: Model, scores: Scores | Non
         "n_classes": len(model.schema.labels),
         "multilabel": model.schema.multilabel,
         "solver": request.settings.solver,
+        "link": getattr(classifier, "link_", request.settings.link),
         "parameters": {name: value for name, value in parameters.items() if name != "callback"},
         "scale": request.scale,
         "n_passes": last.n_passes,
@@ -189,7 +190,7 @@ def _print(request: FitRequest, rows: _Rows, model: Model, scores: Scores | None
         f" in column '{model.schema.target_name}'" if model.schema.target_name and request.train is not None else ""
     )
     parameters = report["parameters"]
-    chosen = f"{request.settings.solver}, {parameters['link']} link, alpha {parameters['alpha']:g}"
+    chosen = f"{request.settings.solver}, {report['link']} link, alpha {parameters['alpha']:g}"
     if request.scale != "none":
         chosen += f", columns scaled ({request.scale})" if request.scale != "rows" else ", rows scaled to length 1"
     facts = [("data", f"{rows.name}: {shape}{target}"), ("model", chosen)]
