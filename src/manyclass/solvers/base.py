@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -34,11 +34,6 @@ class Status(Enum):
         return self in (Status.MAX_ITER, Status.MAX_TIME)
 
 
-def _forgotten() -> tuple[Array, Array]:
-    """Parameters of a record outside its callback."""
-    return (), ()
-
-
 @dataclass(frozen=True)
 class Record:
     """The state after one iteration.
@@ -51,16 +46,26 @@ class Record:
     certificate : float
         See `Solution`.
     seconds : float
-        Since the start of the solver, curvature included.
-    parameters : callable
-        ``coef, intercept = record.parameters()`` gives the model at this moment; only valid during a callback.
+        Since the start of the fit, curvature included.
     """
 
     n_passes: int
     objective: float
     certificate: float
     seconds: float
-    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False, default=_forgotten)
+
+
+@dataclass(frozen=True)
+class LiveRecord(Record):
+    """What a callback is given: a `Record` and, while the callback runs, the model at that moment.
+
+    Attributes
+    ----------
+    parameters : callable
+        ``coef, intercept = record.parameters()``, of shapes (n_features, n_outputs) and (n_outputs,).
+    """
+
+    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Monitor:
     max_time : float, optional
         Seconds, checked after each pass.
     callback : callable, optional
-        Called with each `Record`.
+        Called with a `LiveRecord` after each iteration.
     """
 
     def __init__(
@@ -108,7 +113,7 @@ class Monitor:
         tol: float = 1e-3,
         max_iter: int = 200,
         max_time: float | None = None,
-        callback: Callable[[Record], Any] | None = None,
+        callback: Callable[[LiveRecord], Any] | None = None,
         started: float | None = None,
     ):
         self.tol, self.max_iter, self.max_time, self.callback = tol, max_iter, max_time, callback
@@ -124,16 +129,15 @@ class Monitor:
     def stop(self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> Status | None:
         """Record the state; the reason to stop, if there is one."""
         certificate = self._certificate(objective, curvature, theta, evaluation)
-        return self.add(
-            Record(self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta))
-        )
+        record = Record(self.n_passes, evaluation.value, certificate, self.seconds)
+        return self.add(record, LiveRecord(**vars(record), parameters=lambda: objective.unpack(theta)))
 
-    def add(self, record: Record) -> Status | None:
-        """Show a record to the callback and keep it; the reason to stop, if there is one."""
-        if self.callback is not None:
-            self.callback(record)
+    def add(self, record: Record, live: LiveRecord) -> Status | None:
+        """Keep a record and show its live form to the callback; the reason to stop, if there is one."""
         # The history outlives the solver; it must not keep every iterate alive.
-        self.history.append(replace(record, parameters=_forgotten))
+        self.history.append(record)
+        if self.callback is not None:
+            self.callback(live)
         if record.certificate <= self.tol:
             return Status.CONVERGED
         return self.exhausted()

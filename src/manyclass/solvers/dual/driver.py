@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manyclass.solvers.base import Monitor, Record, Solution, Status
+from manyclass.solvers.base import LiveRecord, Monitor, Record, Solution, Status
 from manyclass.solvers.dual.problem import DualProblem
 
 CHECK_AT_LEAST = 10
@@ -34,10 +34,15 @@ class DualRecord(Record):
         Spent in measuring gaps so far.
     """
 
-    primal: float = math.inf
-    dual: float = -math.inf
-    alpha: float = 0.0
-    gap_seconds: float = 0.0
+    primal: float
+    dual: float
+    alpha: float
+    gap_seconds: float
+
+
+@dataclass(frozen=True)
+class LiveDualRecord(DualRecord, LiveRecord):
+    """What a callback is given: a `DualRecord` with ``parameters()``."""
 
 
 @dataclass(frozen=True)
@@ -176,18 +181,19 @@ class _Run:
         self.n_gap_passes += 1
         self.gap_seconds += time.perf_counter() - started
         self.next_check = monitor.n_passes + max(CHECK_AT_LEAST, monitor.n_passes // 4)
-        # Rounding can put D above F by some units in the last place.
         record = DualRecord(
-            monitor.n_passes, self.primal, self.gap, monitor.seconds, state.parameters, primal, dual, state.alpha,
-            self.gap_seconds,
-        )  # fmt: skip
-        status = monitor.add(record)
+            monitor.n_passes, self.primal, self.gap, monitor.seconds, primal, dual, state.alpha, self.gap_seconds
+        )
+        status = monitor.add(record, LiveDualRecord(**vars(record), parameters=state.parameters))
         self.idle = self.idle + 1 if self.gap < ROUNDING and self.gap >= previous else 0
         return Status.STALLED if status is None and self.idle >= 5 else status
 
     @property
     def gap(self) -> float:
-        """Relative duality gap between the best model and the best dual point."""
+        """Relative duality gap between the best model and the best dual point.
+
+        Rounding can put D above F by some units in the last place.
+        """
         return max(self.primal - self.dual, 0.0) / self.zero
 
     def solution(self, status: Status, phase_epochs: list[int]) -> DualSolution:
