@@ -51,8 +51,8 @@ class _DualAscent(BaseEstimator):
     def _ascend(self, problem: DualProblem, started: float) -> DualSolution:
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
         seed = int(_generator(self.random_state).integers(2**31))
-        path = homotopy_path(self.alpha, self.homotopy)
-        solution = ascend(problem, path, monitor, dual=self._previous_dual(problem), seed=seed)
+        path = homotopy_path(problem, self.homotopy)
+        solution = ascend(problem, path, monitor, start=self._previous(problem), seed=seed)
         self.n_iter_, self.history_ = solution.n_passes, solution.history
         self.status_, self.certificate_ = solution.status, solution.certificate
         self.phase_epochs_ = solution.phase_epochs
@@ -62,17 +62,20 @@ class _DualAscent(BaseEstimator):
         warn_unfinished(self, solution.status, solution.certificate)
         return solution
 
-    def _previous_dual(self, problem: DualProblem) -> np.ndarray | None:
-        """The dual variables of the fit before, if they are about as many rows and outputs."""
+    def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:
+        """The dual variables and intercepts of the fit before, if they are about as many rows and outputs."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
-        dual = self.dual_coef_
-        if problem.loss.joint and problem.n_outputs == 2 and dual.shape[1] == 1:
-            dual = np.hstack([-0.5 * dual, 0.5 * dual])
-        if dual.shape != (problem.design.n_rows, problem.n_outputs):
+        n, k = problem.design.n_rows, problem.n_outputs
+        dual, intercept = self.dual_coef_, np.atleast_1d(np.asarray(self.intercept_, dtype=np.float64))
+        if dual.ndim == 1:
+            dual = dual[:, None]
+        if problem.loss.joint and k == 2 and dual.shape[1] == 1:  # one score for two classes
+            dual, intercept = np.hstack([-0.5 * dual, 0.5 * dual]), np.hstack([-0.5 * intercept, 0.5 * intercept])
+        if dual.shape != (n, k):
             return None
         share = problem.share[:, None]
-        return np.divide(dual * self._dual_alpha, share, out=np.zeros_like(dual), where=share > 0)
+        return np.divide(dual * self._dual_alpha, share, out=np.zeros_like(dual), where=share > 0), intercept
 
 
 class SDCAClassifier(LinearClassifier, _DualAscent):
@@ -99,9 +102,10 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
         log Σ_j exp z_j − z_y: one dual point in the simplex per row.
     homotopy : bool or int, default=False
         True solves at ν = 0.25·√alpha first and continues at alpha from the same dual point
-        (*Homotopic Initialization*, §3.2); an integer goes through that many penalties from ν to alpha in geometric
-        progression. Each but the last is solved until its own estimated gap is at most ``tol``, or until half of
-        ``max_iter`` or ``max_time`` is spent. Worth it when alpha is small for the data, say ‖x‖² > 10·alpha·n.
+        (*Homotopic Initialization*, §3.2); an integer goes through that many penalties in geometric progression, from
+        the larger of ν and mean ‖x‖²/n to alpha. Each but the last is solved until its own estimated gap is at most
+        ``tol``, or until its even share of half of ``max_iter`` or ``max_time`` is spent. Worth it when alpha is
+        small for the data, say ‖x‖² > 10·alpha·n.
     fit_intercept : bool, default=True
         The intercept is not penalised: by centring for the squared loss, by a proximal-point method in b for the
         others (a constant feature whose penalty is around the present intercept).
@@ -204,6 +208,11 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
+        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDCAClassifier:
         """Fit the model.
@@ -393,8 +402,3 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, _DualAscent):
         design, _ = check_rows(self, X, reset=False)
         Z = linear_scores(design, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_))
         return Z[:, 0] if self.coef_.ndim == 1 else Z
-
-    def _previous_dual(self, problem: DualProblem) -> np.ndarray | None:
-        if hasattr(self, "dual_coef_") and self.dual_coef_.ndim == 1:
-            self.dual_coef_ = self.dual_coef_[:, None]
-        return super()._previous_dual(problem)

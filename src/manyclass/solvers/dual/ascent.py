@@ -32,12 +32,19 @@ class Verdict:
     """What an honest pass over all rows says, in terms that do not depend on alpha.
 
     F = losses + (alpha/2)·square and D = −conjugates − dual_square/(2 alpha), the dual point being feasible.
+
+    Attributes
+    ----------
+    own_gap : float
+        F − D at the penalty of the ascent as a sum over rows of terms that are not negative, which keeps digits that
+        F − D loses; infinite where the dual point had to be moved to be feasible.
     """
 
     losses: float
     square: float
     conjugates: float
     dual_square: float
+    own_gap: float = float("inf")
 
     def primal(self, alpha: float) -> float:
         return self.losses + 0.5 * alpha * self.square
@@ -57,16 +64,22 @@ class Ascent:
     Parameters
     ----------
     problem : DualProblem
-    dual : array of shape (n_rows, n_outputs), optional
-        Where to start; moved to the nearest feasible point.
+    start : pair of arrays, optional
+        Dual variables (n_rows, n_outputs) and intercepts (n_outputs,); moved to the nearest feasible point.
     seed : int
         Of the permutations.
     """
 
-    def __init__(self, problem: DualProblem, dual: np.ndarray | None = None, seed: int = 0, shrink: bool = True):
+    def __init__(
+        self,
+        problem: DualProblem,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+        seed: int = 0,
+        shrink: bool = True,
+    ):
         self.problem, self.shrink = problem, shrink
         n, d, k = problem.design.n_rows, problem.design.n_features, problem.n_outputs
-        self.a = np.zeros((n, k)) if dual is None else np.array(dual, dtype=np.float64, order="C")
+        self.a = np.zeros((n, k)) if start is None else np.array(start[0], dtype=np.float64, order="C")
         self.width = 1 if k == 1 else -(-k // LANES) * LANES
         self.V = np.zeros((d, self.width))
         self.affine = np.zeros((5, k))
@@ -77,8 +90,11 @@ class Ascent:
         self.n_active, self.threshold = len(self.order), np.full(k, np.inf)
         self.alpha = problem.alpha
         self._prepare()
-        if dual is not None:
+        self.zero = self._zero_value()
+        if start is not None:
             self._restrict()
+            if self.affine[KAPPA, 0]:
+                self.affine[OFFSET] = start[1]
             self._set_shares()
             self.judge()
 
@@ -96,7 +112,7 @@ class Ascent:
             if not problem.loss.labels:
                 self.affine[OFFSET] = problem.share @ self.Y
             scale = problem.share @ problem.square_norms
-            self.affine[KAPPA] = max(scale, AMPLE * problem.alpha) if scale > 0 else 1.0
+            self.affine[KAPPA] = max(scale, AMPLE * problem.alpha)
 
     def _restrict(self) -> None:
         problem = self.problem
@@ -165,7 +181,7 @@ class Ascent:
         problem, k = self.problem, self.problem.n_outputs
         dual_square, scale = self._gather()
         active = np.empty(len(self.a), dtype=bool)
-        losses, conjugates, _ = judge(
+        losses, conjugates, inner = judge(
             problem.loss.code, problem.epsilon, *problem.rows, problem.codes, self.Y, problem.share, self.shift,
             self.affine, self.a, self.V, self.threshold, active,
         )  # fmt: skip
@@ -176,7 +192,8 @@ class Ascent:
         self.order = np.flatnonzero(active)
         self.n_active = len(self.order)
         square = float(np.sum(self.V[:, :k] ** 2))
-        return Verdict(float(losses.sum()), square, float(conjugates.sum()), dual_square)
+        own_gap = float(inner.sum()) if scale is None else float("inf")
+        return Verdict(float(losses.sum()), square, float(conjugates.sum()), dual_square, own_gap)
 
     def _gather(self) -> tuple[float, np.ndarray | None]:
         """V and the affine terms from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""
@@ -226,6 +243,9 @@ class Ascent:
         return W, self.affine[OFFSET] + self.affine[KAPPA] * self.affine[DUAL_SUM]
 
     def zero_value(self) -> float:
+        return self.zero
+
+    def _zero_value(self) -> float:
         """F at W = 0 (and, with an intercept, at b = ȳ for real responses): what every gap is a share of."""
         problem = self.problem
         z = self.affine[OFFSET] if problem.fit_intercept and not problem.loss.labels else np.zeros(problem.n_outputs)

@@ -191,11 +191,9 @@ def judge(code, epsilon, data, indices, indptr, codes, Y, r, shift, affine, a, V
             if shift.size:
                 score += affine[DUAL_SUM, j] * (affine[MEAN_SQUARE, j] - shift[i]) - affine[MEAN_SCORE, j]
             wanted = target(codes, Y, i, j)
-            value = scalar.loss(code, score, wanted, epsilon)
-            dual = scalar.conjugate(code, a[i, j], wanted, epsilon)
-            losses[j] += r[i] * value
-            conjugates[j] += r[i] * dual
-            inner[j] += r[i] * max(value + dual + a[i, j] * score, 0.0)
+            losses[j] += r[i] * scalar.loss(code, score, wanted, epsilon)
+            conjugates[j] += r[i] * scalar.conjugate(code, a[i, j], wanted, epsilon)
+            inner[j] += r[i] * scalar.fenchel(code, a[i, j], score, wanted, epsilon)
             if scalar.slack(code, a[i, j], score, wanted, epsilon) <= threshold[j]:
                 active[i] = True
     return losses, conjugates, inner

@@ -37,7 +37,7 @@ class JointAscent(Ascent):
         duals[np.arange(len(duals)), self.problem.codes] += 1.0
         return duals
 
-    def zero_value(self) -> float:
+    def _zero_value(self) -> float:
         return 1.0 if self.problem.loss.code == CRAMMER_SINGER else float(np.log(self.problem.n_outputs))
 
     def _epoch(self) -> tuple[int, np.ndarray, np.ndarray]:

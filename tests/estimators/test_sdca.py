@@ -1,0 +1,311 @@
+"""What users see of dual coordinate ascent, against scikit-learn and against itself."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, LinearSVR
+
+from manyclass import GLMClassifier, SDCAClassifier, SDCARegressor
+from manyclass.solvers import Status
+
+CLASSIFIERS = [
+    ("squared", "ovr"),
+    ("hinge", "ovr"),
+    ("squared_hinge", "ovr"),
+    ("log_loss", "ovr"),
+    ("hinge", "crammer_singer"),
+    ("log_loss", "multinomial"),
+]
+REGRESSORS = ["squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return 10 * X, y / 100
+
+
+@pytest.mark.parametrize(("loss", "multi_class"), CLASSIFIERS)
+def test_learns_digits(loss, multi_class):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    model = SDCAClassifier(loss, multi_class=multi_class, alpha=1e-3).fit(X[:1200], y[:1200])
+    assert model.status_ is Status.CONVERGED
+    assert model.score(X[1200:], y[1200:]) > 0.85
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_same_coefficients_as_linear_svc(cancer, loss):
+    X, y = cancer
+    ours = SDCAClassifier(loss, alpha=0.01, fit_intercept=False, tol=1e-9, max_iter=20_000).fit(X, y)
+    theirs = LinearSVC(loss=loss, C=1 / (0.01 * len(y)), fit_intercept=False, tol=1e-9, max_iter=10**6, dual=True)
+    np.testing.assert_allclose(ours.coef_, theirs.fit(X, y).coef_, atol=2e-4)
+
+
+def test_same_optimum_as_libsvm_whose_intercept_is_free_too(cancer):
+    X, y = cancer
+    ours = SDCAClassifier("hinge", alpha=0.01, tol=1e-7, max_iter=50_000).fit(X, y)
+    theirs = SVC(kernel="linear", C=1 / (0.01 * len(y)), tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=3e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=3e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_same_coefficients_as_crammer_singer_of_liblinear_and_as_logistic_regression(iris, fit_intercept):
+    X, y = iris
+    alpha = 0.02
+    ours = SDCAClassifier("log_loss", multi_class="multinomial", alpha=alpha, fit_intercept=fit_intercept, tol=1e-10)
+    theirs = LogisticRegression(C=1 / (alpha * len(y)), fit_intercept=fit_intercept, tol=1e-8, max_iter=10_000)
+    ours.fit(X, y)
+    theirs.fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+    if not fit_intercept:
+        joint = SDCAClassifier("hinge", multi_class="crammer_singer", alpha=alpha, fit_intercept=False, tol=1e-9)
+        joint.set_params(max_iter=50_000).fit(X, y)
+        svc = LinearSVC(multi_class="crammer_singer", C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-8)
+        np.testing.assert_allclose(joint.coef_, svc.set_params(max_iter=10**6).fit(X, y).coef_, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "multi_class", "link"), [("log_loss", "ovr", "logistic"), ("squared", "ovr", "identity")]
+)
+def test_same_model_as_glm_classifier(cancer, loss, multi_class, link):
+    """One objective in the whole package: two roads, one minimum, one certificate."""
+    X, y = cancer
+    dual = SDCAClassifier(loss, multi_class=multi_class, alpha=1e-2, tol=1e-10, max_iter=20_000).fit(X, y)
+    primal = GLMClassifier(link=link, alpha=1e-2, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(dual.coef_, primal.coef_, atol=1e-4)
+    np.testing.assert_allclose(dual.intercept_, primal.intercept_, atol=1e-4)
+    assert dual.history_[-1].objective == pytest.approx(primal.history_[-1].objective, abs=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_ridge_is_ridge(diabetes, fit_intercept, n_outputs):
+    X, y = diabetes
+    if n_outputs > 1:
+        y = np.stack([y, y**2, -y], axis=1)
+    ours = SDCARegressor(alpha=0.01, fit_intercept=fit_intercept, tol=1e-20, max_iter=20_000).fit(X, y)
+    theirs = Ridge(alpha=0.01 * len(y), fit_intercept=fit_intercept, tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-8)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-8, atol=1e-8)
+    assert ours.dual_coef_.shape == y.shape and ours.coef_.shape == theirs.coef_.shape
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_same_coefficients_as_linear_svr(diabetes, loss):
+    X, y = diabetes
+    y = y - y.mean()
+    ours = SDCARegressor(loss, epsilon=0.2, alpha=0.05, fit_intercept=False, tol=1e-8, max_iter=50_000).fit(X, y)
+    theirs = LinearSVR(loss=loss, epsilon=0.2, C=1 / (0.05 * len(y)), fit_intercept=False, tol=1e-8, dual=True)
+    np.testing.assert_allclose(ours.coef_, theirs.set_params(max_iter=10**6).fit(X, y).coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(("loss", "multi_class"), CLASSIFIERS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_weights_are_repetitions(iris, loss, multi_class, fit_intercept):
+    X, y = iris
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    options = {"multi_class": multi_class, "alpha": 0.05, "tol": 1e-7, "max_iter": 50_000}
+    weighted = SDCAClassifier(loss, fit_intercept=fit_intercept, **options).fit(X, y, sample_weight=times)
+    repeated = SDCAClassifier(loss, fit_intercept=fit_intercept, **options).fit(
+        np.repeat(X, times, axis=0), np.repeat(y, times)
+    )
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=4e-3)
+    assert weighted.history_[-1].objective == pytest.approx(repeated.history_[-1].objective, abs=1e-6)
+    assert np.all(weighted.dual_coef_[times == 0] == 0)
+
+
+@pytest.mark.parametrize("loss", REGRESSORS)
+def test_weights_are_repetitions_in_regression(diabetes, loss):
+    X, y = diabetes
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    options = {"alpha": 0.05, "tol": 1e-7, "max_iter": 50_000}
+    weighted = SDCARegressor(loss, **options).fit(X, y, sample_weight=times)
+    repeated = SDCARegressor(loss, **options).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=4e-3)
+
+
+def test_class_weight_multiplies_sample_weight(cancer):
+    X, y = cancer
+    balanced = SDCAClassifier(alpha=0.01, class_weight="balanced", tol=1e-9).fit(X, y)
+    by_hand = SDCAClassifier(alpha=0.01, tol=1e-9).fit(X, y, sample_weight=(len(y) / (2 * np.bincount(y)))[y])
+    np.testing.assert_allclose(balanced.coef_, by_hand.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "multi_class"), CLASSIFIERS)
+def test_classes_may_be_permuted_and_have_any_labels(iris, loss, multi_class):
+    X, y = iris
+    names = np.array(["zebra", "ant", "mole"])
+    options = {"multi_class": multi_class, "alpha": 0.05, "tol": 1e-6, "max_iter": 20_000}
+    numbers = SDCAClassifier(loss, **options).fit(X, y)
+    words = SDCAClassifier(loss, **options).fit(X, names[y])
+    assert list(words.classes_) == sorted(names)
+    same = names[numbers.predict(X)] == words.predict(X)
+    assert same.mean() > 0.98
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge", "log_loss"])
+def test_multilabel_is_one_fit_per_column(iris, loss):
+    X, y = iris
+    Y = np.stack([y == 0, y > 0, X[:, 0] > 0.3], axis=1).astype(int)
+    model = SDCAClassifier(loss, alpha=0.05, tol=1e-9, max_iter=50_000).fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+    for j in range(3):
+        alone = SDCAClassifier(loss, alpha=0.05, tol=1e-9, max_iter=50_000).fit(X, Y[:, j])
+        np.testing.assert_allclose(model.coef_[j], alone.coef_[0], atol=2e-3)
+
+
+@pytest.mark.parametrize(("loss", "multi_class"), CLASSIFIERS)
+def test_two_classes_have_one_score(cancer, loss, multi_class):
+    X, y = cancer
+    model = SDCAClassifier(loss, multi_class=multi_class, alpha=0.01, tol=1e-4).fit(X, y)
+    assert model.coef_.shape == (1, X.shape[1]) and model.intercept_.shape == (1,)
+    assert model.dual_coef_.shape == (len(y), 1)
+    np.testing.assert_allclose(model.dual_coef_.T @ X, model.coef_, atol=1e-9)
+    assert model.decision_function(X).shape == y.shape
+    assert model.score(X, y) > 0.93
+
+
+def test_float32_stays_float32(cancer):
+    X, y = cancer
+    single = SDCAClassifier(alpha=0.01, tol=1e-6).fit(X.astype(np.float32), y)
+    double = SDCAClassifier(alpha=0.01, tol=1e-6).fit(X, y)
+    assert single.coef_.dtype == np.float32 and double.coef_.dtype == np.float64
+    assert single.decision_function(X[:3].astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-3)
+
+
+def test_probabilities_only_where_the_loss_has_them(iris):
+    X, y = iris
+    model = SDCAClassifier("log_loss").fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert not hasattr(SDCAClassifier("hinge"), "predict_proba")
+    with pytest.raises(AttributeError) as refusal:
+        SDCAClassifier("hinge").fit(X, y).predict_proba(X)
+    assert "use loss='log_loss'" in str(refusal.value.__cause__)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge"])
+def test_warm_start_continues(cancer, loss):
+    X, y = cancer
+    cold = SDCAClassifier(loss, alpha=1e-3, tol=1e-4, max_iter=5000).fit(X, y)
+    model = SDCAClassifier(loss, alpha=1e-3, tol=1e-2, max_iter=5000, warm_start=True).fit(X, y)
+    model.set_params(tol=1e-4).fit(X, y)
+    assert model.n_iter_ < cold.n_iter_
+    again = model.fit(X, y)
+    assert again.n_iter_ < cold.n_iter_ and again.certificate_ <= 1e-4
+    model.fit(X[:50], y[:50])  # other rows: a new start, not an error
+    assert model.dual_coef_.shape == (50, 1)
+
+
+def test_warm_start_across_alphas(diabetes):
+    X, y = diabetes
+    model = SDCARegressor(alpha=1e-1, tol=1e-8, warm_start=True).fit(X, y)
+    model.set_params(alpha=1e-2).fit(X, y)
+    np.testing.assert_allclose(model.coef_, SDCARegressor(alpha=1e-2, tol=1e-8).fit(X, y).coef_, atol=1e-3)
+
+
+def test_limits_warn_and_say_what_to_do(cancer):
+    X, y = cancer
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = SDCAClassifier("hinge", alpha=1e-7, tol=1e-9, max_iter=3).fit(X, y)
+    assert model.status_ is Status.MAX_ITER and model.n_iter_ == 3
+    with pytest.warns(ConvergenceWarning, match="raise max_time"):
+        SDCAClassifier("hinge", alpha=1e-9, tol=0.0, max_time=0.05, max_iter=10**9).fit(X, y)
+
+
+def test_history_certificate_and_its_cost(cancer):
+    X, y = cancer
+    seen = []
+    model = SDCAClassifier(alpha=1e-3, tol=1e-5, callback=lambda r: seen.append((r.n_passes, *r.parameters())))
+    model.fit(X, y)
+    assert model.certificate_ == model.history_[-1].certificate <= 1e-5
+    assert [n for n, *_ in seen] == [r.n_passes for r in model.history_]
+    assert seen[-1][1].shape == (X.shape[1], 1) and seen[-1][2].shape == (1,)
+    assert model.n_gap_passes_ == len(model.history_) and 0 < model.gap_seconds_ <= model.history_[-1].seconds
+    assert model.n_iter_ == sum(model.phase_epochs_)
+
+
+def test_pickles(cancer):
+    X, y = cancer
+    model = SDCAClassifier(alpha=1e-2).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "squared", "multi_class": "multinomial"}, "form of loss='log_loss'"),
+        ({"loss": "log_loss", "multi_class": "crammer_singer"}, "form of loss='hinge'"),
+        ({"alpha": 0}, "alpha"),
+        ({"homotopy": 1}, "homotopy"),
+    ],
+)
+def test_bad_parameters_are_named(iris, options, message):
+    with pytest.raises(ValueError, match=message):
+        SDCAClassifier(**options).fit(*iris)
+
+
+def test_joint_losses_refuse_several_labels_per_row(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="use multi_class='ovr'"):
+        SDCAClassifier("hinge", multi_class="crammer_singer").fit(X, np.eye(3, dtype=int)[y])
+
+
+def test_arrays_of_other_libraries_are_refused_with_the_way_out(iris):
+    torch = pytest.importorskip("torch")
+    X, y = iris
+    with pytest.raises(ValueError, match="GLMClassifier"):
+        SDCAClassifier().fit(torch.as_tensor(X), torch.as_tensor(y))
+
+
+def test_wide_and_degenerate_data():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 300)), np.arange(30) % 3
+    model = SDCAClassifier(alpha=1e-4, tol=1e-6, max_iter=5000).fit(sp.csr_array(X), y)
+    assert model.status_ is Status.CONVERGED and model.score(X, y) == 1
+    one = SDCARegressor().fit([[1.0, 2.0]], [3.0])
+    assert one.predict([[1.0, 2.0]]) == pytest.approx([3.0])
+    constant = SDCARegressor().fit(np.ones((5, 2)), np.full(5, 7.0))
+    np.testing.assert_allclose(constant.predict(np.ones((2, 2))), 7.0)
+    np.testing.assert_array_equal(constant.coef_, 0)
+
+
+def test_huge_scores_stay_finite():
+    rng = np.random.default_rng(0)
+    X, y = 1e6 * rng.standard_normal((50, 3)), rng.integers(0, 3, 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for loss, multi_class in CLASSIFIERS:
+            model = SDCAClassifier(loss, multi_class=multi_class, max_iter=200).fit(X, y)
+            assert np.isfinite(model.coef_).all() and 0 <= model.certificate_ < np.inf
+
+
+def test_importing_the_estimators_does_not_compile():
+    code = "import sys, manyclass.estimators.sdca; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
