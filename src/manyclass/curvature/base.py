@@ -37,7 +37,7 @@ class Curvature(ABC):
     def solve(self, gradient: Array) -> Array:
         """H⁻¹ gradient, shaped and typed as the parameters."""
 
-    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:  # noqa: B027
         """Adapt H to the point theta; a majorizer holds everywhere and stays as it is."""
 
     def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 
-from manyclass.data.design import Array
+from manyclass.data.design import Array, add_to_diagonal
 
 
 class Factor:
@@ -34,10 +34,12 @@ class Factor:
         self.xp = xp = array_namespace(S)
         size = int(S.shape[0])
         S = xp.astype(S, xp.float64)
-        S += ridge * xp.eye(size, dtype=xp.float64, device=S.device)
+        add_to_diagonal(S, ridge)
         precision = max(precision or 0.0, size * float(xp.finfo(xp.float64).eps))
         self.rank = size
-        self._cholesky = _cholesky(S, xp, precision)
+        self._cholesky = _cholesky(S, xp)
+        if self._cholesky is not None and size and self._smallest_eigenvalue() <= precision * _norm(S, xp):
+            self._cholesky = None
         if self._cholesky is None:
             eigenvalues, self._vectors = xp.linalg.eigh(S)
             cut = max(float(eigenvalues[-1]), 0.0) * precision
@@ -55,28 +57,42 @@ class Factor:
         wide = xp.astype(B, xp.float64, copy=False)
         if self._cholesky is None:
             solution = self._vectors @ (self._inverse[:, None] * (self._vectors.T @ wide))
-        elif is_numpy_namespace(xp):
-            solution = scipy.linalg.cho_solve((self._cholesky, True), wide, check_finite=False)
         else:
-            solution = xp.cholesky_solve(wide, self._cholesky)
+            solution = self._solve_cholesky(wide)
         return xp.astype(solution, B.dtype, copy=False)
 
+    def _solve_cholesky(self, B: Array) -> Array:
+        if is_numpy_namespace(self.xp):
+            return scipy.linalg.cho_solve((self._cholesky, True), B, check_finite=False)
+        return self.xp.cholesky_solve(B, self._cholesky)
 
-def _cholesky(S: Array, xp, precision: float) -> Array | None:
-    """The lower factor, or None where S is (nearly) singular or the namespace has no triangular solve."""
+    def _smallest_eigenvalue(self) -> float:
+        """An estimate by inverse power iteration; pivots alone can hide a small eigenvalue."""
+        xp = self.xp
+        size = int(self._cholesky.shape[0])
+        start = np.random.default_rng(0).standard_normal((size, 1))
+        v = xp.asarray(start, dtype=xp.float64, device=self._cholesky.device)
+        growth = 1.0
+        for _ in range(4):
+            v = self._solve_cholesky(v / _norm(v, xp))
+            growth = _norm(v, xp)
+            if not np.isfinite(growth):
+                return 0.0
+        return 1.0 / growth
+
+
+def _norm(A: Array, xp) -> float:
+    return float(xp.sum(A * A)) ** 0.5
+
+
+def _cholesky(S: Array, xp) -> Array | None:
+    """The lower factor, or None where S is not positive definite or the namespace has no triangular solve."""
     if is_numpy_namespace(xp):
         try:
-            lower = scipy.linalg.cholesky(S, lower=True, check_finite=False)
+            return scipy.linalg.cholesky(S, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             return None
-    elif is_torch_namespace(xp):
+    if is_torch_namespace(xp):
         lower, failed = xp.linalg.cholesky_ex(S)
-        if int(failed):
-            return None
-    else:
-        return None
-    pivots = xp.linalg.diagonal(lower)
-    # Squared pivots bound the smallest eigenvalue from above: below this ratio the factor is rounding noise.
-    if S.shape[0] and not float(xp.min(pivots)) ** 2 > precision * float(xp.max(pivots)) ** 2:
-        return None
-    return lower
+        return None if int(failed) else lower
+    return None

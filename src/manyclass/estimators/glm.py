@@ -17,7 +17,7 @@ from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.encoding import Labels, encode
 from manyclass.estimators.validation import check_rows, check_weights
 from manyclass.model import LINKS, Objective
-from manyclass.solvers import SOLVERS, Monitor, Record
+from manyclass.solvers import SOLVERS, LiveRecord, Monitor
 
 DENSE_FACTOR_FEATURES = 8192
 """Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
@@ -61,7 +61,7 @@ class GLMClassifier(LinearClassifier):
     warm_start : bool, default=False
         Start from the present coefficients if they fit the data.
     callback : callable, default=None
-        Called after each iteration with a `Record` (n_passes, objective, certificate, seconds, parameters()).
+        Called after each iteration with a `LiveRecord` (n_passes, objective, certificate, seconds, parameters()).
     random_state : int, RandomState or None, default=None
         Seeds the samples of rows from which the curvature is estimated; None means a fixed seed, so results repeat.
         It changes the path of the solver, not the solution.
@@ -132,7 +132,7 @@ class GLMClassifier(LinearClassifier):
         max_iter: int = 500,
         max_time: float | None = None,
         warm_start: bool = False,
-        callback: Callable[[Record], Any] | None = None,
+        callback: Callable[[LiveRecord], Any] | None = None,
         random_state: Any = None,
     ):
         self.alpha = alpha
@@ -147,6 +147,11 @@ class GLMClassifier(LinearClassifier):
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.link == "auto" or LINKS[self.link].label_values is not None
+        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GLMClassifier:
         """Fit the model.

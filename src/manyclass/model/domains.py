@@ -59,7 +59,7 @@ class Box:
 
 def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
     """Rows of V projected onto the simplex, and the threshold τ with Π(v) = max(v − τ, 0), of shape (n_rows, 1)."""
-    n_rows, n_outputs = map(int, V.shape)
+    n_outputs = int(V.shape[1])
     descending = xp.sort(V, axis=1, descending=True)
     ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
     excess = xp.cumulative_sum(descending, axis=1) - 1.0

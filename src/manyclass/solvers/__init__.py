@@ -1,11 +1,11 @@
 """Arrays in, `Solution` out."""
 
 from manyclass.solvers.accelerated import Accelerated
-from manyclass.solvers.base import Monitor, Record, Solution, Solver, Status
+from manyclass.solvers.base import LiveRecord, Monitor, Record, Solution, Solver, Status
 from manyclass.solvers.majorize import Majorize
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 SOLVERS: dict[str, Solver] = {s.name: s for s in (QuasiNewton(), NewtonCG(), Accelerated(), Majorize())}
 
-__all__ = ["SOLVERS", "Monitor", "Record", "Solution", "Solver", "Status"]
+__all__ = ["SOLVERS", "LiveRecord", "Monitor", "Record", "Solution", "Solver", "Status"]

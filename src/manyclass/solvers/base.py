@@ -48,16 +48,26 @@ class Record:
     certificate : float
         See `Solution`.
     seconds : float
-        Since the start of the solver, curvature included.
-    parameters : callable
-        ``coef, intercept = record.parameters()`` gives the model at this moment; only valid during a callback.
+        Since the start of the fit, curvature included.
     """
 
     n_passes: float
     objective: float
     certificate: float
     seconds: float
-    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False, default=lambda: ((), ()))
+
+
+@dataclass(frozen=True)
+class LiveRecord(Record):
+    """What a callback is given: a `Record` and, while the callback runs, the model at that moment.
+
+    Attributes
+    ----------
+    parameters : callable
+        ``coef, intercept = record.parameters()``, of shapes (n_features, n_outputs) and (n_outputs,).
+    """
+
+    parameters: Callable[[], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ class Monitor:
     max_time : float, optional
         Seconds, checked after each pass.
     callback : callable, optional
-        Called with each `Record`.
+        Called with a `LiveRecord` after each iteration.
     """
 
     def __init__(
@@ -105,7 +115,7 @@ class Monitor:
         tol: float = 1e-3,
         max_iter: int = 200,
         max_time: float | None = None,
-        callback: Callable[[Record], Any] | None = None,
+        callback: Callable[[LiveRecord], Any] | None = None,
         started: float | None = None,
     ):
         self.tol, self.max_iter, self.max_time, self.callback = tol, max_iter, max_time, callback
@@ -121,11 +131,11 @@ class Monitor:
     def stop(self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> Status | None:
         """Record the state; the reason to stop, if there is one."""
         certificate = self._certificate(objective, curvature, theta, evaluation)
-        record = Record(self.n_passes, evaluation.value, certificate, self.seconds, lambda: objective.unpack(theta))
-        if self.callback is not None:
-            self.callback(record)
         # The history outlives the solver; it must not keep every iterate alive.
-        self.history.append(Record(record.n_passes, record.objective, record.certificate, record.seconds))
+        record = Record(self.n_passes, evaluation.value, certificate, self.seconds)
+        self.history.append(record)
+        if self.callback is not None:
+            self.callback(LiveRecord(**vars(record), parameters=lambda: objective.unpack(theta)))
         if certificate <= self.tol:
             return Status.CONVERGED
         return self.exhausted()

@@ -1,0 +1,20 @@
+"""scikit-learn's own estimator checks, in full."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manyclass import GLMClassifier
+
+
+@parametrize_with_checks(
+    [
+        GLMClassifier(),
+        GLMClassifier(link="identity", solver="majorize"),
+        GLMClassifier(solver="newton-cg", alpha=1e-2),
+        GLMClassifier(link="sparsemax", solver="accelerated"),
+        GLMClassifier(link="logistic", curvature="diagonal"),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sklearn_estimator_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from array_api_compat import numpy as xp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from manyclass.model.domains import Box, Simplex, WholeSpace
+from tests.oracles.glm import project_simplex
+
+
+@given(arrays(np.float64, (3, 5), elements=st.floats(-1e3, 1e3)))
+@settings(max_examples=100, deadline=None)
+def test_simplex_projection_against_bisection(V):
+    P = Simplex().project(V, xp)
+    np.testing.assert_allclose(P, [project_simplex(v) for v in V], atol=1e-9)
+    np.testing.assert_allclose(P.sum(1), 1)
+
+
+def test_box_projection():
+    np.testing.assert_array_equal(Box().project(np.array([[-1.0, 0.5, 2.0]]), xp), [[0, 0.5, 1]])
+
+
+def probabilities(domain, rng):
+    P = rng.random((2, 6))
+    return P / P.sum(1, keepdims=True) if isinstance(domain, Simplex) else P
+
+
+@pytest.mark.parametrize("domain", [Simplex(), Box(), WholeSpace()], ids=["simplex", "box", "space"])
+def test_blend_reaches_the_wanted_mean_from_inside_the_domain(domain, rng):
+    for _ in range(50):
+        mean, wanted = probabilities(domain, rng)
+        theta, q = domain.blend(mean, wanted, xp)
+        assert 0 <= theta <= 1
+        np.testing.assert_allclose((1 - theta) * mean + theta * q, wanted, atol=1e-12)
+        np.testing.assert_allclose(domain.project(q[None], xp)[0], q, atol=1e-9)
+    theta, _ = domain.blend(wanted, wanted, xp)
+    assert theta == 0

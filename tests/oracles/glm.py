@@ -1,0 +1,54 @@
+"""The objective written out row by row in float64, minimised by a method that knows nothing of it."""
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def project_simplex(v):
+    """Euclidean projection onto the simplex by bisection on the threshold."""
+    low, high = v.min() - 1.0, v.max()
+    for _ in range(70):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(v - 0.5 * (low + high), 0)
+
+
+def loss(link, z, y):
+    """Φ(z) − yᵀz + Φ*(y) of one row, and its gradient g(z) − y."""
+    if link == "identity":
+        return 0.5 * ((z - y) ** 2).sum(), z - y
+    if link == "softmax":
+        top = z.max()
+        p = np.exp(z - top)
+        return np.log(p.sum()) + top - y @ z, p / p.sum() - y
+    if link == "logistic":
+        p = 1 / (1 + np.exp(-z))
+        return np.logaddexp(0, z).sum() - y @ z, p - y
+    p = project_simplex(z)
+    return 0.5 * z @ z - 0.5 * ((z - p) ** 2).sum() - y @ z + 0.5 * y @ y, p - y
+
+
+def objective(link, X, Y, weight, alpha, W, b):
+    value, gradient_W, gradient_b = 0.0, np.zeros_like(W), np.zeros_like(b)
+    for x, y, s in zip(X, Y, weight, strict=True):
+        row_value, residual = loss(link, x @ W + b, y)
+        value += s * row_value
+        gradient_W += s * np.outer(x, residual)
+        gradient_b += s * residual
+    total = weight.sum()
+    return value / total + 0.5 * alpha * (W**2).sum(), gradient_W / total + alpha * W, gradient_b / total
+
+
+def minimum(link, X, Y, weight, alpha, fit_intercept=True):
+    """(least value, W, b)."""
+    d, k = X.shape[1], Y.shape[1]
+
+    def value_and_gradient(flat):
+        W, b = flat[: d * k].reshape(d, k), flat[d * k :]
+        value, gradient_W, gradient_b = objective(link, X, Y, weight, alpha, W, b)
+        return value, np.concatenate([gradient_W.ravel(), gradient_b if fit_intercept else 0 * b])
+
+    found = minimize(
+        value_and_gradient, np.zeros((d + 1) * k), jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000}
+    )
+    return found.fun, found.x[: d * k].reshape(d, k), found.x[d * k :]
