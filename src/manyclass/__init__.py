@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyclass.data.moments import Moments
     from manyclass.estimators.glm import GLMClassifier
+    from manyclass.estimators.pegasos import PegasosClassifier
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
     "GLMClassifier": "manyclass.estimators.glm",
     "Moments": "manyclass.data.moments",
+    "PegasosClassifier": "manyclass.estimators.pegasos",
 }
 
-__all__ = ["GLMClassifier", "Moments"]
+__all__ = ["GLMClassifier", "Moments", "PegasosClassifier"]
 
 
 def __getattr__(name: str) -> Any:

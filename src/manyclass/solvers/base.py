@@ -20,6 +20,8 @@ class Status(Enum):
     CONVERGED = "Converged: the certificate is at or below tol."
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
+    COMPLETED = "All steps were taken; raise max_iter or max_steps, or continue with warm_start=True, for more."
+    EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "pass float64 data or raise tol if a tighter certificate is needed."
@@ -40,8 +42,8 @@ class Record:
 
     Attributes
     ----------
-    n_passes : int
-        Passes over the rows so far; curvature estimates on samples of rows count as fractions and are left out.
+    n_passes : float
+        Passes over the rows so far, a whole number unless rows are drawn one by one; curvature estimates on samples of rows count as fractions and are left out.
     objective : float
     certificate : float
         See `Solution`.
@@ -49,7 +51,7 @@ class Record:
         Since the start of the fit, curvature included.
     """
 
-    n_passes: int
+    n_passes: float
     objective: float
     certificate: float
     seconds: float
