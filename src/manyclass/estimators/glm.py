@@ -45,9 +45,10 @@ class GLMClassifier(LinearClassifier):
     solver : {"quasi-newton", "newton-cg", "accelerated", "majorize"}, default="quasi-newton"
         "quasi-newton" is the fastest and hands over to "newton-cg" for tight tolerances; "majorize" is Algorithm 1 of
         the paper, which never raises the objective; "accelerated" adds momentum to it.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal"}, default="auto"
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound"}, default="auto"
         What stands in for the Hessian. "auto" takes "kronecker" ("second-moment" for the solvers that need a
-        majorizer), and "diagonal" when a d×d factor would not fit.
+        majorizer), and "diagonal" when a d×d factor would not fit. "partition-bound" couples all d·k parameters
+        (`BoundMajorizationClassifier`), for a few thousand of them.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
@@ -199,7 +200,8 @@ class GLMClassifier(LinearClassifier):
         return self
 
     def _choose_curvature(self, design: Design) -> type[Curvature]:
-        needs_majorizer = SOLVERS[self.solver].needs_majorizer
+        solver = SOLVERS[self.solver]
+        needs_majorizer = solver.needs_majorizer
         name = self.curvature
         if name == "auto":
             if design.n_features > DENSE_FACTOR_FEATURES:
@@ -207,10 +209,10 @@ class GLMClassifier(LinearClassifier):
             else:
                 name = "second-moment" if needs_majorizer else "kronecker"
         chosen = CURVATURES[name]
-        if needs_majorizer and not chosen.majorizes:
+        if needs_majorizer and (not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer)):
             raise ValueError(
-                f"solver={self.solver!r} needs a curvature that lies above the objective, which {name!r} does not; "
-                "use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
+                f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which {name!r} "
+                "does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
             )
         return chosen
 

@@ -173,10 +173,13 @@ class Solver(ABC):
     ----------
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
+    refreshes_majorizer : bool
+        Whether one that is ``local`` will do too.
     """
 
     name: ClassVar[str]
     needs_majorizer: ClassVar[bool]
+    refreshes_majorizer: ClassVar[bool] = False
 
     @abstractmethod
     def solve(
