@@ -36,7 +36,10 @@ def in_terminal(arguments, columns=120, until=None, send=None):
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_the_progress_line_shows_the_pass_and_goes_away(columns):
-    code, text = in_terminal(["fit"], columns)
+    # Long enough for the line to be drawn, which happens ten times a second.
+    code, text = in_terminal(
+        ["fit", "--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--max-time", "1"], columns
+    )
     assert code == 0
     assert re.search(r"pass \d+ · objective [\d.]+", text)
     last = text.rsplit("\r", maxsplit=1)[-1]

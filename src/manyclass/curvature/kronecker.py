@@ -6,8 +6,7 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
-from manyclass.data.design import Array
-from manyclass.model.links.base import diagonal_matrix
+from manyclass.data.design import Array, add_to_diagonal
 from manyclass.model.objective import Objective
 
 ROWS_PER_FEATURE = 16
@@ -62,9 +61,11 @@ class Kronecker(Curvature):
         if self.fit_intercept:
             second -= mean[:, None] * mean[None, :]
         if sample.is_uniform:
-            second += self._unseen(objective, xp.linalg.diagonal(second))
+            add_to_diagonal(second, self._unseen(objective, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
-        eigenvalues, self._vectors = xp.linalg.eigh(xp.astype(second, design.dtype, copy=False))
+        second = xp.astype(second, design.dtype, copy=False)
+        eigenvalues, self._vectors = xp.linalg.eigh(second)
+        del second
         floor = float(xp.finfo(design.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
         self._eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor)
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
@@ -73,7 +74,7 @@ class Kronecker(Curvature):
 
     @staticmethod
     def _unseen(objective: Objective, seen: Array) -> Array:
-        """The variance that a sample of rows missed in rare features, as a diagonal matrix.
+        """The variance that a sample of rows missed in rare features.
 
         Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
         """
@@ -81,7 +82,7 @@ class Kronecker(Curvature):
         exact = design.mean_square(objective.sample_weight)
         if objective.fit_intercept:
             exact -= objective.feature_mean**2
-        return diagonal_matrix(xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen)), xp)
+        return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
     def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(0)

@@ -145,3 +145,10 @@ def gram(block: Array) -> Array:
     """block.T @ block as a dense array, of shape (n_features, n_features)."""
     product = block.T @ block  # dense NumPy recognises the transpose and calls syrk: half the work of gemm
     return product.toarray() if sp.issparse(product) else product
+
+
+def add_to_diagonal(matrix: Array, values: Array | float) -> None:
+    """matrix += diag(values), in place and without a second matrix of that size."""
+    xp = array_namespace(matrix)
+    flat = xp.reshape(matrix, (-1,), copy=False)
+    flat[:: int(matrix.shape[0]) + 1] += values

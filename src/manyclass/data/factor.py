@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 
-from manyclass.data.design import Array
+from manyclass.data.design import Array, add_to_diagonal
 
 
 class Factor:
@@ -34,7 +34,7 @@ class Factor:
         self.xp = xp = array_namespace(S)
         size = int(S.shape[0])
         S = xp.astype(S, xp.float64)
-        S += ridge * xp.eye(size, dtype=xp.float64, device=S.device)
+        add_to_diagonal(S, ridge)
         precision = max(precision or 0.0, size * float(xp.finfo(xp.float64).eps))
         self.rank = size
         self._cholesky = _cholesky(S, xp)
