@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass.data.moments import Moments
+    from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.glm import GLMClassifier
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
+    "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "GLMClassifier": "manyclass.estimators.glm",
     "Moments": "manyclass.data.moments",
 }
 
-__all__ = ["GLMClassifier", "Moments"]
+__all__ = ["BoundMajorizationClassifier", "GLMClassifier", "Moments"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@ from manyclass.data import ClassTargets, Design
 from manyclass.model import LINKS, Objective
 from tests import problems
 
-
 PAIRS = [(name, link) for name, c in CURVATURES.items() for link in LINKS if c.serves(LINKS[link])]
 
 

@@ -113,14 +113,14 @@ def _softmax_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
 def _softmax_weights(Z: Array, xp: Any) -> Array:
     """B without a loop over pairs, or any k×k product.
 
-    Let L_b = log Σ_{j≤b} exp z_j, u_b = z_b − L_{b−1}, κ_b = σ(u_b) and q_b = softmax of the classes before b. Algorithm
-    1 adds β_b c cᵀ with c = e_b − q_b. Summed over b, the upper triangle has rank one in each column:
+    Let L_b = log Σ_{j≤b} exp z_j, u_b = z_b − L_{b−1}, κ_b = σ(u_b) and q_b = softmax of the classes before b.
+    Algorithm 1 adds β_b c cᵀ with c = e_b − q_b. Summed over b, the upper triangle has rank one in each column:
 
         B_ab = q_b[a] · (κ_b (1 − κ_b) ρ_b − β_b) for a < b,     B_bb = β_b + κ_b² ρ_b,
 
     where ρ_{b−1} = β_b + (1 − κ_b)² ρ_b, ρ_last = 0, collects the later classes.
     """
-    n, k = map(int, Z.shape)
+    k = int(Z.shape[1])
     L = [Z[:, 0]]
     for b in range(1, k):
         L.append(xp.logaddexp(L[-1], Z[:, b]))

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data import Design
-from manyclass.data.design import Array
 from manyclass.estimators.base import LinearClassifier, resolve_link
-from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.encoding import encode
+from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.model import LINKS, Objective
 from manyclass.solvers import SOLVERS, LiveRecord, Monitor
 
@@ -189,8 +187,8 @@ class GLMClassifier(LinearClassifier):
             fit_intercept=self.fit_intercept,
             center=curvature_type.center,
         )
-        start = self._warm_start(objective, labels)
-        curvature = curvature_type.build(objective, _generator(self.random_state))
+        start = self._warm_start(objective, labels) if self.warm_start else None
+        curvature = curvature_type.build(objective, generator(self.random_state))
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
         solution = SOLVERS[self.solver].solve(objective, curvature, start, monitor)
 
@@ -216,29 +214,7 @@ class GLMClassifier(LinearClassifier):
             )
         return chosen
 
-    def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        xp, design = objective.xp, objective.design
-        coef, intercept = design.asarray(self.coef_).T, design.asarray(self.intercept_)
-        if labels.is_binary and objective.n_outputs == 2 and int(coef.shape[1]) == 1:
-            coef, intercept = (
-                xp.concat([-0.5 * coef, 0.5 * coef], axis=1),
-                xp.concat([-0.5 * intercept, 0.5 * intercept]),
-            )
-        if tuple(coef.shape) != (design.n_features, objective.n_outputs):
-            return None
-        return objective.pack(coef, intercept)
-
     def _probability_link(self) -> str:
         if hasattr(self, "link_"):
             return self.link_
         return "softmax" if self.link == "auto" else self.link
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if random_state is None or isinstance(random_state, Integral):
-        return np.random.default_rng(0 if random_state is None else int(random_state))
-    from sklearn.utils import check_random_state
-
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -93,3 +94,12 @@ def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any,
 def same_device(design: Design) -> Any:
     """The device on which results of `design` live."""
     return None if design.is_sparse else device(design.X)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from scikit-learn's random_state; None means a fixed seed, so that results repeat."""
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.default_rng(0 if random_state is None else int(random_state))
+    from sklearn.utils import check_random_state
+
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
