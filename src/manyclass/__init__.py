@@ -5,17 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass.data.moments import Moments
+    from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.glm import GLMClassifier
     from manyclass.estimators.pegasos import PegasosClassifier
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
+    "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "GLMClassifier": "manyclass.estimators.glm",
     "Moments": "manyclass.data.moments",
     "PegasosClassifier": "manyclass.estimators.pegasos",
 }
 
-__all__ = ["GLMClassifier", "Moments", "PegasosClassifier"]
+__all__ = [
+    "BoundMajorizationClassifier",
+    "GLMClassifier",
+    "Moments",
+    "PegasosClassifier",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -95,6 +95,37 @@ class Solution:
     n_passes: int
 
 
+class HeldOut:
+    """Rows kept aside to stop by.
+
+    Parameters
+    ----------
+    objective : Objective
+        On the held-out rows, usually with alpha = 0.
+    patience : int
+        Passes without a smaller loss after which to stop.
+
+    Attributes
+    ----------
+    losses : list of float
+        One per pass.
+    best : tuple of (coef, intercept)
+        The model with the smallest loss.
+    """
+
+    def __init__(self, objective: Objective, patience: int = 5):
+        self.objective, self.patience = objective, patience
+        self.losses: list[float] = []
+        self.best: tuple[Array, Array] | None = None
+
+    def is_done(self, coef: Array, intercept: Array) -> bool:
+        loss = self.objective.value_and_gradient(self.objective.pack(coef, intercept)).value
+        if not self.losses or loss < min(self.losses):
+            self.best = coef, intercept
+        self.losses.append(loss)
+        return len(self.losses) - 1 - self.losses.index(min(self.losses)) >= self.patience
+
+
 class Monitor:
     """Counts passes, keeps the history, and says when to stop.
 
@@ -108,6 +139,8 @@ class Monitor:
         Seconds, checked after each pass.
     callback : callable, optional
         Called with a `LiveRecord` after each iteration.
+    held_out : HeldOut, optional
+        Rows kept aside; the solver stops when their loss no longer falls, and the solution is the best model seen.
     """
 
     def __init__(
@@ -117,7 +150,9 @@ class Monitor:
         max_time: float | None = None,
         callback: Callable[[LiveRecord], Any] | None = None,
         started: float | None = None,
+        held_out: HeldOut | None = None,
     ):
+        self.held_out = held_out
         self.tol, self.max_iter, self.max_time, self.callback = tol, max_iter, max_time, callback
         self.history: list[Record] = []
         self.n_passes = 0
@@ -138,6 +173,8 @@ class Monitor:
             self.callback(LiveRecord(**vars(record), parameters=lambda: objective.unpack(theta)))
         if certificate <= self.tol:
             return Status.CONVERGED
+        if self.held_out is not None and self.held_out.is_done(*objective.unpack(theta)):
+            return Status.EARLY_STOPPED
         return self.exhausted()
 
     def exhausted(self) -> Status | None:
@@ -153,6 +190,8 @@ class Monitor:
 
     def solution(self, objective: Objective, theta: Array, status: Status) -> Solution:
         coef, intercept = objective.unpack(theta)
+        if self.held_out is not None and self.held_out.best is not None and status is not Status.CONVERGED:
+            coef, intercept = self.held_out.best
         certificate = self.history[-1].certificate if self.history else float("inf")
         return Solution(coef, intercept, status, self.history, certificate, self.n_passes)
 
@@ -175,10 +214,13 @@ class Solver(ABC):
     ----------
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
+    refreshes_majorizer : bool
+        Whether one that is ``local`` will do too.
     """
 
     name: ClassVar[str]
     needs_majorizer: ClassVar[bool]
+    refreshes_majorizer: ClassVar[bool] = False
 
     @abstractmethod
     def solve(
