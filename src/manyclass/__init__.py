@@ -5,15 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass.data.moments import Moments
+    from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
+    from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
+    "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
     "GLMClassifier": "manyclass.estimators.glm",
     "Moments": "manyclass.data.moments",
+    "StagewiseClassifier": "manyclass.estimators.stagewise",
+    "StagewiseRegressor": "manyclass.estimators.stagewise",
 }
 
-__all__ = ["GLMClassifier", "Moments"]
+__all__ = [
+    "CalibratedLeastSquaresClassifier",
+    "GLMClassifier",
+    "Moments",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
+]
 
 
 def __getattr__(name: str) -> Any:

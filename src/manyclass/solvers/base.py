@@ -20,6 +20,11 @@ class Status(Enum):
     CONVERGED = "Converged: the certificate is at or below tol."
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
+    NO_GAIN = "Stopped: the score on held-out rows no longer improves; the best model so far is kept."
+    FINISHED = "Finished: all the work that was asked for is done."
+    INTERRUPTED = (
+        "Interrupted: the model holds what was finished before, and can be used; fit again for the whole of it."
+    )
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "pass float64 data or raise tol if a tighter certificate is needed."
@@ -31,7 +36,7 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.MAX_ITER, Status.MAX_TIME)
+        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
