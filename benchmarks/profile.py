@@ -47,9 +47,7 @@ def main(
     table.add("seconds (profiled)", f"{seconds:.2f}")
     table.add("seconds before the first record", f"{history[0].seconds:.2f}")
     table.add("passes", f"{passes:g}")
-    table.add(
-        "seconds a pass, after the first", f"{(history[-1].seconds - history[0].seconds) / (passes - 1):.3f}"
-    )
+    table.add("seconds a pass, after the first", f"{(history[-1].seconds - history[0].seconds) / (passes - 1):.3f}")
     table.add("floor: passes and one second moment at the ceilings", f"{floor:.2f}")
     table.add("floor / seconds", f"{floor / seconds:.2f}")
     print(table)

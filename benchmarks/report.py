@@ -38,10 +38,7 @@ class Table:
 
     def __str__(self) -> str:
         widths = [max(len(row[i]) for row in self.rows) for i in range(len(self.rows[0]))]
-        lines = [
-            "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
-            for row in self.rows
-        ]
+        lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in self.rows]
         lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
         return "\n".join([f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)])
 
@@ -64,9 +61,7 @@ def plot_gaps(name: str, title: str, curves: dict[str, tuple], targets: tuple[fl
 
     fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for label, (seconds, gaps) in curves.items():
-        ax.plot(
-            seconds, gaps, marker=".", label=label, linewidth=2.5 if label.startswith("manyclass") else 1.2
-        )
+        ax.plot(seconds, gaps, marker=".", label=label, linewidth=2.5 if label.startswith("manyclass") else 1.2)
     for target in targets:
         ax.axhline(target, color="gray", linewidth=0.6)
     ax.set(

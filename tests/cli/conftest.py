@@ -47,9 +47,7 @@ def iris():
 @pytest.fixture
 def write_csv():
     def write_csv(path, X, y, names=("sl", "sw", "pl", "pw", "kind")):
-        rows = [
-            ",".join([*map(repr, map(float, row)), f'"{label}"']) for row, label in zip(X, y, strict=True)
-        ]
+        rows = [",".join([*map(repr, map(float, row)), f'"{label}"']) for row, label in zip(X, y, strict=True)]
         path.write_text("\n".join([",".join(names), *rows]) + "\n")
 
     return write_csv

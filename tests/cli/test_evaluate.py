@@ -79,9 +79,7 @@ def test_several_labels(run_ok, run_json, tmp_path):
     report = run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")
     assert report["hamming_loss"] == pytest.approx(hamming_loss(Y, predicted))
     assert report["subset_error"] == pytest.approx(zero_one_loss(Y, predicted))
-    assert report["log_loss"] == pytest.approx(
-        np.mean([log_loss(Y[:, j], proba[:, j]) for j in range(3)]), rel=1e-6
-    )
+    assert report["log_loss"] == pytest.approx(np.mean([log_loss(Y[:, j], proba[:, j]) for j in range(3)]), rel=1e-6)
     for average in ("micro", "macro"):
         assert report[f"{average}_f1"] == pytest.approx(f1_score(Y, predicted, average=average))
 

@@ -46,9 +46,7 @@ def test_the_same_seed_gives_the_same_model(run_json):
 
 @pytest.mark.parametrize("solver", list(BUILDERS))
 def test_solvers_reach_the_same_objective(run_json, iris_csv, solver):
-    report = run_json(
-        "fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2
-    )
+    report = run_json("fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2)
     reference = run_json("fit", iris_csv, "--tol", 1e-9, "--max-iter", 20_000, "--alpha", 1e-2)
     assert report["objective"] == pytest.approx(reference["objective"], abs=2e-5)
     assert report["parameters"]["solver"] == solver
@@ -110,7 +108,7 @@ def test_rare_classes_can_be_held_out(run_json, tmp_path):
     assert run_json("fit", path)["n_rows"] == 32
 
 
-@pytest.mark.parametrize("scale", ["none", "standard", "maxabs", "rows"])
+@pytest.mark.parametrize("scale", ["auto", "none", "standard", "maxabs", "rows"])
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_scaling_is_part_of_the_model(run_ok, run_json, tmp_path, scale, as_sparse):
     rng = np.random.default_rng(0)
@@ -124,12 +122,33 @@ def test_scaling_is_part_of_the_model(run_ok, run_json, tmp_path, scale, as_spar
     model = tmp_path / "m.skops"
     report = run_json("fit", path, "--scale", scale, "--test", path, "-o", model)
     assert run_json("evaluate", model, path)["log_loss"] == report["log_loss"]
-    assert hasattr(load(model).estimator, "steps") == (scale != "none")
+    assert hasattr(load(model).estimator, "steps") == (scale not in ("auto", "none"))
     # A matrix handed to the loaded model is the caller's own.
-    before = X.toarray()
-    given = before.copy()
+    given = X.toarray()
     load(model).estimator.predict(given)
-    np.testing.assert_array_equal(given, before)
+    np.testing.assert_array_equal(given, X.toarray())
+
+
+@pytest.mark.parametrize(("dtype", "divided"), [(np.uint8, True), (np.int64, False), (np.float32, False)])
+def test_bytes_are_scaled_to_one_unless_told_otherwise(run_ok, run_json, tmp_path, dtype, divided):
+    X, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", X=(15 * X).astype(dtype), y=y)
+    np.savez(tmp_path / "by_hand.npz", X=(15 * X / (255 if divided else 1)).astype(np.float32), y=y)
+    asked = run_json("fit", tmp_path / "digits.npz", "-o", tmp_path / "m.skops", "--max-iter", 20)
+    by_hand = run_json("fit", tmp_path / "by_hand.npz", "--scale", "none", "--max-iter", 20)
+    assert asked["objective"] == pytest.approx(by_hand["objective"], rel=1e-5)
+    assert hasattr(load(tmp_path / "m.skops").estimator, "steps") == divided
+    raw = run_json("fit", tmp_path / "digits.npz", "--scale", "none", "--max-iter", 20)
+    assert (raw["objective"] != asked["objective"]) == divided
+
+
+def test_a_read_only_mapped_matrix_is_scaled_without_being_touched(run_json, tmp_path, iris):
+    X, y = iris
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    content = (tmp_path / "X.npy").read_bytes()
+    run_json("fit", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--scale", "standard", "--holdout", 0)
+    assert (tmp_path / "X.npy").read_bytes() == content
 
 
 def test_float32_stays_float32(run_ok, run_json, tmp_path):

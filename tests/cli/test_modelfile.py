@@ -43,9 +43,7 @@ def test_an_estimator_dumped_from_python_will_do(run_ok, tmp_path, iris, iris_cs
 )
 def test_foreign_types_are_refused(tmp_path, content):
     skops.io.dump(content, tmp_path / "m.skops")
-    with pytest.raises(
-        CommandError, match=r"m\.skops (was not loaded because it asks for|holds no fitted model)"
-    ):
+    with pytest.raises(CommandError, match=r"m\.skops (was not loaded because it asks for|holds no fitted model)"):
         load(tmp_path / "m.skops")
 
 

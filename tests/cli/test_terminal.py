@@ -36,7 +36,10 @@ def in_terminal(arguments, columns=120, until=None, send=None):
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_the_progress_line_shows_the_pass_and_goes_away(columns):
-    code, text = in_terminal(["fit"], columns)
+    # Long enough for the line to be drawn, which happens ten times a second.
+    code, text = in_terminal(
+        ["fit", "--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--max-time", "1"], columns
+    )
     assert code == 0
     assert re.search(r"pass \d+ · objective [\d.]+", text)
     last = text.rsplit("\r", maxsplit=1)[-1]
@@ -70,15 +73,20 @@ def test_a_pipe_gets_no_progress_and_no_colours():
     assert "\x1b" not in result.stdout
 
 
+def test_a_terminal_without_unicode():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run([*COMMAND, "fit"], capture_output=True, text=True, timeout=120, env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "1,437 rows ? 64 columns" in result.stdout
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from manyclass.cli import main; main(['fit', '--help']); "
         "heavy = {'numba', 'torch', 'pyarrow', 'pandas', 'matplotlib', 'skops', 'sklearn.metrics'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert result.stdout.rstrip().endswith("[]")
 
 

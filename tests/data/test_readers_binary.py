@@ -218,9 +218,7 @@ class TestParquet:
 
     def test_nulls_are_nan(self, tmp_path):
         columns = {"a": self.pa.array([1, None, 3]), "b": self.pa.array([0.5, 1.5, None]), "y": [0, 1, 0]}
-        np.testing.assert_array_equal(
-            read(self.save(tmp_path, columns)).X, [[1, 0.5], [np.nan, 1.5], [3, np.nan]]
-        )
+        np.testing.assert_array_equal(read(self.save(tmp_path, columns)).X, [[1, 0.5], [np.nan, 1.5], [3, np.nan]])
         with pytest.raises(DataFileError, match="1 rows have no label in column 'a'"):
             read(self.save(tmp_path, columns), target="a")
 

@@ -12,9 +12,7 @@ from manyclass.data.readers import companion_labels, read
 ROOT = Path(os.environ.get("MANYCLASS_DATA", "../shared/data"))
 pytestmark = [
     pytest.mark.data,
-    pytest.mark.skipif(
-        not ROOT.is_dir(), reason=f"no folder {ROOT}: set MANYCLASS_DATA to the real data sets"
-    ),
+    pytest.mark.skipif(not ROOT.is_dir(), reason=f"no folder {ROOT}: set MANYCLASS_DATA to the real data sets"),
 ]
 
 

@@ -23,17 +23,13 @@ def write(tmp_path):
 
 
 def csv_text(X, y, names, delimiter=","):
-    rows = [
-        delimiter.join([*(repr(float(v)) for v in row), str(label)]) for row, label in zip(X, y, strict=True)
-    ]
+    rows = [delimiter.join([*(repr(float(v)) for v in row), str(label)]) for row, label in zip(X, y, strict=True)]
     return "\n".join([delimiter.join(names), *rows]) + "\n"
 
 
 @settings(max_examples=30, deadline=None)
 @given(
-    X=arrays(
-        np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(allow_nan=False)
-    ),
+    X=arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(allow_nan=False)),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
     data=st.data(),
 )

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 def project_simplex(v):
     """Euclidean projection onto the simplex by bisection on the threshold."""
     low, high = v.min() - 1.0, v.max()
-    for _ in range(200):
+    for _ in range(70):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
     return np.maximum(v - 0.5 * (low + high), 0)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from manyclass.cli.estimators import BUILDERS, FitSettings
-from manyclass.cli.scaling import SCALERS
 
 app = typer.Typer(
     name="manyclass",
@@ -127,10 +126,10 @@ def fit(
         typer.Option(
             "--scale",
             rich_help_panel=_DATA,
-            help=f"{', '.join(SCALERS)}: columns to unit variance or a largest size of 1, rows to length 1. "
-            "Convergence does not need it; it changes what alpha penalises.",
+            help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; "
+            "none; auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
         ),
-    ] = "none",
+    ] = "auto",
     solver: Annotated[
         str, typer.Option("--solver", rich_help_panel=_MODEL, help=f"One of {', '.join(BUILDERS)}.")
     ] = "quasi-newton",

@@ -30,7 +30,7 @@ Builder = Callable[[FitSettings, Callable[[Any], None]], Any]
 def _glm(solver: str, settings: FitSettings, callback: Callable[[Any], None]) -> Any:
     from manyclass import GLMClassifier
 
-    given = {
+    given: dict[str, Any] = {
         "link": settings.link,
         "alpha": settings.alpha,
         "tol": settings.tol,

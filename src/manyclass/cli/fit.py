@@ -22,7 +22,7 @@ from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model
 from manyclass.cli.output import check_writable, print_facts, print_json
 from manyclass.cli.progress import Progress, progress_line
-from manyclass.cli.scaling import build_scaler, check_scaling
+from manyclass.cli.scaling import DESCRIPTIONS, check_scaling, fitted_scaler, transformed
 from manyclass.cli.schema import Schema
 from manyclass.cli.scores import Scores, described, score
 from manyclass.data.readers import Dataset
@@ -143,13 +143,14 @@ def _labels(dataset: Dataset) -> NDArray[Any]:
 
 def _fit(request: FitRequest, estimator: Any, train: Dataset, progress: Progress) -> tuple[Any, float]:
     progress.goal(estimator.tol)
-    scaler = build_scaler(request.scale, not isinstance(train.X, np.ndarray))
-    fitted = estimator if scaler is None else Pipeline([("scale", scaler), ("classify", estimator)])
     started = time.perf_counter()
+    scaler = fitted_scaler(request.scale, train)
+    X = train.X if scaler is None else transformed(scaler, train.X)
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(train.X, train.y)
+        estimator.fit(X, train.y)
+    fitted = estimator if scaler is None else Pipeline([("scale", scaler), ("classify", estimator)])
     return fitted, time.perf_counter() - started
 
 
@@ -166,6 +167,7 @@ def _report(request: FitRequest, rows: _Rows, model: Model, scores: Scores | Non
         "n_classes": len(model.schema.labels),
         "multilabel": model.schema.multilabel,
         "solver": request.settings.solver,
+        "link": getattr(classifier, "link_", request.settings.link),
         "parameters": {name: value for name, value in parameters.items() if name != "callback"},
         "scale": request.scale,
         "n_passes": last.n_passes,
@@ -189,9 +191,9 @@ def _print(request: FitRequest, rows: _Rows, model: Model, scores: Scores | None
         f" in column '{model.schema.target_name}'" if model.schema.target_name and request.train is not None else ""
     )
     parameters = report["parameters"]
-    chosen = f"{request.settings.solver}, {parameters['link']} link, alpha {parameters['alpha']:g}"
-    if request.scale != "none":
-        chosen += f", columns scaled ({request.scale})" if request.scale != "rows" else ", rows scaled to length 1"
+    chosen = f"{request.settings.solver}, {report['link']} link, alpha {parameters['alpha']:g}"
+    if hasattr(model.estimator, "steps"):
+        chosen += f", {DESCRIPTIONS[request.scale]}"
     facts = [("data", f"{rows.name}: {shape}{target}"), ("model", chosen)]
     if scores is not None:
         shown = scores.figures.keys() if model.schema.multilabel else ("error", "log_loss")

@@ -6,7 +6,8 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
-from manyclass.data.design import Array
+from manyclass.data.design import Array, add_to_diagonal
+from manyclass.data.factor import eigh_in_place
 from manyclass.model.objective import Objective
 
 ROWS_PER_FEATURE = 16
@@ -60,13 +61,29 @@ class Kronecker(Curvature):
         second /= weight
         if self.fit_intercept:
             second -= mean[:, None] * mean[None, :]
+        if sample.is_uniform:
+            add_to_diagonal(second, self._unseen(objective, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
-        eigenvalues, self._vectors = xp.linalg.eigh(xp.astype(second, design.dtype, copy=False))
+        second = xp.astype(second, design.dtype, copy=False)
+        eigenvalues, self._vectors = eigh_in_place(second)
+        del second
         floor = float(xp.finfo(design.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
         self._eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor)
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
         self._mean_weight = weight / objective.total_weight
         self._invert(objective)
+
+    @staticmethod
+    def _unseen(objective: Objective, seen: Array) -> Array:
+        """The variance that a sample of rows missed in rare features.
+
+        Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
+        """
+        xp, design = objective.xp, objective.design
+        exact = design.mean_square(objective.sample_weight)
+        if objective.fit_intercept:
+            exact -= objective.feature_mean**2
+        return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
     def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(0)

@@ -13,10 +13,15 @@ from manyclass.model.objective import Objective
 
 @dataclass(frozen=True)
 class RowSample:
-    """Rows `index` (None: all, in order) with importance `scale`, whose weighted sums estimate sums over all rows."""
+    """Rows `index` (None: all, in order) with importance `scale`, whose weighted sums estimate sums over all rows.
+
+    `is_uniform` says that they were drawn without regard to their weight in the Hessian.
+    """
 
     index: np.ndarray | None
     scale: np.ndarray | None
+
+    is_uniform: bool = False
 
     def n_rows(self, objective: Objective) -> int:
         return objective.design.n_rows if self.index is None else len(self.index)
@@ -52,7 +57,7 @@ def uniform_sample(objective: Objective, n_rows: int, rng: np.random.Generator) 
     if available <= 1.25 * n_rows:
         return RowSample(None, None)
     index = np.sort(rng.choice(available, n_rows, replace=False))
-    return RowSample(index, np.full(n_rows, available / n_rows))
+    return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
 
 
 def weighted_sample(row_weight: np.ndarray, n_rows: int, rng: np.random.Generator, tail: float = 0.01) -> RowSample:

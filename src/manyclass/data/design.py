@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ class Design:
         # Slicing a CSR matrix copies its data; three views of its arrays do not.
         pointers = self.X.indptr[rows.start : rows.stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
-        block = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
+        block: sp.csr_array = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
         block.data, block.indices = self.X.data[first:last], self.X.indices[first:last]
         block.indptr = pointers - pointers[0]
         return block
@@ -113,13 +113,21 @@ class Design:
 
     def mean(self, sample_weight: Array | None = None) -> Array:
         """Weighted mean row, of shape (n_features,), in float64."""
+        return self._weighted_mean(lambda block: block, sample_weight)
+
+    def mean_square(self, sample_weight: Array | None = None) -> Array:
+        """Weighted mean of the squares in each column, of shape (n_features,), in float64."""
+        return self._weighted_mean(lambda block: block * block, sample_weight)
+
+    def _weighted_mean(self, of: Callable[[Array], Array], sample_weight: Array | None) -> Array:
         xp = self.xp
         if sample_weight is None:
             sample_weight = xp.ones(self.n_rows, dtype=self.dtype, device=self.device)
         weight = xp.astype(sample_weight, self.dtype, copy=False)
         total = self.zeros((self.n_features,), dtype=xp.float64)
+        # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
         for rows, block in self.blocks(min(self.rows_per_block(1), 1 << 12)):
-            total += block.T @ weight[rows]
+            total += of(block).T @ weight[rows]
         return total / float(xp.sum(sample_weight, dtype=xp.float64))
 
 
@@ -137,3 +145,10 @@ def gram(block: Array) -> Array:
     """block.T @ block as a dense array, of shape (n_features, n_features)."""
     product = block.T @ block  # dense NumPy recognises the transpose and calls syrk: half the work of gemm
     return product.toarray() if sp.issparse(product) else product
+
+
+def add_to_diagonal(matrix: Array, values: Array | float) -> None:
+    """matrix += diag(values), in place and without a second matrix of that size."""
+    xp = array_namespace(matrix)
+    flat = xp.reshape(matrix, (-1,), copy=False)
+    flat[:: int(matrix.shape[0]) + 1] += values

@@ -30,17 +30,21 @@ class Labels:
     indicator: Array | None
 
     @property
+    def n_classes(self) -> int:
+        return int(self.classes.shape[0])
+
+    @property
     def is_multilabel(self) -> bool:
         return self.indicator is not None
 
     @property
     def is_binary(self) -> bool:
-        return self.codes is not None and len(self.classes) == 2
+        return self.codes is not None and self.n_classes == 2
 
     def one_hot(self, design: Design) -> Targets:
         """One column per class."""
         assert self.codes is not None
-        return ClassTargets(design.asarray(self.codes, dtype=design.xp.int64), len(self.classes))
+        return ClassTargets(design.asarray(self.codes, dtype=design.xp.int64), self.n_classes)
 
     def columns(self, design: Design, absent: float, present: float) -> Targets:
         """One column per label, or a single one (is it the second class?) for two classes."""
@@ -87,7 +91,7 @@ def _encode_array(y: Array, estimator_name: str) -> Labels:
 
 
 def _require_two(classes: Any, estimator_name: str) -> None:
-    if len(classes) < 2:
+    if int(classes.shape[0]) < 2:
         raise ValueError(
             f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {classes[0]!r}."
         )

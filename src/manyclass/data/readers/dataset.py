@@ -39,6 +39,8 @@ class Dataset:
         Names of the columns of a multi-label `y`.
     zero_based : bool or None
         Whether a LIBSVM file counts its features from zero; None for the other formats.
+    full_scale : int or None
+        255 where the features are stored as unsigned bytes, as the pixels of images are; else None.
     """
 
     X: Any
@@ -47,6 +49,7 @@ class Dataset:
     target_name: str | None = None
     label_names: tuple[str, ...] | None = None
     zero_based: bool | None = None
+    full_scale: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,11 @@ def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
         f"numbers are needed: encode {'it' if one else 'them'}, for instance by scikit-learn's OneHotEncoder "
         f"or TfidfVectorizer, or leave {'it' if one else 'them'} out with drop"
     )
+
+
+def full_scale(values: Any) -> int | None:
+    """The value of `Dataset.full_scale` for numbers as they are stored."""
+    return 255 if values.dtype == np.uint8 else None
 
 
 def as_features(values: Any, dtype: Any = None, *, narrow: bool = True) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_features, as_labels
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_features, as_labels, full_scale
 from manyclass.data.readers.source import Source
 
 SUFFIXES = (".idx",)
@@ -29,7 +29,8 @@ def read(source: Source, request: Request) -> Dataset:
     values = _decode(source)
     if values.ndim == 1:
         raise DataFileError("it holds one number per row: these are labels, give the file of images with it")
-    return Dataset(X=as_features(values.reshape(len(values), -1), request.dtype, narrow=False))
+    X = as_features(values.reshape(len(values), -1), request.dtype, narrow=False)
+    return Dataset(X, full_scale=full_scale(values))
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:

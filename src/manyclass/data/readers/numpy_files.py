@@ -18,6 +18,7 @@ from manyclass.data.readers.dataset import (
     as_features,
     as_indicator,
     as_labels,
+    full_scale,
     quoted,
 )
 from manyclass.data.readers.source import Source
@@ -57,7 +58,8 @@ def read(source: Source, request: Request) -> Dataset:
         raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
     else:
         X = X.reshape(len(X), math.prod(X.shape[1:]))
-    return Dataset(X=as_features(X, request.dtype, narrow=False), y=None if y is None else _labels(y))
+    y = None if y is None else _labels(y)
+    return Dataset(as_features(X, request.dtype, narrow=False), y, full_scale=full_scale(X))
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:

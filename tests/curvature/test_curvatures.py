@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyclass.curvature import CURVATURES
+from manyclass.curvature.kronecker import Kronecker
+from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
+from manyclass.data import ClassTargets, Design
+from manyclass.model import LINKS, Objective
+from tests import problems
+
+
+@pytest.mark.parametrize("name", CURVATURES)
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_inverse_is_symmetric_positive_definite(name, link, fit_intercept):
+    kind = CURVATURES[name]
+    F, *_ = problems.objective(link, center=kind.center, fit_intercept=fit_intercept)
+    curvature = kind.build(F, np.random.default_rng(0))
+    shape = (5 + fit_intercept, 3)
+    inverse = np.stack([curvature.solve(e.reshape(shape)).ravel() for e in np.eye(int(np.prod(shape)))])
+    np.testing.assert_allclose(inverse, inverse.T, rtol=1e-6, atol=1e-9 * np.abs(inverse).max())
+    assert np.linalg.eigvalsh(inverse).min() > 0
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_second_moment_is_the_centred_one(fit_intercept):
+    F, X, _, s = problems.objective("softmax", alpha=0.1, fit_intercept=fit_intercept)
+    curvature = CURVATURES["second-moment"].build(F, np.random.default_rng(0))
+    centred = X - F.center
+    H = 0.5 * (centred.T * s) @ centred / s.sum() + 0.1 * np.eye(5)
+    G = np.random.default_rng(0).standard_normal((5 + fit_intercept, 3))
+    np.testing.assert_allclose(F.penalised(curvature.solve(G)), np.linalg.solve(H, F.penalised(G)), rtol=1e-8)
+    if fit_intercept:
+        np.testing.assert_allclose(curvature.solve(G)[-1], G[-1] / 0.5)
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+def test_kronecker_is_exact_where_all_rows_curve_alike(link, rng):
+    """At the zero model ∇²Φ is the same for every row, and then A ⊗ Σ + alpha·I is the Hessian itself."""
+    F, X, _, s = problems.objective(link, alpha=0.1)
+    curvature = Kronecker(F, np.zeros((6, 3)), RowSample(None, None))
+    scale = {"identity": 1.0, "logistic": 0.25}[link]
+    centred = X - F.center
+    H = scale * (centred.T * s) @ centred / s.sum() + 0.1 * np.eye(5)
+    G = rng.standard_normal((6, 3))
+    np.testing.assert_allclose(curvature.solve(G)[:-1], np.linalg.solve(H, G[:-1]), rtol=1e-7)
+    np.testing.assert_allclose(curvature.solve(G)[-1], G[-1] / scale, rtol=1e-7)
+
+
+def test_softmax_kronecker_matches_the_hessian_on_gradients(rng):
+    F, X, _, s = problems.objective("softmax", alpha=0.1)
+    curvature = Kronecker(F, np.zeros((6, 3)), RowSample(None, None))
+    A = np.eye(3) / 3 - np.ones((3, 3)) / 9
+    centred = X - F.center
+    H = np.kron((centred.T * s) @ centred / s.sum(), A) + 0.1 * np.eye(15)
+    G = rng.standard_normal((6, 3))
+    G -= G.mean(1, keepdims=True)  # as every gradient of a softmax
+    np.testing.assert_allclose(curvature.solve(G)[:-1].ravel(), np.linalg.solve(H, G[:-1].ravel()), rtol=1e-6)
+
+
+def test_refresh_at_a_point_helps_newton(rng):
+    """Near the optimum H⁻¹ of the refreshed curvature is closer to the true inverse than the one built at zero."""
+    from manyclass.solvers.newton_cg import Hessian
+
+    F, *_ = problems.objective("softmax", alpha=0.05)
+    curvature = Kronecker.build(F, rng)
+    theta = 2 * rng.standard_normal((6, 3))
+    hessian = Hessian.at(F, theta, RowSample(None, None))
+    true = np.stack([hessian.product(e.reshape(6, 3)).ravel() for e in np.eye(18)])
+
+    def condition():
+        inverse = np.stack([curvature.solve(e.reshape(6, 3)).ravel() for e in np.eye(18)])
+        values = np.sort(np.linalg.eigvals(inverse @ true).real)[2:]  # without the free shift of the scores
+        return values.max() / values.min()
+
+    before = condition()
+    curvature.refresh(F, theta, F.value_and_gradient(theta, with_row_weight=True).row_weight)
+    assert condition() < before
+
+
+def test_uniform_sample_is_unbiased_and_complete_when_small(rng):
+    F, *_ = problems.objective()
+    assert uniform_sample(F, 50, rng).index is None
+    sample = uniform_sample(F, 20, rng)
+    assert len(set(sample.index)) == 20 and sample.scale.sum() == pytest.approx(60)
+
+
+def test_weighted_sample_keeps_the_heavy_rows(rng):
+    weight = np.r_[np.full(10, 100.0), np.full(990, 1e-3)]
+    sample = weighted_sample(weight, 20, rng)
+    assert sample.scale is None and set(range(10)) <= set(sample.index) and len(sample.index) <= 30
+    spread = rng.random(1000) + 0.5
+    estimates = [weighted_sample(spread, 100, np.random.default_rng(i)) for i in range(200)]
+    totals = [(spread[e.index] * e.scale).sum() for e in estimates]
+    assert np.mean(totals) == pytest.approx(spread.sum(), rel=0.03)
+    assert np.mean([len(e.index) for e in estimates]) == pytest.approx(100, rel=0.1)
+
+
+def test_wide_sparse_data_need_no_dense_factor(rng):
+    X = sp.random_array((500, 100_000), density=1e-3, format="csr", rng=rng)
+    F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 500), 3), LINKS["softmax"], 1e-3, center=False)
+    step = CURVATURES["diagonal"].build(F, rng).solve(F.zero_gradient)
+    assert np.isfinite(step).all() and F.value_and_gradient(-step).value < F.zero_value
+
+
+def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
+    """Three rows of 5000 have the last feature; the sample of rows behind the curvature hardly sees them."""
+    X = np.c_[rng.standard_normal((5000, 3)), np.zeros(5000)]
+    X[:3, 3] = 5.0
+    F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 5000), 3), LINKS["softmax"], 0.0)
+    step = Kronecker.build(F, np.random.default_rng(1)).solve(F.zero_gradient)
+    exact = Kronecker(F, F.constant_model(), RowSample(None, None)).solve(F.zero_gradient)
+    assert np.abs(step[3]).max() < 2 * np.abs(exact[3]).max()

@@ -1,0 +1,313 @@
+"""What a user of scikit-learn expects of GLMClassifier."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
+
+from manyclass import GLMClassifier
+from manyclass.model import LINKS
+from manyclass.solvers import SOLVERS, Status
+
+DATA = {"iris": load_iris, "wine": load_wine, "digits": load_digits, "breast-cancer": load_breast_cancer}
+
+
+def logistic_regression(alpha, n, **options):
+    return LogisticRegression(C=1 / (alpha * n), tol=1e-10, max_iter=20_000, solver="newton-cholesky", **options)
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_optimum_is_that_of_logistic_regression_at_the_same_alpha(name, fit_intercept):
+    X, y = DATA[name](return_X_y=True)
+    X = X / X.std(0).clip(1e-9)
+    ours = GLMClassifier(1e-2, tol=1e-12, fit_intercept=fit_intercept).fit(X, y)
+    theirs = logistic_regression(1e-2, len(y), fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-5)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+    assert ours.coef_.shape == theirs.coef_.shape and ours.intercept_.shape == theirs.intercept_.shape
+
+
+def test_two_classes_of_least_squares_are_ridge_classifier():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X / X.std(0)
+    for labels in (y, load_iris().target):
+        data = X if labels is y else load_iris().data
+        ours = GLMClassifier(1e-2, link="identity", tol=1e-12).fit(data, labels)
+        theirs = RidgeClassifier(1e-2 * len(labels)).fit(data, labels)
+        scale = 1.0 if labels is y else 0.5  # beyond two classes RidgeClassifier codes −1 and 1, we 0 and 1
+        np.testing.assert_allclose(ours.coef_, scale * np.atleast_2d(theirs.coef_), atol=1e-5)
+        np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
+
+
+def test_labels_of_any_kind_come_back():
+    X, y = load_iris(return_X_y=True)
+    for labels in (
+        y,
+        np.array(["setosa", "versicolor", "virginica"])[y],
+        y * 10.0 - 3,
+        y - 5,
+        list("abc"[i] for i in y),
+    ):
+        model = GLMClassifier().fit(X, labels)
+        assert set(model.predict(X)) == set(labels)
+        assert model.score(X, labels) > 0.9
+
+
+def test_classes_may_be_permuted_and_rows_reordered(rng):
+    X, y = load_wine(return_X_y=True)
+    renamed, order = np.array([2, 0, 1])[y], rng.permutation(len(y))
+    a = GLMClassifier(1e-2, tol=1e-10).fit(X, y)
+    b = GLMClassifier(1e-2, tol=1e-10).fit(X[order], renamed[order])
+    np.testing.assert_allclose(b.predict_proba(X)[:, [2, 0, 1]], a.predict_proba(X), atol=1e-5)
+
+
+def test_every_solver_is_close_at_the_default_tolerance():
+    X, y = load_digits(return_X_y=True)
+    losses = {}
+    for solver in set(SOLVERS) - {"majorize"}:  # which needs thousands of passes here
+        model = GLMClassifier(1e-2, solver=solver, max_iter=5000).fit(X, y)
+        assert model.status_ is Status.CONVERGED and model.certificate_ <= model.tol
+        losses[solver] = model.history_[-1].objective
+    assert max(losses.values()) - min(losses.values()) <= 1e-3 * np.log(10)
+
+
+@pytest.mark.parametrize("link", ["auto", "logistic", "identity"])
+def test_multilabel(link):
+    X, Y = make_multilabel_classification(n_samples=300, n_classes=4, random_state=0)
+    for target in (Y, sp.csr_matrix(Y)):
+        model = GLMClassifier(1e-2, link=link, tol=1e-9).fit(X, target)
+        assert model.multilabel_ and model.coef_.shape == (4, X.shape[1])
+        assert set(np.unique(model.predict(X))) <= {0, 1}
+        assert ((model.predict(X) != Y).mean()) < 0.2
+    if link != "identity":
+        theirs = OneVsRestClassifier(logistic_regression(1e-2, len(X))).fit(X, Y)
+        np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("link", ["softmax", "sparsemax"])
+def test_links_of_one_class_a_row_refuse_several_labels(link):
+    X, Y = make_multilabel_classification(random_state=0)
+    with pytest.raises(ValueError, match="use link='logistic'"):
+        GLMClassifier(link=link).fit(X, Y)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities(link, n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    model = GLMClassifier(1e-2, link=link).fit(X, y)
+    if not LINKS[link].probabilistic:
+        with pytest.raises(AttributeError) as refusal:
+            model.predict_proba(X)
+        assert "no probabilities; use link='softmax'" in str(refusal.value.__cause__)
+        return
+    P = model.predict_proba(X)
+    assert P.shape == (len(y), n_classes) and P.min() >= 0
+    np.testing.assert_allclose(P.sum(1), 1)
+    np.testing.assert_array_equal(model.classes_[P.argmax(1)], model.predict(X))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), P)
+
+
+def test_sparsemax_probabilities_can_be_zero():
+    X, y = load_iris(return_X_y=True)
+    assert (GLMClassifier(1e-3, link="sparsemax").fit(X, y).predict_proba(X) == 0).mean() > 0.3
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "csr64", "frame", "list", "F", "read-only"])
+def test_containers_do_not_matter(kind):
+    X, y = load_wine(return_X_y=True)
+    X = np.where(np.abs(X) < 1, 0, X)
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+    data = {
+        "csr": sp.csr_array(X),
+        "csc": sp.csc_matrix(X),
+        "csr64": wide,
+        "frame": frame,
+        "list": X.tolist(),
+        "F": np.asfortranarray(X),
+        "read-only": frozen,
+    }[kind]
+    a, b = GLMClassifier(1e-2, tol=1e-10).fit(X, y), GLMClassifier(1e-2, tol=1e-10).fit(data, y)
+    np.testing.assert_allclose(b.predict_proba(data), a.predict_proba(X), atol=1e-7)
+    if kind == "frame":
+        assert list(b.feature_names_in_) == list(frame.columns)
+
+
+def test_float32_stays_float32_and_the_data_are_not_touched():
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.float32)
+    before = X.copy()
+    model = GLMClassifier().fit(X, y)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+    assert model.decision_function(X).dtype == model.predict_proba(X).dtype == np.float32
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("namespace", ["torch", "strict"])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("link", LINKS)
+def test_array_api_results_stay_in_the_namespace(namespace, solver, link):
+    if namespace == "torch":
+        xp = pytest.importorskip("torch")
+    else:
+        import array_api_strict as xp
+    X, y = load_iris(return_X_y=True)
+    reference = GLMClassifier(1e-2, solver=solver, link=link, max_iter=3000).fit(X, y)
+    data, labels = xp.asarray(X), xp.asarray(y)
+    model = GLMClassifier(1e-2, solver=solver, link=link, max_iter=3000).fit(data, labels)
+    assert type(model.coef_) is type(data) and type(model.predict(data)) is type(data)
+    np.testing.assert_allclose(np.asarray(model.coef_), reference.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(model.predict(data)), reference.predict(X))
+    if LINKS[link].probabilistic:
+        assert type(model.predict_proba(data)) is type(data)
+    named = GLMClassifier(1e-2, solver=solver, link=link, max_iter=3000).fit(data, np.array(list("abc"))[y])
+    assert set(named.predict(data)) == set("abc")
+
+
+def test_sample_weight_repeats_rows(rng):
+    X, y = load_wine(return_X_y=True)
+    times = rng.integers(0, 3, len(y))
+    a = GLMClassifier(1e-2, tol=1e-10).fit(X, y, sample_weight=times)
+    b = GLMClassifier(1e-2, tol=1e-10).fit(np.repeat(X, times, 0), np.repeat(y, times))
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-5)
+
+
+def test_class_weight_multiplies_sample_weight():
+    X, y = load_iris(return_X_y=True)
+    weight = {0: 1.0, 1: 5.0, 2: 0.5}
+    a = GLMClassifier(1e-2, class_weight=weight, tol=1e-10).fit(X, y)
+    b = GLMClassifier(1e-2, tol=1e-10).fit(X, y, sample_weight=np.vectorize(weight.get)(y))
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-8)
+    balanced = GLMClassifier(1e-2, class_weight="balanced").fit(X[25:], y[25:])
+    assert balanced.score(X, y) > 0.9
+
+
+def test_warm_start_continues():
+    X, y = load_digits(return_X_y=True)
+    model = GLMClassifier(1e-4, tol=1e-6, max_iter=8, warm_start=True)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
+        model.fit(X, y)
+    reached = model.history_[-1].objective
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.history_[0].objective == pytest.approx(reached, rel=1e-9)
+    assert model.history_[-1].objective < reached
+    model.set_params(max_iter=500).fit(X, y)
+    again = model.fit(X, y)
+    assert again.n_iter_ == 1 and again.status_ is Status.CONVERGED
+
+
+def test_tolerance_means_the_same_for_any_scaling():
+    X, y = load_wine(return_X_y=True)
+    exact = {"solver": "accelerated", "max_iter": 5000}  # whose curvature is no sample of the rows
+    alone = GLMClassifier(1e-2, **exact).fit(X, y)
+    doubled = GLMClassifier(1e-2, **exact).fit(np.vstack([X, X]), np.r_[y, y])
+    assert [r.certificate for r in doubled.history_] == pytest.approx([r.certificate for r in alone.history_], rel=1e-2)
+    # alpha in the units of X²
+    scaled = GLMClassifier(1e-2 * 1e6, **exact).fit(1e3 * X, y)
+    assert scaled.n_iter_ == alone.n_iter_
+    assert scaled.certificate_ == pytest.approx(alone.certificate_, rel=1e-3)
+
+
+def test_history_and_callback():
+    X, y = load_digits(return_X_y=True)
+    seen = []
+    model = GLMClassifier(callback=lambda r: seen.append((r.n_passes, r.parameters()[0].shape))).fit(X, y)
+    assert [n for n, _ in seen] == [r.n_passes for r in model.history_]
+    assert seen[0][1] == (64, 10)
+    assert model.history_[-1].certificate == model.certificate_
+    assert model.history_[-1].n_passes == model.n_iter_
+    seconds = [r.seconds for r in model.history_]
+    assert seconds == sorted(seconds)
+
+
+def test_max_time_keeps_the_model_so_far():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="raise max_time or tol"):
+        model = GLMClassifier(1e-9, tol=0, max_time=1e-9).fit(X, y)
+    assert model.status_ is Status.MAX_TIME and model.score(X, y) > 0.8
+
+
+def test_random_state_changes_the_path_not_the_solution(rng):
+    X = rng.standard_normal((3000, 4))
+    y = (X @ rng.standard_normal((4, 3))).argmax(1)
+    a, b, c = (GLMClassifier(1e-2, tol=1e-10, random_state=s).fit(X, y) for s in (None, 1, np.random.RandomState(2)))
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-4)
+    np.testing.assert_allclose(a.coef_, c.coef_, atol=1e-4)
+    np.testing.assert_array_equal(a.coef_, GLMClassifier(1e-2, tol=1e-10).fit(X, y).coef_)
+
+
+X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.array([[1.0, np.nan]] * 4), Y4, "NaN"),
+        (np.array([[1.0, np.inf]] * 4), Y4, "infinity"),
+        (np.empty((0, 2)), Y4[:0], "minimum of 1"),
+        (X4, Y4[:3], "inconsistent numbers of samples"),
+        (X4, np.zeros(4), "only one class"),
+        (X4, np.array([0.1, 0.2, 0.3, 0.4]), "continuous"),
+        (X4, np.array([0, 1, np.nan, 1]), "NaN"),
+        (X4[:, 0], Y4, "2D array"),
+        (np.array([["a", "b"]] * 4), Y4, "could not convert string to float"),
+        (sp.csr_array(np.array([[1.0, np.nan]] * 4)), Y4, "NaN"),
+        (X4[:1], Y4[:1], "only one class"),
+    ],
+)
+def test_bad_input_is_refused(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        GLMClassifier().fit(X, y)
+
+
+def test_bad_weights_parameters_and_widths_are_refused():
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        GLMClassifier().fit(X4, Y4, sample_weight=np.zeros(4))
+    with pytest.raises(ValueError, match="All sample weights are zero"):
+        GLMClassifier(class_weight={0: 0, 1: 0}).fit(X4, Y4)
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        GLMClassifier().fit(X4, Y4, sample_weight=[1, 1, -1, 1])
+    with pytest.raises(ValueError, match="use curvature='second-moment'"):
+        GLMClassifier(solver="majorize", curvature="kronecker").fit(X4, Y4)
+    for wrong in ({"alpha": -1}, {"link": "probit"}, {"solver": "lbfgs"}, {"max_iter": 0}, {"tol": "small"}):
+        with pytest.raises(ValueError, match="must be"):
+            GLMClassifier(**wrong).fit(X4, Y4)
+    model = GLMClassifier().fit(X4, Y4)
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        model.predict(np.ones((3, 5)))
+
+
+def test_more_features_than_rows_and_huge_values():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 300)) * np.logspace(-3, 6, 300)
+    y = np.arange(20) % 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GLMClassifier(1e-3).fit(X, y)
+    assert np.isfinite(model.coef_).all() and model.score(X, y) == 1.0
+
+
+def test_importing_is_light():
+    """Neither numba nor torch, dask or matplotlib is loaded before it is used."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, manyclass; manyclass.GLMClassifier; "
+        "print([m for m in sys.modules if m in ('numba', 'torch', 'dask', 'matplotlib')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"

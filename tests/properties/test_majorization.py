@@ -1,0 +1,57 @@
+"""Every curvature that claims to majorize touches the objective at the point and lies above it everywhere."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyclass.curvature import CURVATURES
+from manyclass.model import LINKS
+from tests import problems
+
+MAJORIZERS = [name for name, c in CURVATURES.items() if c.majorizes]
+
+
+def metric(curvature, shape):
+    """The dense H, from the H⁻¹ that the curvature knows."""
+    size = int(np.prod(shape))
+    inverse = np.stack([curvature.solve(e.reshape(shape)).ravel() for e in np.eye(size)])
+    return np.linalg.inv(inverse)
+
+
+@pytest.mark.parametrize("curvature_name", MAJORIZERS)
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@given(seed=st.integers(0, 10_000), reach=st.floats(1e-2, 1e2), size=st.floats(0, 10))
+@settings(max_examples=25, deadline=None)
+def test_touches_and_dominates(curvature_name, link, fit_intercept, seed, reach, size):
+    kind = CURVATURES[curvature_name]
+    rng = np.random.default_rng(seed)
+    F, *_ = problems.objective(link, seed=seed % 7, center=kind.center, fit_intercept=fit_intercept)
+    curvature = kind.build(F, rng)
+    shape = (5 + fit_intercept, 3)
+    H = metric(curvature, shape)
+    theta, D = size * rng.standard_normal(shape), reach * rng.standard_normal(shape)
+    here = F.value_and_gradient(theta)
+    bound = lambda t: here.value + t * (here.gradient * D).sum() + 0.5 * t**2 * D.ravel() @ H @ D.ravel()  # noqa: E731
+    for t in (1.0, -1.0, 1e-3):
+        value = F.value_and_gradient(theta + t * D).value
+        assert value <= bound(t) + 1e-9 * max(1.0, abs(bound(t)))
+    tiny = 1e-6 / reach
+    assert F.value_and_gradient(theta + tiny * D).value == pytest.approx(bound(tiny), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_smaller_lipschitz_constant_would_not_dominate(link):
+    """The property above can fail: with a quarter of L it does, for the least-squares-like directions."""
+    F, *_ = problems.objective(link, alpha=0.0)
+    H = metric(CURVATURES["second-moment"].build(F, np.random.default_rng(0)), (6, 3)) * 0.2
+    rng = np.random.default_rng(1)
+    theta = np.zeros((6, 3))
+    here = F.value_and_gradient(theta)
+    above = []
+    for _ in range(50):
+        D = 1e-3 * rng.standard_normal((6, 3))
+        bound = here.value + (here.gradient * D).sum() + 0.5 * D.ravel() @ H @ D.ravel()
+        above.append(F.value_and_gradient(theta + D).value > bound)
+    assert any(above)
