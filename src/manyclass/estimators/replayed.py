@@ -76,12 +76,7 @@ class ReplayedClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _rows(self, X: Any) -> Design:
-        check_is_fitted(self, "classes_")
-        design = check_rows(self, X, reset=False)[0]
-        if not design.is_sparse and str(design.dtype) != str(self._dtype):
-            xp = design.xp
-            design = Design(xp.astype(design.X, xp.result_type(design.dtype, getattr(xp, self._dtype))))
-        return design
+        return fitted_rows(self, X)
 
     def _public_scores(self, scores: Array) -> Array:
         if self.multilabel_:
@@ -108,6 +103,17 @@ class ReplayedClassifier(ClassifierMixin, BaseEstimator):
         self._dtype = str(design.dtype).rsplit(".", 1)[-1]
 
 
+def fitted_rows(estimator: Any, X: Any) -> Design:
+    """Rows to predict, in the wider of their own dtype and that of the fit."""
+    check_is_fitted(estimator)
+    design = check_rows(estimator, X, reset=False)[0]
+    xp = design.xp
+    common = xp.result_type(design.dtype, getattr(xp, estimator._dtype))
+    if design.dtype == common:
+        return design
+    return Design(design.X.astype(common) if design.is_sparse else xp.astype(design.X, common))
+
+
 def targets_and_domain(labels: Labels, design: Design) -> tuple[Targets, Domain]:
     """One column per class with predictions on the simplex, or per label with predictions in [0, 1]."""
     if labels.is_multilabel:
@@ -118,25 +124,34 @@ def targets_and_domain(labels: Labels, design: Design) -> tuple[Targets, Domain]
 def hold_out(
     labels: Labels, design: Design, sample_weight: Array | None, fraction: float, rng: np.random.Generator
 ) -> tuple[Array, Array, np.ndarray]:
-    """Weights for fitting, weights for scoring (each 0 where the other is not), and the held-out rows.
-
-    Stratified by class where every class has two rows or more. No row of X is copied.
-    """
-    from sklearn.model_selection import train_test_split
-
-    xp, index = design.xp, np.arange(design.n_rows)
+    """`hold_out_rows`, stratified by class where every class has two rows or more."""
     codes = None
     if labels.codes is not None:
         codes = np.asarray(labels.codes.cpu() if hasattr(labels.codes, "cpu") else labels.codes)
         n_held_out = int(np.ceil(fraction * len(codes)))
         if np.bincount(codes).min() < 2 or min(n_held_out, len(codes) - n_held_out) < len(labels.classes):
             codes = None
+    return hold_out_rows(codes, design, sample_weight, fraction, rng)
+
+
+def hold_out_rows(
+    strata: np.ndarray | None,
+    design: Design,
+    sample_weight: Array | None,
+    fraction: float,
+    rng: np.random.Generator,
+) -> tuple[Array, Array, np.ndarray]:
+    """Weights for fitting, weights for scoring (each 0 where the other is not), and the held-out rows.
+
+    No row of X is copied.
+    """
+    from sklearn.model_selection import train_test_split
+
     seed = int(rng.integers(2**31))
-    _, held_out = train_test_split(index, test_size=fraction, random_state=seed, stratify=codes)
-    held_out = np.sort(held_out)
+    rows = train_test_split(np.arange(design.n_rows), test_size=fraction, random_state=seed, stratify=strata)
+    held_out = np.sort(rows[1])
     mask = np.zeros(design.n_rows)
     mask[held_out] = 1.0
+    weight = 1.0 if sample_weight is None else sample_weight
     scored = design.asarray(mask)
-    if sample_weight is not None:
-        return sample_weight * (1.0 - scored), sample_weight * scored, held_out
-    return xp.ones_like(scored) - scored, scored, held_out
+    return weight * (1.0 - scored), weight * scored, held_out

@@ -35,7 +35,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ``draw(n_components, rng)`` then returns further fitted transformers that share what was learned. Those are
     ordinary transformers that hold their own parameters, so what they compute never depends on a random state again.
 
-    A new generator is one file with a subclass: `_learn`, `_draw` and `_generate`.
+    A new generator is one file with a subclass: `_learn`, `_draw` and `generate`.
     """
 
     n_components: int
@@ -84,6 +84,15 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Which of the `capacity` features a drawn transformer gives; None when these are never drawn again."""
         return None
 
+    @property
+    def n_features_out(self) -> int:
+        """How many features `transform` gives."""
+        return self._n_features_out
+
+    @abstractmethod
+    def generate(self, X: Array, xp: Any) -> Array:
+        """`transform` for a block of valid rows of the namespace `xp`."""
+
     def begin_pass(self, design: Design, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
         """Called before each pass of a stagewise fit; ``gradient()`` is Σ s_i x_i r_iᵀ with the present residuals."""
 
@@ -100,7 +109,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         design, _ = check_rows(self, X, reset=False)
-        return self._generate(design.X, design.xp)
+        return self.generate(design.X, design.xp)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -117,15 +126,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         """Set the parameters of `n_components` new features; ``_n_features_out`` and ``_dtype`` too."""
 
-    @abstractmethod
-    def _generate(self, X: Array, xp: Any) -> Array:
-        """The features of a block of rows that needs no validation."""
-
     def _set_drawn(self, n_features_out: int, dtype: Any, **parameters: np.ndarray) -> None:
-        self._n_features_out, self._dtype = int(n_features_out), dtype
-        kind = np.float32 if "float32" in str(dtype) else np.float64
+        self._n_features_out = int(n_features_out)
+        self._dtype = "float32" if "float32" in str(dtype) else "float64"
         for name, value in parameters.items():
-            setattr(self, name, np.ascontiguousarray(value, dtype=kind))
+            setattr(self, name, np.ascontiguousarray(value, dtype=self._dtype))
 
 
 def median_squared_distance(

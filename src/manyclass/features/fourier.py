@@ -71,7 +71,7 @@ class RandomFourierFeatures(FeatureGenerator):
         phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
-    def _generate(self, X: Array, xp: Any) -> Array:
+    def generate(self, X: Array, xp: Any) -> Array:
         Z, own = affine(X, self.random_weights_, self.random_offset_, xp)
         scale = (2.0 / self._n_features_out) ** 0.5
         if not own:

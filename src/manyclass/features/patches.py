@@ -140,7 +140,7 @@ class ImagePatches(FeatureGenerator):
         folded = self._whitening @ filters.T
         self._set_drawn(n_filters * per_filter, dtype, filters_=folded, filter_offset_=-self._mean @ folded)
 
-    def _generate(self, X: Array, xp: Any) -> Array:
+    def generate(self, X: Array, xp: Any) -> Array:
         # im2col of strided windows is NumPy's: images of other namespaces visit the host, as do their features.
         images = to_numpy(X)
         out = np.empty((len(images), self._n_features_out), dtype=images.dtype)

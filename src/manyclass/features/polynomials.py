@@ -70,7 +70,7 @@ class RandomPolynomials(FeatureGenerator):
         weights, offset = signs[:, :-1] * self.gamma_**0.5, signs[:, -1] * self.coef0**0.5
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
-    def _generate(self, X: Array, xp: Any) -> Array:
+    def generate(self, X: Array, xp: Any) -> Array:
         product, own = affine(X, self.random_weights_[0], self.random_offset_[0], xp)
         for weights, offset in zip(self.random_weights_[1:], self.random_offset_[1:], strict=True):
             factor, _ = affine(X, weights, offset, xp)

@@ -120,14 +120,14 @@ class FeatureSubset(FeatureGenerator):
             self._ranking = _largest_first(np.linalg.norm(_cross(design, _columns(y), weight), axis=1))
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        self._dtype = dtype
+        self._dtype = str(dtype)
         self._choose(self._ranking[:n_components])
 
     def _choose(self, columns: np.ndarray) -> None:
         self.feature_indices_ = np.sort(columns)
         self._n_features_out = len(columns)
 
-    def _generate(self, X: Array, xp: Any) -> Array:
+    def generate(self, X: Array, xp: Any) -> Array:
         if isinstance(X, np.ndarray) or sp.issparse(X):
             return X[:, self.feature_indices_]
         return xp.take(X, xp.asarray(self.feature_indices_, device=X.device), axis=1)

@@ -89,7 +89,7 @@ class RandomUnits(FeatureGenerator):
         offset = -np.einsum("jd,dj->j", centers, weights)
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
-    def _generate(self, X: Array, xp: Any) -> Array:
+    def generate(self, X: Array, xp: Any) -> Array:
         Z, own = affine(X, self.random_weights_, self.random_offset_, xp)
         scale = self._n_features_out**-0.5
         in_place, expression = ACTIVATIONS[self.activation]

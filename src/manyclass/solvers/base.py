@@ -21,6 +21,7 @@ class Status(Enum):
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
     NO_GAIN = "Stopped: the score on held-out rows no longer improves; the best model so far is kept."
+    TIME_UP = "Stopped before max_time: the model holds the stages finished until then; raise max_time for the rest."
     FINISHED = "Finished: all the work that was asked for is done."
     INTERRUPTED = (
         "Interrupted: the model holds what was finished before, and can be used; fit again for the whole of it."
@@ -36,7 +37,7 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)
+        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.TIME_UP, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
