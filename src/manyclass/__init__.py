@@ -19,9 +19,12 @@ _PUBLIC = {
 
 __all__ = [
     "BoundMajorizationClassifier",
+    "CalibratedLeastSquaresClassifier",
     "GLMClassifier",
     "Moments",
     "PegasosClassifier",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
 ]
 
 

@@ -33,7 +33,9 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         return Design(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
-    if sp.issparse(y):
+    if y is None:  # an error for all but transformers
+        X = validate_data(estimator, X, y, reset=True, **options)
+    elif sp.issparse(y):
         X = validate_data(estimator, X, reset=True, **options)
         if y.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X.")

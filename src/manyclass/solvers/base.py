@@ -22,6 +22,12 @@ class Status(Enum):
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
     COMPLETED = "All steps were taken; raise max_iter or max_steps, or continue with warm_start=True, for more."
     EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
+    NO_GAIN = "Stopped: the score on held-out rows no longer improves; the best model so far is kept."
+    TIME_UP = "Stopped before max_time: the model holds the stages finished until then; raise max_time for the rest."
+    FINISHED = "Finished: all the work that was asked for is done."
+    INTERRUPTED = (
+        "Interrupted: the model holds what was finished before, and can be used; fit again for the whole of it."
+    )
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "pass float64 data or raise tol if a tighter certificate is needed."
@@ -33,7 +39,7 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.MAX_ITER, Status.MAX_TIME)
+        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.TIME_UP, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Record:
     Attributes
     ----------
     n_passes : float
-        Passes over the rows so far, a whole number unless rows are drawn one by one; curvature estimates on samples of rows count as fractions and are left out.
+        Passes over the rows so far, a whole number unless rows are drawn one by one; curvature estimates on samples
+        of rows are left out.
     objective : float
     certificate : float
         See `Solution`.
