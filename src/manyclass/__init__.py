@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.glm import GLMClassifier
     from manyclass.estimators.pegasos import PegasosClassifier
+    from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
@@ -19,13 +20,17 @@ _PUBLIC = {
 
 __all__ = [
     "BoundMajorizationClassifier",
-    "CalibratedLeastSquaresClassifier",
     "GLMClassifier",
     "Moments",
     "PegasosClassifier",
-    "StagewiseClassifier",
-    "StagewiseRegressor",
+    "SDCAClassifier",
+    "SDCARegressor",
 ]
+    "SDCAClassifier": "manyclass.estimators.sdca",
+    "SDCARegressor": "manyclass.estimators.sdca",
+}
+
+__all__ = ["GLMClassifier", "Moments", "SDCAClassifier", "SDCARegressor"]
 
 
 def __getattr__(name: str) -> Any:

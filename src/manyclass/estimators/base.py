@@ -136,16 +136,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return check_rows(self, X, reset=False)[0]
 
     def _scores(self, design: Design) -> Array:
-        coef, intercept = self.coef_, self.intercept_
-        if str(coef.dtype) != str(design.dtype):
-            # The common type keeps the precision of both.
-            xp = design.xp
-            common = xp.result_type(coef.dtype, design.dtype)
-            if not design.is_sparse and design.dtype != common:
-                design = Design(xp.astype(design.X, common))
-            coef, intercept = xp.astype(coef, common), xp.astype(intercept, common)
-        Z = design.matmat(coef.T) + intercept
-        return Z[:, 0] if not self.multilabel_ and int(coef.shape[0]) == 1 else Z
+        Z = linear_scores(design, self.coef_, self.intercept_)
+        return Z[:, 0] if not self.multilabel_ and int(self.coef_.shape[0]) == 1 else Z
 
     def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
         """theta of the present coefficients, or None where there are none that fit the data."""
@@ -175,6 +167,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.status_ = solution.status
         self.certificate_ = solution.certificate
         warn_unfinished(self, solution.status, solution.certificate)
+
+
+def linear_scores(design: Design, coef: Array, intercept: Array) -> Array:
+    """X coefᵀ + intercept, of shape (n_rows, n_outputs)."""
+    if str(coef.dtype) != str(design.dtype):
+        # The common type keeps the precision of both.
+        xp = design.xp
+        common = xp.result_type(coef.dtype, design.dtype)
+        if not design.is_sparse and design.dtype != common:
+            design = Design(xp.astype(design.X, common))
+        coef, intercept = xp.astype(coef, common), xp.astype(intercept, common)
+    return design.matmat(coef.T) + intercept
 
 
 def warn_unfinished(estimator: BaseEstimator, status: Status, certificate: float) -> None:

@@ -173,12 +173,16 @@ class Monitor:
     def stop(self, objective: Objective, curvature: Curvature, theta: Array, evaluation: Evaluation) -> Status | None:
         """Record the state; the reason to stop, if there is one."""
         certificate = self._certificate(objective, curvature, theta, evaluation)
-        # The history outlives the solver; it must not keep every iterate alive.
         record = Record(self.n_passes, evaluation.value, certificate, self.seconds)
+        return self.add(record, LiveRecord(**vars(record), parameters=lambda: objective.unpack(theta)))
+
+    def add(self, record: Record, live: LiveRecord) -> Status | None:
+        """Keep a record and show its live form to the callback; the reason to stop, if there is one."""
+        # The history outlives the solver; it must not keep every iterate alive.
         self.history.append(record)
         if self.callback is not None:
-            self.callback(LiveRecord(**vars(record), parameters=lambda: objective.unpack(theta)))
-        if certificate <= self.tol:
+            self.callback(live)
+        if record.certificate <= self.tol:
             return Status.CONVERGED
         if self.held_out is not None and self.held_out.is_done(*objective.unpack(theta)):
             return Status.EARLY_STOPPED
