@@ -1,6 +1,5 @@
 """scikit-learn's own estimator checks, in full."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import PegasosClassifier

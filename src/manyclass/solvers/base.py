@@ -184,7 +184,7 @@ class Monitor:
             self.callback(live)
         if record.certificate <= self.tol:
             return Status.CONVERGED
-        if self.held_out is not None and self.held_out.is_done(*objective.unpack(theta)):
+        if self.held_out is not None and self.held_out.is_done(*live.parameters()):
             return Status.EARLY_STOPPED
         return self.exhausted()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.data.design import Design
 from manyclass.solvers.base import Record, Solution, Status
-from manyclass.solvers.subgradient.draws import Draws, draw, make_draws
+from manyclass.solvers.subgradient.draws import Draws, draw
 from manyclass.solvers.subgradient.kernel import (
     AVERAGE_WEIGHT,
     BOUND,
@@ -194,14 +194,10 @@ def mean_square(rows: Rows, draws: Draws) -> float:
     count = min(SAMPLED_ROWS, draws.n)
     for position in range(count):
         i = draw(draws, position)
-        start, stop = (
-            (i * rows.stride, (i + 1) * rows.stride) if rows.stride else (rows.indptr[i], rows.indptr[i + 1])
-        )
+        start, stop = (i * rows.stride, (i + 1) * rows.stride) if rows.stride else (rows.indptr[i], rows.indptr[i + 1])
         x = rows.data[start:stop].astype(np.float64)
         total += float(x @ x)
     return total / count
-
-
 
 
 def warm_offset(plan: Plan, mean_square: float) -> float:
