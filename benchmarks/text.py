@@ -112,7 +112,7 @@ def load(name: str) -> Problem:
             arrays |= {f"{part}_data": X.data, f"{part}_indices": X.indices, f"{part}_indptr": X.indptr}
         CACHE.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".tmp.npz")
-        np.savez(unfinished, n_features=X_train.shape[1], **arrays)
+        np.savez(unfinished, n_features=X_train.shape[1], **arrays)  # type: ignore[arg-type]
         unfinished.replace(path)
     with np.load(path) as saved:
         width = int(saved["n_features"])

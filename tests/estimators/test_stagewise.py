@@ -124,7 +124,7 @@ def test_early_stopping_and_time_limit(digits):
     X, X_test, y, y_test = digits
     model = StagewiseClassifier(n_components=3000, block_size=100, early_stopping=True, n_iter_no_change=3).fit(X, y)
     assert model.n_iter_ < 30
-    assert model.status_ is Status.NO_GAIN
+    assert model.status_ is Status.EARLY_STOPPED
     assert model.score(X_test, y_test) > 0.9
     with pytest.warns(ConvergenceWarning, match="max_time"):
         short = StagewiseClassifier(n_components=50_000, block_size=100, max_time=0.2, n_models=2).fit(X, y)

@@ -150,7 +150,7 @@ def test_held_out_rows_take_no_part_and_choose_the_stages():
     options = {"n_components": 400, "alpha": 1e-9, "patience": 4}
     generator = RandomFourierFeatures(bandwidth=0.5, random_state=0)
     held, _ = solve(X, ClassTargets(y, 3), generator=generator, weight=1 - mask, held_out=mask, **options)
-    assert held.status is Status.NO_GAIN
+    assert held.status is Status.EARLY_STOPPED
     assert len(held.history) == len(held.stages) + 4
     assert np.argmin([r.held_out for r in held.history]) + 1 == len(held.stages)
     alone, _ = solve(X[100:], ClassTargets(y[100:], 3), generator=generator, **options)

@@ -40,7 +40,7 @@ def optimum(F):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize(("block_rows", "within"), [(1, 1e-10), (3, 1e-5), (None, 1e-5), (40, 1e-3)])
 def test_is_algorithm_2_of_the_paper(fit_intercept, block_rows, within):
-    """Rows one at a time give the printed algorithm to rounding, blocks of rows the same to the square of their share; φ = Mμ."""
+    """Rows one at a time give the printed algorithm to rounding, blocks to the square of their share; φ = Mμ."""
     F, X, codes = problem(fit_intercept=fit_intercept)
     n = len(X)
     rows = np.c_[X, np.ones(n)] if fit_intercept else X

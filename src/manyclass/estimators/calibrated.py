@@ -15,9 +15,8 @@ from manyclass.data import Design, Moments, Targets
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.glm import _generator
 from manyclass.estimators.replayed import ReplayedClassifier, hold_out, targets_and_domain
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.model.calibration import Calibrator
 from manyclass.model.domains import Box, Simplex
 from manyclass.solvers.base import Record, Status
@@ -193,7 +192,7 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
         )
         if self.early_stopping is True or (self.early_stopping == "auto" and design.n_rows >= MANY_ROWS):
             fitted, scored, held_out = hold_out(
-                labels, design, weight, self.validation_fraction, _generator(self.random_state)
+                labels, design, weight, self.validation_fraction, generator(self.random_state)
             )
             trial = solver.solve(
                 design,

@@ -300,8 +300,8 @@ class PegasosClassifier(LinearClassifier):
             _, y = check_X_y(design.X, y, accept_sparse="csr", multi_output=True, dtype=None, ensure_all_finite=False)
         if not design.is_numpy:
             raise TypeError(
-                f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or use "
-                "GLMClassifier, which computes on any array library's device."
+                f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or "
+                "use GLMClassifier, which computes on any array library's device."
             )
         return design, y
 

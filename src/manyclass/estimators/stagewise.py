@@ -15,7 +15,6 @@ from manyclass.data import Design, MatrixTargets, Targets
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.glm import _generator
 from manyclass.estimators.replayed import (
     ReplayedClassifier,
     fitted_rows,
@@ -23,7 +22,7 @@ from manyclass.estimators.replayed import (
     hold_out_rows,
     targets_and_domain,
 )
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.model.domains import Box, Domain, Simplex, WholeSpace
 from manyclass.solvers.base import Record, Status
@@ -62,18 +61,18 @@ class _StagewiseModel(BaseEstimator):
         all_weight: Array | None,
         started: float,
     ) -> None:
-        rng = _generator(self.random_state)
-        generator: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
-        if "random_state" in generator.get_params():
-            generator.set_params(random_state=int(rng.integers(2**31)))
-        generator.fit(design.X, y, sample_weight=all_weight)
-        if self.n_components is None and generator.capacity is None:
+        rng = generator(self.random_state)
+        maker: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
+        if "random_state" in maker.get_params():
+            maker.set_params(random_state=int(rng.integers(2**31)))
+        maker.fit(design.X, y, sample_weight=all_weight)
+        if self.n_components is None and maker.capacity is None:
             raise ValueError(
-                f"{type(generator).__name__} can give any number of features; set n_components to how many to use."
+                f"{type(maker).__name__} can give any number of features; set n_components to how many to use."
             )
-        if self.n_models > 1 and generator.capacity is not None:
+        if self.n_models > 1 and maker.capacity is not None:
             raise ValueError(
-                f"{type(generator).__name__} has {generator.capacity} features and no others for a second model; use "
+                f"{type(maker).__name__} has {maker.capacity} features and no others for a second model; use "
                 "n_models=1, or a generator of random features."
             )
         solver = Stagewise(
@@ -92,7 +91,7 @@ class _StagewiseModel(BaseEstimator):
         self.history_: list[StageRecord] = []
         for model in range(self.n_models):
             try:
-                solution = solver.solve(design, targets, generator, rng, weight, held_out_weight, started, model)
+                solution = solver.solve(design, targets, maker, rng, weight, held_out_weight, started, model)
             except KeyboardInterrupt:
                 if not self.models_:
                     raise
@@ -279,7 +278,7 @@ class StagewiseClassifier(_StagewiseModel, ReplayedClassifier):
         targets, domain = targets_and_domain(labels, design)
         fitted, scored = weight, None
         if self.early_stopping:
-            rng = _generator(self.random_state)
+            rng = generator(self.random_state)
             fitted, scored, _ = hold_out(labels, design, weight, self.validation_fraction, rng)
         self._store_labels(labels, design)
         guide = labels.indicator if labels.codes is None else labels.codes
@@ -412,7 +411,7 @@ n_iter_no_change, max_time, cache_size, callback, random_state
         targets = MatrixTargets(Y[:, None] if self._one_target else Y)
         fitted, scored = weight, None
         if self.early_stopping:
-            rng = _generator(self.random_state)
+            rng = generator(self.random_state)
             fitted, scored, _ = hold_out_rows(None, design, weight, self.validation_fraction, rng)
         self._dtype = str(design.dtype).rsplit(".", 1)[-1]
         self._fit_models(design, np.asarray(y), targets, self._inner_update(), fitted, scored, weight, started)

@@ -149,7 +149,7 @@ class CalibratedLeastSquares:
             if held_out < best:
                 best, best_step = held_out, len(steps)
             elif held_out_weight is not None and len(steps) - best_step >= self.patience:
-                status = Status.NO_GAIN
+                status = Status.EARLY_STOPPED
                 break
             if certificate <= self.tol:
                 status = Status.CONVERGED

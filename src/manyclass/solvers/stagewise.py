@@ -199,7 +199,7 @@ class _Run:
                 before = time.perf_counter()
                 self._stage(block, pass_number)
                 if self._no_gain():
-                    return Status.NO_GAIN
+                    return Status.EARLY_STOPPED
                 now = time.perf_counter()
                 next_end = (now - self.started) + (now - before)
                 if self.settings.max_time is not None and next_end > self.settings.max_time:

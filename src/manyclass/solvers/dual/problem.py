@@ -106,7 +106,8 @@ class DualProblem:
             largest = float(np.max(norms * self.share, initial=0.0)) / self.alpha
         if not np.isfinite(largest):
             raise ValueError(
-                f"alpha={self.alpha:g} is too small for rows so long, as ‖x‖²/(alpha·n) overflows; scale X or raise alpha."
+                f"alpha={self.alpha:g} is too small for rows so long, as ‖x‖²/(alpha·n) overflows; "
+                "scale X or raise alpha."
             )
         return norms
 

@@ -31,7 +31,7 @@ class Draws(NamedTuple):
         Whether each draw is independent of the others, as in the paper; else each epoch draws every row once.
     """
 
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, which nobody needs
     n: int
     key: np.uint64
     half: np.uint64

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyclass.data.design import Design
-from manyclass.solvers.base import Record, Solution, Status
+from manyclass.solvers.base import LiveRecord, Record, Solution, Status
 from manyclass.solvers.subgradient.draws import Draws, draw
 from manyclass.solvers.subgradient.kernel import (
     AVERAGE_WEIGHT,
@@ -106,11 +106,11 @@ class State:
     @classmethod
     def zero(cls, n_features: int, n_outputs: int, dtype: Any, plan: Plan, offset: float) -> State:
         stride = _width(n_outputs) * (2 if plan.average else 1)
-        arrays = [np.zeros(n_outputs) for _ in range(4)]
+        first, second, third, fourth = (np.zeros(n_outputs) for _ in range(4))
         totals = np.zeros(N_TOTALS)
         totals[FACTOR] = 1.0
         table = np.zeros(n_features * stride, dtype=dtype)
-        return cls(n_features, n_outputs, plan.average, offset, plan.alpha, table, *arrays, totals)
+        return cls(n_features, n_outputs, plan.average, offset, plan.alpha, table, first, second, third, fourth, totals)
 
     def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int, intercept_as_feature: bool) -> State:
         """Go on from W_t = coef; an average starts anew."""
@@ -325,7 +325,7 @@ def solve(stream: Stream, n_draws: int, stopping: Stopping) -> tuple[Solution, l
         record = Record(passes, objective, certificate, time.perf_counter() - started)
         history.append(record)
         if stopping.callback is not None:
-            stopping.callback(replace(record, parameters=lambda W=W, b=b: (W, b)))
+            stopping.callback(_live(record, W, b))
         if stopping.held_out is not None:
             scores.append(stopping.held_out(W, b))
             if scores[-1] >= max(scores):
@@ -353,3 +353,7 @@ def _online_objective(state: State, W: np.ndarray) -> float:
 def _certificate(state: State, plan: Plan, objective: float) -> float:
     at_zero = plan.loss.at_zero(state.n_outputs)
     return max(objective - state.lower_bound(), 0.0) / at_zero if at_zero > 0 else math.inf
+
+
+def _live(record: Record, W: np.ndarray, b: np.ndarray) -> LiveRecord:
+    return LiveRecord(**vars(record), parameters=lambda: (W, b))
