@@ -39,9 +39,9 @@ class Task:
     """Training and test rows, and what stands before the classifier in the pipeline."""
 
     X_train: Any
-    y_train: np.ndarray
+    y_train: Any
     X_test: Any
-    y_test: np.ndarray
+    y_test: Any
     transformer: BaseEstimator | None = None
 
     def pipeline(self, classifier: BaseEstimator) -> BaseEstimator:
@@ -82,7 +82,7 @@ def _multilabel(name: str) -> Callable[[], Task]:
         paths = [folder / f"{name}-{part}.arff.gz" for part in ("train", "test")]
         train, test = (read(path, labels=folder / f"{name}.xml") for path in paths)
         # scikit-learn 1.9 numbers the columns in the dtype of Y: in int8 it mixes them up beyond 128 labels.
-        return Task(train.X, train.y.astype(np.int64), test.X, test.y.astype(np.int64))
+        return Task(train.X, np.asarray(train.y, dtype=np.int64), test.X, np.asarray(test.y, dtype=np.int64))
 
     return load
 

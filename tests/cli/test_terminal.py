@@ -73,6 +73,13 @@ def test_a_pipe_gets_no_progress_and_no_colours():
     assert "\x1b" not in result.stdout
 
 
+def test_a_terminal_without_unicode():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run([*COMMAND, "fit"], capture_output=True, text=True, timeout=120, env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "1,437 rows ? 64 columns" in result.stdout
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from manyclass.cli import main; main(['fit', '--help']); "

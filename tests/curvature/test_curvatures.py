@@ -102,3 +102,13 @@ def test_wide_sparse_data_need_no_dense_factor(rng):
     F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 500), 3), LINKS["softmax"], 1e-3, center=False)
     step = CURVATURES["diagonal"].build(F, rng).solve(F.zero_gradient)
     assert np.isfinite(step).all() and F.value_and_gradient(-step).value < F.zero_value
+
+
+def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
+    """Three rows of 5000 have the last feature; the sample of rows behind the curvature hardly sees them."""
+    X = np.c_[rng.standard_normal((5000, 3)), np.zeros(5000)]
+    X[:3, 3] = 5.0
+    F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 5000), 3), LINKS["softmax"], 0.0)
+    step = Kronecker.build(F, np.random.default_rng(1)).solve(F.zero_gradient)
+    exact = Kronecker(F, F.constant_model(), RowSample(None, None)).solve(F.zero_gradient)
+    assert np.abs(step[3]).max() < 2 * np.abs(exact[3]).max()

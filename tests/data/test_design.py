@@ -38,7 +38,10 @@ def test_every_layout_means_the_same(rng, tmp_path):
         np.testing.assert_array_equal(stacked, X, err_msg=name)
         np.testing.assert_allclose(np.asarray(design.matmat(design.asarray(W))), X @ W, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(np.asarray(design.rmatmat(design.asarray(R))), X.T @ R, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(np.asarray(design.mean(design.asarray(weight))), weight @ X / weight.sum(), rtol=1e-4)
+        mean = np.asarray(design.mean(design.asarray(weight)))
+        np.testing.assert_allclose(mean, weight @ X / weight.sum(), rtol=1e-4)
+        squares = np.asarray(design.mean_square(design.asarray(weight)))
+        np.testing.assert_allclose(squares, weight @ X**2 / weight.sum(), rtol=1e-4)
         taken = design.take(np.array([3, 3, 0]))
         np.testing.assert_array_equal(taken.toarray() if sp.issparse(taken) else np.asarray(taken), X[[3, 3, 0]])
 

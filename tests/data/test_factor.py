@@ -33,7 +33,8 @@ def test_eigenvalues_below_the_precision_of_the_data_are_noise(rng):
     S = spd(rng, np.array([1.0, 0.5, 1e-8]))
     assert Factor(S, 0.0).rank == 3
     assert Factor(S, 0.0, precision=1e-7).rank == 2
-    np.testing.assert_allclose(Factor(S, 0.1, precision=1e-7).solve(np.eye(3)), np.linalg.inv(S + 0.1 * np.eye(3)), rtol=1e-9)
+    inverse = np.linalg.inv(S + 0.1 * np.eye(3))
+    np.testing.assert_allclose(Factor(S, 0.1, precision=1e-7).solve(np.eye(3)), inverse, rtol=1e-9)
 
 
 def test_the_matrix_is_not_changed_and_the_dtype_is_kept(rng):

@@ -45,7 +45,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def print_json(report: dict[str, Any]) -> None:
     """One JSON object; numbers that JSON does not have become null."""
-    print(json.dumps(_plain(report), ensure_ascii=False, allow_nan=False))
+    print(json.dumps(_plain(report), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -64,6 +64,9 @@ def console() -> Console:
     """Where people read: as wide as the terminal, and wide enough for a table where there is none."""
     from rich.console import Console
 
+    if hasattr(sys.stdout, "reconfigure"):
+        # A terminal that has no × shows a ? in its place; predictions are data and are never written this way.
+        sys.stdout.reconfigure(errors="replace")
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
 from manyclass.data.design import Array, add_to_diagonal
+from manyclass.data.factor import eigh_in_place
 from manyclass.model.objective import Objective
 
 ROWS_PER_FEATURE = 16
@@ -64,7 +65,7 @@ class Kronecker(Curvature):
             add_to_diagonal(second, self._unseen(objective, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
         second = xp.astype(second, design.dtype, copy=False)
-        eigenvalues, self._vectors = xp.linalg.eigh(second)
+        eigenvalues, self._vectors = eigh_in_place(second)
         del second
         floor = float(xp.finfo(design.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
         self._eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor)

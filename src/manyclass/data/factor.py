@@ -41,7 +41,7 @@ class Factor:
         if self._cholesky is not None and size and self._smallest_eigenvalue() <= precision * _norm(S, xp):
             self._cholesky = None
         if self._cholesky is None:
-            eigenvalues, self._vectors = xp.linalg.eigh(S)
+            eigenvalues, self._vectors = eigh_in_place(S)
             cut = max(float(eigenvalues[-1]), 0.0) * precision
             kept = eigenvalues > max(cut, 0.0)
             if ridge > 0:
@@ -79,6 +79,17 @@ class Factor:
             if not np.isfinite(growth):
                 return 0.0
         return 1.0 / growth
+
+
+def eigh_in_place(S: Array) -> tuple[Array, Array]:
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix, which may be overwritten.
+
+    NumPy's own routine keeps three more matrices of that size and takes twice the time at 4096 features.
+    """
+    xp = array_namespace(S)
+    if not is_numpy_namespace(xp):
+        return xp.linalg.eigh(S)
+    return scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def _norm(A: Array, xp) -> float:

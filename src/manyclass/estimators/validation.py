@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manyclass.data import Design
@@ -39,8 +39,6 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
     else:
         X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
-            from sklearn.utils import column_or_1d
-
             y = column_or_1d(y, warn=True)
     return Design(X), y
 
@@ -68,7 +66,7 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
     return X
 
 
-def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any, codes: Any = None) -> Array | None:
+def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters
@@ -89,7 +87,3 @@ def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any,
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     return design.asarray(weight)
 
-
-def same_device(design: Design) -> Any:
-    """The device on which results of `design` live."""
-    return None if design.is_sparse else device(design.X)
