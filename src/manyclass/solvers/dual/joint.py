@@ -1,0 +1,219 @@
+"""An epoch of exact block steps for losses that see all classes of a row together, compiled.
+
+The dual point of a row is a probability vector p; the dual variables are a = e_y − p. With the row's own weight
+q = s_i‖x_i‖²/(alpha·S) in its scores, the exact step maximises
+
+- Crammer–Singer: p'ᵀ(z + Δ) − (q/2)‖p' − p‖², Δ_j = [j ≠ y]: the projection of p + (z + Δ)/q onto the simplex;
+- multinomial: H(p') + p'ᵀz − (q/2)‖p' − p‖²: log p'_j + q p'_j = z_j + q p_j − λ with λ such that Σ p' = 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from manyclass.solvers.dual.columns import DUAL_SUM, KAPPA, OFFSET
+from manyclass.solvers.dual.losses import CRAMMER_SINGER
+from manyclass.solvers.dual.rows import FAST, row_scores, row_spread, shuffle
+
+NEWTON_STEPS = 25
+NEWTON_TOLERANCE = 1e-6
+TINY = 1e-300
+
+
+@njit(cache=True, nogil=True)
+def project_simplex(v, size, out):
+    """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986)."""
+    total, count = -1.0, size
+    for j in range(size):
+        out[j] = 1.0
+        total += v[j]
+    while True:
+        threshold, kept = total / count, 0
+        for j in range(size):
+            if out[j] > 0.0 and v[j] <= threshold:
+                out[j] = 0.0
+                total -= v[j]
+            elif out[j] > 0.0:
+                kept += 1
+        if kept == count or kept == 0:
+            break
+        count = kept
+    for j in range(size):
+        out[j] = max(v[j] - threshold, 0.0) if out[j] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def crammer_singer_slack(p, z, y, k):
+    """How far a row at a corner of the simplex is from leaving it, or minus how far p is from optimal.
+
+    Adds Δ to z in place.
+    """
+    for j in range(k):
+        z[j] += j != y
+    best, other, lowest, corner = -math.inf, -math.inf, math.inf, -1
+    for j in range(k):
+        if p[j] == 1.0:
+            corner = j
+        if p[j] > 0.0:
+            lowest = min(lowest, z[j])
+        best = max(best, z[j])
+    if corner >= 0:
+        for j in range(k):
+            if j != corner:
+                other = max(other, z[j])
+        return z[corner] - other
+    return lowest - best
+
+
+@njit(cache=True, nogil=True)
+def crammer_singer_step(p, z, q, k, new):
+    """The best p for scores z with Δ added; the row's share of the gap."""
+    best, matched, winner = -math.inf, 0.0, 0
+    for j in range(k):
+        matched += p[j] * z[j]
+        if z[j] > best:
+            best, winner = z[j], j
+    if q > 0.0:
+        for j in range(k):
+            z[j] = p[j] + (z[j] - best) / q
+        project_simplex(z, k, new)
+    else:
+        for j in range(k):
+            new[j] = 1.0 if j == winner else 0.0
+    return best - matched
+
+
+@njit(cache=True, nogil=True)
+def log_sum_exp(z, k):
+    top = z[0]
+    for j in range(1, k):
+        top = max(top, z[j])
+    total = 0.0
+    for j in range(k):
+        total += math.exp(z[j] - top)
+    return top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def multinomial_step(p, z, q, k, new, u):
+    """The best p for scores z, by Newton's method in u = log p; the row's share of the gap, KL(p ‖ softmax z).
+
+    Logarithms keep p positive, and p ≤ 1 bounds u. Where Newton has not settled, the step towards softmax(z) of
+    length 1/(1 + q) raises the dual by strong convexity (Shalev-Shwartz and Zhang, 2013).
+    """
+    level = log_sum_exp(z, k)
+    gap = level
+    for j in range(k):
+        if p[j] > 0.0:
+            u[j] = math.log(p[j])
+            gap += p[j] * (u[j] - z[j])
+            # A corner is a bad place to begin: beside it everything is flat.
+            new[j] = p[j]
+        else:
+            u[j], new[j] = math.log(TINY), 0.0
+        if p[j] < 1e-12 or p[j] == 1.0:
+            u[j] = min(max(z[j] - level, -690.0), 0.0)
+            new[j] = math.exp(u[j])
+    settled = False
+    for _ in range(NEWTON_STEPS):
+        excess, weight = -1.0, 0.0
+        for j in range(k):
+            residual = u[j] + q * (new[j] - p[j]) - z[j]
+            slope = 1.0 + q * new[j]
+            excess += new[j] - new[j] * residual / slope
+            weight += new[j] / slope
+        lagrange = excess / max(weight, TINY)
+        largest = 0.0
+        for j in range(k):
+            residual = u[j] + q * (new[j] - p[j]) - z[j]
+            following = min(u[j] - (residual + lagrange) / (1.0 + q * new[j]), 0.0)
+            u[j] = max(following, -690.0)
+            value = math.exp(u[j])
+            largest = max(largest, abs(value - new[j]))
+            new[j] = value
+        if largest <= NEWTON_TOLERANCE:
+            settled = True
+            break
+    total = 0.0
+    for j in range(k):
+        total += new[j]
+    if settled and abs(total - 1.0) < 1e-3:
+        for j in range(k):
+            new[j] /= total
+    else:
+        for j in range(k):
+            new[j] = p[j] + (math.exp(z[j] - level) - p[j]) / (1.0 + q)
+    return max(gap, 0.0)
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def epoch(code, data, indices, indptr, codes, c, q, affine, P, V, order, n_active, threshold, state):
+    """See `columns.epoch_many`; P of shape (n_rows, n_classes) holds the dual points."""
+    shuffle(order, n_active, state)
+    k = P.shape[1]
+    estimate, worst = 0.0, 0.0
+    z, change, new, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(k), np.zeros(k)
+    t = 0
+    while t < n_active:
+        i = order[t]
+        start, stop, p, y = indptr[i], indptr[i + 1], P[i], codes[i]
+        row_scores(data, indices, start, stop, V, z)
+        for j in range(k):
+            z[j] += affine[OFFSET, j] + affine[KAPPA, j] * affine[DUAL_SUM, j]
+        if code == CRAMMER_SINGER:
+            spare = crammer_singer_slack(p, z, y, k)
+            if spare > threshold:
+                n_active -= 1
+                order[t], order[n_active] = order[n_active], order[t]
+                continue
+            t += 1
+            if spare > 0.0:
+                continue
+            worst = max(worst, -spare)
+            estimate += c[i] * crammer_singer_step(p, z, q[i], k, new)
+        else:
+            t += 1
+            estimate += c[i] * multinomial_step(p, z, q[i], k, new, work)
+        moved = False
+        for j in range(k):
+            change[j] = c[i] * (p[j] - new[j])
+            moved = moved or change[j] != 0.0
+            affine[DUAL_SUM, j] += change[j]
+            p[j] = new[j]
+        if moved:
+            row_spread(data, indices, start, stop, change, V)
+    return n_active, estimate, worst
+
+
+@njit(cache=True, nogil=True)
+def judge(code, data, indices, indptr, codes, r, affine, P, V, threshold, active):
+    """Σ r ℓ(z) and Σ r φ*(p), φ* being −H(p) or −pᵀΔ, over all rows; and which rows still need visits."""
+    k = P.shape[1]
+    losses, conjugates = 0.0, 0.0
+    z = np.zeros(V.shape[1])
+    for i in range(P.shape[0]):
+        active[i] = False
+        if r[i] == 0.0:
+            continue
+        p, y = P[i], codes[i]
+        row_scores(data, indices, indptr[i], indptr[i + 1], V, z)
+        for j in range(k):
+            z[j] += affine[OFFSET, j] + affine[KAPPA, j] * affine[DUAL_SUM, j]
+        wanted = z[y]
+        if code == CRAMMER_SINGER:
+            active[i] = crammer_singer_slack(p, z, y, k) <= threshold
+            best = z[0]
+            for j in range(1, k):
+                best = max(best, z[j])
+            losses += r[i] * (best - wanted)
+            conjugates -= r[i] * (1.0 - p[y])
+        else:
+            active[i] = True
+            losses += r[i] * (log_sum_exp(z, k) - wanted)
+            for j in range(k):
+                if p[j] > 0.0:
+                    conjugates += r[i] * p[j] * math.log(p[j])
+    return losses, conjugates

@@ -1,0 +1,94 @@
+"""Reading a row and adding a multiple of it, compiled; the one place that knows how rows are stored.
+
+Rows come as (data, indices, indptr): CSR as SciPy holds it, with the integers viewed as unsigned (which spares the
+loops Python's negative indices); or dense rows end to end in `data`, with empty `indices`. Data may be float32; all
+sums are float64. ``fastmath`` lets the sums be reordered, so that they fill vector registers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LANES = 8
+"""Outputs that a row meets together in registers: one cache line of float64."""
+
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@njit(cache=True, fastmath=FAST)
+def row_dot(data, indices, start, stop, v):
+    """xᵀv."""
+    total = 0.0
+    if indices.size:
+        for p in range(start, stop):
+            total += data[p] * v[indices[p]]
+    else:
+        for p in range(start, stop):
+            total += data[p] * v[p - start]
+    return total
+
+
+@njit(cache=True, fastmath=FAST)
+def row_add(data, indices, start, stop, by, v):
+    """v += by·x."""
+    if indices.size:
+        for p in range(start, stop):
+            v[indices[p]] += by * data[p]
+    else:
+        for p in range(start, stop):
+            v[p - start] += by * data[p]
+
+
+@njit(cache=True, fastmath=FAST)
+def row_scores(data, indices, start, stop, V, z):
+    """z = Vᵀx for V of shape (n_features, 1 or a multiple of LANES)."""
+    if z.size == 1:
+        z[0] = row_dot(data, indices, start, stop, V[:, 0])
+        return
+    sparse = indices.size > 0
+    for first in range(0, z.size, LANES):
+        z0, z1, z2, z3, z4, z5, z6, z7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for p in range(start, stop):
+            x = np.float64(data[p])
+            row = V[indices[p] if sparse else p - start]
+            z0 += x * row[first]
+            z1 += x * row[first + 1]
+            z2 += x * row[first + 2]
+            z3 += x * row[first + 3]
+            z4 += x * row[first + 4]
+            z5 += x * row[first + 5]
+            z6 += x * row[first + 6]
+            z7 += x * row[first + 7]
+        z[first], z[first + 1], z[first + 2], z[first + 3] = z0, z1, z2, z3
+        z[first + 4], z[first + 5], z[first + 6], z[first + 7] = z4, z5, z6, z7
+
+
+@njit(cache=True, fastmath=FAST)
+def row_spread(data, indices, start, stop, change, V):
+    """V += x·changeᵀ."""
+    sparse = indices.size > 0
+    for p in range(start, stop):
+        x = np.float64(data[p])
+        row = V[indices[p] if sparse else p - start]
+        for j in range(change.size):
+            row[j] += x * change[j]
+
+
+@njit(cache=True)
+def next_random(state):
+    """A number in [0, 1) from a 64-bit xorshift generator (Marsaglia, 2003) whose state is one non-zero word."""
+    x = state[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[0] = x
+    return np.float64(x >> np.uint64(11)) * 1.1102230246251565e-16
+
+
+@njit(cache=True)
+def shuffle(order, size, state):
+    """A fresh random permutation of the first `size` entries (Fisher and Yates)."""
+    for i in range(size - 1):
+        j = i + int(next_random(state) * (size - i))
+        order[i], order[j] = order[j], order[i]
