@@ -97,10 +97,11 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
     >>> from manyclass import CalibratedLeastSquaresClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = CalibratedLeastSquaresClassifier(alpha=1e-2).fit(X[:1200], y[:1200])
-    >>> bool(model.score(X[1200:], y[1200:]) > 0.9)
+    >>> X_train, X_test, y_train, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    >>> model = CalibratedLeastSquaresClassifier(alpha=1e-2).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.9)
     True
     """
 
