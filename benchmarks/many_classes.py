@@ -52,7 +52,7 @@ def compare(problem: Problem, peers: list[str], limit: float, own_limit: float) 
                 f"passes × 4ndk / (time × sgemm rate) = {share:.2f}."
             )
     name = f"many_classes_{problem.name}"
-    table.publish(name, f"python -m benchmarks.many_classes --problem {problem.name}")
+    table.publish(name)
     plot(name, title, minimum, curves)
 
 

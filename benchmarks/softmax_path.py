@@ -76,7 +76,7 @@ def main(
         title = f"MNIST, 2048 random Fourier features, softmax, alpha = {value:g}"
         minimum, curves = race(OURS, peer, Problem("mnist-fourier", value), limit, own_limit)
         name = f"softmax_path_{value:g}"
-        tabulate(title, minimum, curves).publish(name, f"python -m benchmarks.softmax_path --alpha {value:g}")
+        tabulate(title, minimum, curves).publish(name)
         plot(name, title, minimum, curves)
 
 
