@@ -11,7 +11,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 .PHONY: run test lint format types readme check lock bench-peers bench-many-classes bench-memory \
 	bench-softmax-path bench-accuracy bench-profile clean
 
-run: $(VENV)/.ready  ## fit, evaluate and save a model on scikit-learn's digits
+run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
 	$(BIN)/manyclass fit
 
 test: $(VENV)/.ready  ## every test, in parallel

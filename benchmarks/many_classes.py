@@ -23,16 +23,17 @@ PROBLEMS = ["gaussian-classes", "gaussian-classes-unit"]
 def main(
     problem_name: Annotated[list[str], typer.Option("--problem")] = PROBLEMS,
     alpha: float = 1e-5,
-    limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 120.0,
+    limit: Annotated[float, typer.Option(help="Seconds for each peer.")] = 120.0,
+    own_limit: Annotated[float, typer.Option(help="Seconds for each run of ours.")] = 30.0,
     peer: Annotated[list[str], typer.Option(help="Modules of benchmarks.solvers.")] = PEERS,
 ) -> None:
     for name in problem_name:
-        compare(Problem(name, alpha), peer, limit)
+        compare(Problem(name, alpha), peer, limit, own_limit)
 
 
-def compare(problem: Problem, peers: list[str], limit: float) -> None:
+def compare(problem: Problem, peers: list[str], limit: float, own_limit: float) -> None:
     rates = [ceilings.matmul_rate(np.float32)]
-    minimum, curves = race(OURS, peers, problem, limit)
+    minimum, curves = race(OURS, peers, problem, limit, own_limit)
     rates.append(ceilings.matmul_rate(np.float32))
     sgemm = max(rates)
     n, d = problem.arrays[0].shape
@@ -51,7 +52,7 @@ def compare(problem: Problem, peers: list[str], limit: float) -> None:
                 f"passes × 4ndk / (time × sgemm rate) = {share:.2f}."
             )
     name = f"many_classes_{problem.name}"
-    table.publish(name, f"python -m benchmarks.many_classes --problem {problem.name}")
+    table.publish(name)
     plot(name, title, minimum, curves)
 
 

@@ -20,7 +20,7 @@ TARGETS = (1e-3, 1e-4)
 GRACE_SECONDS = 30.0
 AT_ONCE = 16
 LOG_TOLERANCE = 1e-3
-REFERENCE_TOL = 1e-7
+REFERENCE_TOL = 1e-6  # a hundredth of the last target
 
 
 @dataclass(frozen=True)
@@ -139,20 +139,24 @@ def run(solver: str, problem: Problem, limit: float) -> Curve:
         return Curve(solver, problem, limit).read(Path(scratch))
 
 
-def race(ours: str, peers: list[str], problem: Problem, limit: float) -> tuple[float, list[Curve]]:
+def race(
+    ours: str, peers: list[str], problem: Problem, limit: float, own_limit: float | None = None
+) -> tuple[float, list[Curve]]:
     """F* and the curves of a race: our solver before each peer and once more at the end.
 
     A peer's time ends with `limit`, or when it has taken as long as the quickest peer before it took to the
-    last target: it can then no longer be the best.
+    last target: it can then no longer be the best. Our runs end after `own_limit`, default `limit`: nothing is read
+    off them once they are below the last target.
     """
+    own_limit = own_limit or limit
     minimum = reference(problem)
     last_target = minimum + TARGETS[-1] * (problem.at_zero - minimum)
     curves = []
     for peer in peers:
-        curves.append(run(ours, problem, limit))
+        curves.append(run(ours, problem, own_limit))
         curves.append(run(peer, problem, limit))
         limit = min(limit, curves[-1].seconds_to(last_target))
-    curves.append(run(ours, problem, limit))
+    curves.append(run(ours, problem, min(own_limit, limit)))
     return min(minimum, *(curve.best() for curve in curves)), curves
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +22,12 @@ def environment() -> str:
     packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     machine = f"{os.cpu_count()} logical cores, {platform.machine()}, {library}"
     return ", ".join([machine, f"Python {platform.python_version()}", *packages])
+
+
+def given_command() -> str:
+    """The command line of this process, so that a table made with options says so."""
+    spec = sys.modules["__main__"].__spec__
+    return shlex.join(["python", "-m", spec.name if spec else Path(sys.argv[0]).stem, *sys.argv[1:]])
 
 
 class Table:
@@ -43,10 +51,10 @@ class Table:
         return "\n".join([f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)])
 
     def publish(self, name: str, command: str | None = None) -> None:
-        """Print, and write to results/<name>.md with the command and the environment."""
+        """Print, and write to results/<name>.md with the command (by default as it was given) and the environment."""
         print(self, flush=True)
         RESULTS.mkdir(exist_ok=True)
-        head = f"`{command or f'python -m benchmarks.{name}'}` on {environment()}\n\n"
+        head = f"`{command or given_command()}` on {environment()}\n\n"
         unfinished = RESULTS / f"{name}.md.tmp"
         unfinished.write_text(head + str(self))
         unfinished.replace(RESULTS / f"{name}.md")

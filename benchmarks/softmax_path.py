@@ -68,14 +68,15 @@ def plot(name: str, title: str, minimum: float, curves: list[Curve]) -> None:
 
 def main(
     alpha: Annotated[list[float], typer.Option()] = [1e-6, 1e-4],  # noqa: B006
-    limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
+    limit: Annotated[float, typer.Option(help="Seconds for each peer.")] = 60.0,
+    own_limit: Annotated[float, typer.Option(help="Seconds for each run of ours.")] = 30.0,
     peer: Annotated[list[str], typer.Option(help="Modules of benchmarks.solvers.")] = PEERS,
 ) -> None:
     for value in alpha:
         title = f"MNIST, 2048 random Fourier features, softmax, alpha = {value:g}"
-        minimum, curves = race(OURS, peer, Problem("mnist-fourier", value), limit)
+        minimum, curves = race(OURS, peer, Problem("mnist-fourier", value), limit, own_limit)
         name = f"softmax_path_{value:g}"
-        tabulate(title, minimum, curves).publish(name, f"python -m benchmarks.softmax_path --alpha {value:g}")
+        tabulate(title, minimum, curves).publish(name)
         plot(name, title, minimum, curves)
 
 

@@ -5,18 +5,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass.data.moments import Moments
+    from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
+    from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
+    from manyclass.estimators.pegasos import PegasosClassifier
     from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
+    from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
+    "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
+    "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
     "GLMClassifier": "manyclass.estimators.glm",
     "Moments": "manyclass.data.moments",
+    "PegasosClassifier": "manyclass.estimators.pegasos",
     "SDCAClassifier": "manyclass.estimators.sdca",
     "SDCARegressor": "manyclass.estimators.sdca",
+    "StagewiseClassifier": "manyclass.estimators.stagewise",
+    "StagewiseRegressor": "manyclass.estimators.stagewise",
 }
 
-__all__ = ["GLMClassifier", "Moments", "SDCAClassifier", "SDCARegressor"]
+__all__ = [
+    "BoundMajorizationClassifier",
+    "CalibratedLeastSquaresClassifier",
+    "GLMClassifier",
+    "Moments",
+    "PegasosClassifier",
+    "SDCAClassifier",
+    "SDCARegressor",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from manyclass.curvature import CURVATURES
 from manyclass.model import LINKS
 from tests import problems
 
-MAJORIZERS = [name for name, c in CURVATURES.items() if c.majorizes]
+MAJORIZERS = [(name, link) for name, c in CURVATURES.items() for link in LINKS if c.majorizes and c.serves(LINKS[link])]
 
 
 def metric(curvature, shape):
@@ -19,8 +19,7 @@ def metric(curvature, shape):
     return np.linalg.inv(inverse)
 
 
-@pytest.mark.parametrize("curvature_name", MAJORIZERS)
-@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize(("curvature_name", "link"), MAJORIZERS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @given(seed=st.integers(0, 10_000), reach=st.floats(1e-2, 1e2), size=st.floats(0, 10))
 @settings(max_examples=25, deadline=None)
@@ -30,8 +29,12 @@ def test_touches_and_dominates(curvature_name, link, fit_intercept, seed, reach,
     F, *_ = problems.objective(link, seed=seed % 7, center=kind.center, fit_intercept=fit_intercept)
     curvature = kind.build(F, rng)
     shape = (5 + fit_intercept, 3)
-    H = metric(curvature, shape)
     theta, D = size * rng.standard_normal(shape), reach * rng.standard_normal(shape)
+    if kind.local:
+        # Far out some classes are decided for every row, and only the penalty is left to invert.
+        theta = theta / max(1.0, size)
+        curvature.refresh(F, theta)
+    H = metric(curvature, shape)
     here = F.value_and_gradient(theta)
     bound = lambda t: here.value + t * (here.gradient * D).sum() + 0.5 * t**2 * D.ravel() @ H @ D.ravel()  # noqa: E731
     for t in (1.0, -1.0, 1e-3):

@@ -82,9 +82,13 @@ def load(path: Path) -> Model:
 def trusted_types() -> set[str]:
     """Qualified names of the types that a model file may hold beside scikit-learn's and NumPy's."""
     import manyclass
+    import manyclass.features
+    from manyclass.solvers.calibration import Step
+    from manyclass.solvers.stagewise import Stage, StagewiseModel
 
-    public = (getattr(manyclass, name) for name in manyclass.__all__)
-    return {f"{kind.__module__}.{kind.__qualname__}" for kind in public if hasattr(kind, "fit")}
+    public = [getattr(room, name) for room in (manyclass, manyclass.features) for name in room.__all__]
+    kinds = [Step, Stage, StagewiseModel, *(kind for kind in public if hasattr(kind, "fit"))]
+    return {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
 
 
 def _foreign_types(path: Path) -> list[str]:

@@ -3,8 +3,9 @@
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.diagonal import Diagonal
 from manyclass.curvature.kronecker import Kronecker
+from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.curvature.second_moment import SecondMoment
 
-CURVATURES: dict[str, type[Curvature]] = {c.name: c for c in (SecondMoment, Kronecker, Diagonal)}
+CURVATURES: dict[str, type[Curvature]] = {c.name: c for c in (SecondMoment, Kronecker, Diagonal, PartitionBound)}
 
 __all__ = ["CURVATURES", "Curvature"]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manyclass.data.design import Array
+from manyclass.model.links import Link
 from manyclass.model.objective import Objective
 
 
@@ -19,14 +20,22 @@ class Curvature(ABC):
     Attributes
     ----------
     majorizes : bool
-        Whether F(theta + D) ≤ F(theta) + ⟨∇F, D⟩ + ½⟨D, H D⟩ everywhere, so that a full step H⁻¹∇F never raises F.
+        Whether F(theta + D) ≤ F(theta) + ⟨∇F, D⟩ + ½⟨D, H D⟩ for every D, so that a full step H⁻¹∇F never raises F.
+    local : bool
+        Whether that holds only at the theta of the last `refresh` rather than at every theta.
     center : bool
         Whether the objective should be centred (see `Objective`).
     """
 
     name: ClassVar[str]
     majorizes: ClassVar[bool]
+    local: ClassVar[bool] = False
     center: ClassVar[bool] = True
+
+    @classmethod
+    def serves(cls, link: Link) -> bool:
+        """Whether there is such a curvature for this link."""
+        return True
 
     @classmethod
     @abstractmethod
@@ -38,7 +47,7 @@ class Curvature(ABC):
         """H⁻¹ gradient, shaped and typed as the parameters."""
 
     def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:  # noqa: B027
-        """Adapt H to the point theta; a majorizer holds everywhere and stays as it is."""
+        """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
 
     def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:
         return xp.concat([coef, intercept[None, :]], axis=0)

@@ -69,6 +69,7 @@ class Factor:
     def _smallest_eigenvalue(self) -> float:
         """An estimate by inverse power iteration; pivots alone can hide a small eigenvalue."""
         xp = self.xp
+        assert self._cholesky is not None
         size = int(self._cholesky.shape[0])
         start = np.random.default_rng(0).standard_normal((size, 1))
         v = xp.asarray(start, dtype=xp.float64, device=self._cholesky.device)

@@ -16,7 +16,7 @@ from manyclass.data import Design
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import Labels
 from manyclass.estimators.validation import check_rows
-from manyclass.model import LINKS, Link
+from manyclass.model import LINKS, Link, Objective
 from manyclass.solvers.base import Solution, Status
 
 
@@ -138,6 +138,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _scores(self, design: Design) -> Array:
         Z = linear_scores(design, self.coef_, self.intercept_)
         return Z[:, 0] if not self.multilabel_ and int(self.coef_.shape[0]) == 1 else Z
+
+    def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
+        """theta of the present coefficients, or None where there are none that fit the data."""
+        if not hasattr(self, "coef_"):
+            return None
+        xp, design = objective.xp, objective.design
+        coef, intercept = design.asarray(self.coef_).T, design.asarray(self.intercept_)
+        if labels.is_binary and objective.n_outputs == 2 and int(coef.shape[1]) == 1:
+            coef, intercept = (
+                xp.concat([-0.5 * coef, 0.5 * coef], axis=1),
+                xp.concat([-0.5 * intercept, 0.5 * intercept]),
+            )
+        if tuple(coef.shape) != (design.n_features, objective.n_outputs):
+            return None
+        return objective.pack(coef, intercept)
 
     def _store(self, labels: Labels, coef: Array, intercept: Array) -> None:
         """Public attributes from W (n_features, n_outputs) and b, as scikit-learn names and shapes them."""

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data import Design
-from manyclass.data.design import Array
 from manyclass.estimators.base import LinearClassifier, resolve_link
-from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.encoding import encode
+from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.model import LINKS, Objective
 from manyclass.solvers import SOLVERS, LiveRecord, Monitor
 
@@ -45,9 +43,10 @@ class GLMClassifier(LinearClassifier):
     solver : {"quasi-newton", "newton-cg", "accelerated", "majorize"}, default="quasi-newton"
         "quasi-newton" is the fastest and hands over to "newton-cg" for tight tolerances; "majorize" is Algorithm 1 of
         the paper, which never raises the objective; "accelerated" adds momentum to it.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal"}, default="auto"
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound"}, default="auto"
         What stands in for the Hessian. "auto" takes "kronecker" ("second-moment" for the solvers that need a
-        majorizer), and "diagonal" when a d×d factor would not fit.
+        majorizer), and "diagonal" when a d×d factor would not fit. "partition-bound" couples all d·k parameters
+        (`BoundMajorizationClassifier`), for a few thousand of them.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
@@ -188,8 +187,8 @@ class GLMClassifier(LinearClassifier):
             fit_intercept=self.fit_intercept,
             center=curvature_type.center,
         )
-        start = self._warm_start(objective, labels)
-        curvature = curvature_type.build(objective, _generator(self.random_state))
+        start = self._warm_start(objective, labels) if self.warm_start else None
+        curvature = curvature_type.build(objective, generator(self.random_state))
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
         solution = SOLVERS[self.solver].solve(objective, curvature, start, monitor)
 
@@ -199,7 +198,8 @@ class GLMClassifier(LinearClassifier):
         return self
 
     def _choose_curvature(self, design: Design) -> type[Curvature]:
-        needs_majorizer = SOLVERS[self.solver].needs_majorizer
+        solver = SOLVERS[self.solver]
+        needs_majorizer = solver.needs_majorizer
         name = self.curvature
         if name == "auto":
             if design.n_features > DENSE_FACTOR_FEATURES:
@@ -207,36 +207,14 @@ class GLMClassifier(LinearClassifier):
             else:
                 name = "second-moment" if needs_majorizer else "kronecker"
         chosen = CURVATURES[name]
-        if needs_majorizer and not chosen.majorizes:
+        if needs_majorizer and (not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer)):
             raise ValueError(
-                f"solver={self.solver!r} needs a curvature that lies above the objective, which {name!r} does not; "
-                "use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
+                f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which {name!r} "
+                "does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
             )
         return chosen
-
-    def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        xp, design = objective.xp, objective.design
-        coef, intercept = design.asarray(self.coef_).T, design.asarray(self.intercept_)
-        if labels.is_binary and objective.n_outputs == 2 and int(coef.shape[1]) == 1:
-            coef, intercept = (
-                xp.concat([-0.5 * coef, 0.5 * coef], axis=1),
-                xp.concat([-0.5 * intercept, 0.5 * intercept]),
-            )
-        if tuple(coef.shape) != (design.n_features, objective.n_outputs):
-            return None
-        return objective.pack(coef, intercept)
 
     def _probability_link(self) -> str:
         if hasattr(self, "link_"):
             return self.link_
         return "softmax" if self.link == "auto" else self.link
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if random_state is None or isinstance(random_state, Integral):
-        return np.random.default_rng(0 if random_state is None else int(random_state))
-    from sklearn.utils import check_random_state
-
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import check_random_state, column_or_1d, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manyclass.data import Design
@@ -32,15 +33,15 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         return Design(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
-    if sp.issparse(y):
+    if y is None:  # an error for all but transformers
+        X = validate_data(estimator, X, y, reset=True, **options)
+    elif sp.issparse(y):
         X = validate_data(estimator, X, reset=True, **options)
         if y.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X.")
     else:
         X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
-            from sklearn.utils import column_or_1d
-
             y = column_or_1d(y, warn=True)
     return Design(X), y
 
@@ -68,7 +69,7 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
     return X
 
 
-def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any, codes: Any = None) -> Array | None:
+def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters
@@ -90,6 +91,8 @@ def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any,
     return design.asarray(weight)
 
 
-def same_device(design: Design) -> Any:
-    """The device on which results of `design` live."""
-    return None if design.is_sparse else device(design.X)
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from scikit-learn's random_state; None means a fixed seed, so that results repeat."""
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.default_rng(0 if random_state is None else int(random_state))
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))

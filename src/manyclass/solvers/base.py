@@ -20,6 +20,13 @@ class Status(Enum):
     CONVERGED = "Converged: the certificate is at or below tol."
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol, or continue with warm_start=True."
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
+    COMPLETED = "All steps were taken; raise max_iter or max_steps, or continue with warm_start=True, for more."
+    EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
+    TIME_UP = "Stopped before max_time: the model holds the stages finished until then; raise max_time for the rest."
+    FINISHED = "Finished: all the work that was asked for is done."
+    INTERRUPTED = (
+        "Interrupted: the model holds what was finished before, and can be used; fit again for the whole of it."
+    )
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "pass float64 data or raise tol if a tighter certificate is needed."
@@ -31,7 +38,7 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.MAX_ITER, Status.MAX_TIME)
+        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.TIME_UP, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,9 @@ class Record:
 
     Attributes
     ----------
-    n_passes : int
-        Passes over the rows so far; curvature estimates on samples of rows count as fractions and are left out.
+    n_passes : float
+        Passes over the rows so far, a whole number unless rows are drawn one by one; curvature estimates on samples
+        of rows are left out.
     objective : float
     certificate : float
         See `Solution`.
@@ -49,7 +57,7 @@ class Record:
         Since the start of the fit, curvature included.
     """
 
-    n_passes: int
+    n_passes: float
     objective: float
     certificate: float
     seconds: float
@@ -93,6 +101,37 @@ class Solution:
     n_passes: int
 
 
+class HeldOut:
+    """Rows kept aside to stop by.
+
+    Parameters
+    ----------
+    objective : Objective
+        On the held-out rows, usually with alpha = 0.
+    patience : int
+        Passes without a smaller loss after which to stop.
+
+    Attributes
+    ----------
+    losses : list of float
+        One per pass.
+    best : tuple of (coef, intercept)
+        The model with the smallest loss.
+    """
+
+    def __init__(self, objective: Objective, patience: int = 5):
+        self.objective, self.patience = objective, patience
+        self.losses: list[float] = []
+        self.best: tuple[Array, Array] | None = None
+
+    def is_done(self, coef: Array, intercept: Array) -> bool:
+        loss = self.objective.value_and_gradient(self.objective.pack(coef, intercept)).value
+        if not self.losses or loss < min(self.losses):
+            self.best = coef, intercept
+        self.losses.append(loss)
+        return len(self.losses) - 1 - self.losses.index(min(self.losses)) >= self.patience
+
+
 class Monitor:
     """Counts passes, keeps the history, and says when to stop.
 
@@ -106,6 +145,8 @@ class Monitor:
         Seconds, checked after each pass.
     callback : callable, optional
         Called with a `LiveRecord` after each iteration.
+    held_out : HeldOut, optional
+        Rows kept aside; the solver stops when their loss no longer falls, and the solution is the best model seen.
     """
 
     def __init__(
@@ -115,7 +156,9 @@ class Monitor:
         max_time: float | None = None,
         callback: Callable[[LiveRecord], Any] | None = None,
         started: float | None = None,
+        held_out: HeldOut | None = None,
     ):
+        self.held_out = held_out
         self.tol, self.max_iter, self.max_time, self.callback = tol, max_iter, max_time, callback
         self.history: list[Record] = []
         self.n_passes = 0
@@ -140,6 +183,8 @@ class Monitor:
             self.callback(live)
         if record.certificate <= self.tol:
             return Status.CONVERGED
+        if self.held_out is not None and self.held_out.is_done(*live.parameters()):
+            return Status.EARLY_STOPPED
         return self.exhausted()
 
     def exhausted(self) -> Status | None:
@@ -155,6 +200,8 @@ class Monitor:
 
     def solution(self, objective: Objective, theta: Array, status: Status) -> Solution:
         coef, intercept = objective.unpack(theta)
+        if self.held_out is not None and self.held_out.best is not None and status is not Status.CONVERGED:
+            coef, intercept = self.held_out.best
         certificate = self.history[-1].certificate if self.history else float("inf")
         return Solution(coef, intercept, status, self.history, certificate, self.n_passes)
 
@@ -177,10 +224,13 @@ class Solver(ABC):
     ----------
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
+    refreshes_majorizer : bool
+        Whether one that is ``local`` will do too.
     """
 
     name: ClassVar[str]
     needs_majorizer: ClassVar[bool]
+    refreshes_majorizer: ClassVar[bool] = False
 
     @abstractmethod
     def solve(

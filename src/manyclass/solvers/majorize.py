@@ -8,14 +8,17 @@ from manyclass.solvers.start import least_squares_start
 
 
 class Majorize(Solver):
-    """theta ← theta − H⁻¹∇F(theta): generalized least squares (*Least Squares Revisited*, Algorithm 1).
+    """theta ← theta − H⁻¹∇F(theta): minimise a quadratic that lies above F and touches it, again and again.
 
-    Each step minimises a quadratic that lies above F and touches it, so F never rises and no step size exists. The
-    rate does not depend on the condition number of X (Theorem 1: F − F* ≤ 2L‖W*‖²_Σ/(t + 4)).
+    F never rises and no step size exists. The curvature decides which algorithm this is: with "second-moment", one
+    d×d factor for all steps, generalized least squares (*Least Squares Revisited*, Algorithm 1), whose rate does not
+    depend on the condition number of X (Theorem 1: F − F* ≤ 2L‖W*‖²_Σ/(t + 4)); with "partition-bound", refreshed at
+    each step, batch bound majorization (*Stochastic Bound Majorization*, equation 2).
     """
 
     name = "majorize"
     needs_majorizer = True
+    refreshes_majorizer = True
 
     def solve(
         self,
@@ -31,5 +34,7 @@ class Majorize(Solver):
             evaluation = monitor.evaluate(objective, theta)
             status = monitor.stop(objective, curvature, theta, evaluation)
             if status is None:
+                if curvature.local:
+                    curvature.refresh(objective, theta)
                 theta = theta - curvature.solve(evaluation.gradient)
         return monitor.solution(objective, theta, status)

@@ -83,6 +83,7 @@ class Ascent:
         self.width = 1 if k == 1 else -(-k // LANES) * LANES
         self.V = np.zeros((d, self.width))
         self.affine = np.zeros((5, k))
+        assert problem.Y is not None  # filled by the problem itself
         self.Y = problem.Y
         self.target_mean = np.zeros(k)
         self.random_state = np.array([2 * seed + 0x9E3779B97F4A7C15], dtype=np.uint64)

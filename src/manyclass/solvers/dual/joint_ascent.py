@@ -27,6 +27,7 @@ class JointAscent(Ascent):
         P = -self.a
         P[rows, problem.codes] += 1.0
         self.a = P
+        assert problem.codes is not None  # joint losses are for classes
         self.class_mean = np.bincount(problem.codes, problem.share, problem.n_outputs)
 
     def _restrict(self) -> None:

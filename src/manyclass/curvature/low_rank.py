@@ -1,0 +1,116 @@
+"""H as low rank plus diagonal, always above the true sum (*Stochastic Bound Majorization*, section 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from manyclass.curvature.streamed import StreamedBound
+from manyclass.model.objective import Objective
+
+
+class LowRank(StreamedBound):
+    """H = VᵀSV + D with `rank` directions V and a diagonal D, O(rank·d·k) memory and time a row.
+
+    The directions of a block of rows are added exactly; of the eigenvectors of the enlarged low-rank part the `rank`
+    largest are kept, and the others, w wᵀ each, go into D by w wᵀ ⪯ ‖w‖₁ diag|w|, so that H never falls below the sum
+    it stands for. Of B_j of a row the leading eigenvector competes for a place in V; the rest, B', goes into D at
+    once by B' ⊗ xxᵀ ⪯ diag(Σ_b |B'_ab|) ⊗ ‖x‖₁ diag|x|. With two classes or independent labels nothing is left over.
+
+    Attributes
+    ----------
+    W : ndarray of shape (≤ rank, n_features [+ 1], n_outputs)
+        √S V.
+    D : ndarray of shape (n_features [+ 1], n_outputs)
+    """
+
+    name = "low-rank"
+
+    def __init__(self, objective: Objective, rank: int):
+        super().__init__(objective)
+        self.rank = rank
+        self.D = self.prior.copy()
+        self.W = np.zeros((0, *self.D.shape))
+        self._factor()
+        self._next: LowRank | None = None
+
+    @classmethod
+    def build(cls, objective: Objective, rng: np.random.Generator) -> LowRank:
+        return cls(objective, 1)
+
+    def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
+        b, m = len(X), self.n_outputs
+        self._X, self._columns = X, columns
+        at = slice(None) if columns is None else columns
+        inverse = 1.0 / self.D[at].T
+        diagonal = (X[None] * inverse[:, None, :]) @ X.T  # (m, b, b)
+        H = np.zeros((b * m, b * m))
+        a = np.arange(m)
+        H.reshape(b, m, b, m)[:, a, :, a] = diagonal
+        if len(self.W):
+            Y = np.einsum("rca,bc->rba", self.W[:, at] * inverse.T, X, optimize=True).reshape(len(self.W), b * m)
+            Y = scipy.linalg.solve_triangular(self._lower, Y, lower=True, check_finite=False)
+            H -= Y.T @ Y
+        return H
+
+    def products(self, V: np.ndarray) -> np.ndarray:
+        scaled = V / self.D
+        if not len(self.W):
+            return scaled
+        flat = self._flat()
+        inner = scipy.linalg.cho_solve((self._lower, True), flat @ scaled.reshape(len(V), -1).T, check_finite=False)
+        return scaled - (inner.T @ flat).reshape(V.shape) / self.D
+
+    def absorb(self, C: np.ndarray, U: np.ndarray) -> None:
+        self._add(self._X, self._columns, C)
+        self._factor()
+
+    def collect(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
+        if self._next is None:
+            self._next = LowRank(self.objective, self.rank)
+        self._next._add(X, columns, C)
+
+    def renew(self) -> None:
+        if self._next is not None:
+            self.W, self.D = self._next.W, self._next.D
+            self._next = None
+            self._factor()
+
+    def matrix(self) -> np.ndarray:
+        """H in full, for small problems."""
+        flat = self._flat()
+        return flat.T @ flat + np.diag(self.D.ravel())
+
+    def _flat(self) -> np.ndarray:
+        return self.W.reshape(len(self.W), self.D.size)
+
+    def _factor(self) -> None:
+        flat = self._flat()
+        inner = np.eye(len(flat)) + (flat / self.D.ravel()) @ flat.T
+        self._lower = scipy.linalg.cholesky(inner, lower=True, check_finite=False) if len(flat) else inner
+
+    def _add(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
+        at = slice(None) if columns is None else columns
+        magnitude = np.abs(X)
+        size = magnitude.sum(axis=1)
+        if self.n_outputs == 1:
+            u = C[:, 0, :]
+        else:
+            B = np.matmul(C.transpose(0, 2, 1), C)
+            values, vectors = np.linalg.eigh(B)
+            u = vectors[:, :, -1] * np.sqrt(np.maximum(values[:, -1:], 0.0))
+            rest = np.abs(B - u[:, :, None] * u[:, None, :]).sum(axis=2)
+            self.D[at] += magnitude.T @ (rest * size[:, None])
+        r = len(self.W)
+        old = self._flat()
+        across = np.einsum("rba,ba->rb", np.einsum("rca,bc->rba", self.W[:, at], X, optimize=True), u)
+        K = np.block([[old @ old.T, across], [across.T, (u @ u.T) * (X @ X.T)]])
+        values, E = scipy.linalg.eigh(K, check_finite=False)
+        rows = (E[:r].T @ old).reshape(-1, *self.D.shape)
+        rows[:, at] += np.einsum("bl,ba,bc->lca", E[r:], u, X, optimize=True)
+        # Directions of no length would only cost time.
+        real = values > 1e-14 * max(float(values[-1]), 0.0)
+        kept = real & (np.arange(len(values)) >= len(values) - self.rank)
+        gone = rows[~kept]
+        self.D += np.tensordot(np.abs(gone).sum(axis=(1, 2)), np.abs(gone), axes=1)
+        self.W = np.ascontiguousarray(rows[kept])

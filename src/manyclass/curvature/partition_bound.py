@@ -1,0 +1,151 @@
+"""The curvature of batch bound majorization (*Stochastic Bound Majorization*, equation 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyclass.curvature.base import Curvature
+from manyclass.curvature.log_linear import CLASS_BOUNDS, ClassBound, class_bound
+from manyclass.data.design import GRAM_BLOCK_BYTES, Array, gram
+from manyclass.data.factor import Factor
+from manyclass.model.links import Link
+from manyclass.model.objective import Objective
+
+LARGEST = 8192
+"""Most parameters for which Σ and its factor are made (0.5 GB each in float64)."""
+
+
+def require_room(n_parameters: int) -> None:
+    if n_parameters > LARGEST:
+        raise ValueError(
+            f"The bound's curvature couples all {n_parameters} parameters and would take "
+            f"{8e-9 * n_parameters**2:.0f} GB; use method='stochastic' with rank=1 to 20, or GLMClassifier, "
+            "whose curvature does not grow with the number of classes."
+        )
+
+
+class PartitionBound(Curvature):
+    """H = (1/S) Σ_i s_i B_i ⊗ x_i x_iᵀ + alpha·I, of shape (d·k, d·k), with B_i the bound of row i at theta.
+
+    Σ_i B_i ⊗ x_i x_iᵀ is the Σ of Algorithm 1 for multi-class features, so the quadratic with curvature H lies above F
+    and touches it at the point of the last `refresh`: the same loop as Algorithm 1 of *Least Squares Revisited*, with a
+    tighter curvature that has to be built and factored anew for each step.
+    """
+
+    name = "partition-bound"
+    majorizes = True
+    local = True
+
+    def __init__(self, objective: Objective, theta: Array):
+        self.refresh(objective, theta)
+
+    @classmethod
+    def serves(cls, link: Link) -> bool:
+        return link.name in CLASS_BOUNDS
+
+    @classmethod
+    def build(cls, objective: Objective, rng: np.random.Generator) -> PartitionBound:
+        return cls(objective, objective.constant_model())
+
+    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        self._shape = tuple(map(int, theta.shape))
+        require_room(self._shape[0] * self._shape[1])
+        xp, alpha = objective.xp, objective.alpha
+        H = bound_curvature(objective, theta)
+        H -= alpha * xp.eye(int(H.shape[0]), dtype=xp.float64, device=H.device)
+        self._factor = Factor(H, alpha, float(xp.finfo(objective.design.dtype).eps))
+
+    def solve(self, gradient: Array) -> Array:
+        xp = self._factor.xp
+        return xp.reshape(self._factor.solve(xp.reshape(gradient, (-1, 1))), self._shape)
+
+
+def bound_curvature(objective: Objective, theta: Array) -> Array:
+    """H of `PartitionBound` in float64; parameter i·n_outputs + a is that of feature i (last: intercept), output a."""
+    xp, design, link = objective.xp, objective.design, objective.link
+    bound, m = class_bound(link.name), objective.n_outputs
+    W, b = objective.unpack(theta)
+    total = PairSums(bound, m, int(theta.shape[0]), xp, design.device)
+    step = rows_per_block(design.n_rows, design.n_features, total.n_pairs, design.itemsize)
+    for rows, block in design.blocks(step):
+        weights = bound.weights(link.normalise(objective.scores(block, W, b), xp), xp)
+        if objective.sample_weight is not None:
+            weights = weights * objective.sample_weight[rows][:, None]
+        total.add(centred_rows(block, objective), weights)
+    return add_penalty(total.matrix() / objective.total_weight, bound, objective)
+
+
+def add_penalty(H: Array, bound: ClassBound, objective: Objective) -> Array:
+    """H + alpha on the penalised parameters, and positive where a softmax leaves parameters free."""
+    xp, m, alpha = objective.xp, objective.n_outputs, objective.alpha
+    size = int(H.shape[0])
+    diagonal = xp.linalg.diagonal(H)
+    n_penalised = size - m if objective.fit_intercept else size
+    penalty = xp.where(xp.arange(size, device=H.device) < n_penalised, alpha, 0.0)
+    if bound.free_shift:
+        # The gradient has no part along a common shift of all classes, so curvature there moves no step; it keeps
+        # Cholesky possible where neither rows nor penalty curve.
+        free = xp.mean(xp.reshape(diagonal, (-1, m)), axis=1)
+        if alpha > 0:
+            free = xp.where(xp.arange(size // m, device=H.device) < n_penalised // m, 0.0, free)
+        index = xp.arange(size, device=H.device)
+        same_feature = (index[:, None] // m) == (index[None, :] // m)
+        H = H + xp.where(same_feature, xp.reshape(free, (-1, 1))[index // m] / m, 0.0)
+    return H + penalty[:, None] * xp.eye(size, dtype=H.dtype, device=H.device)
+
+
+class PairSums:
+    """Σ_i B_i ⊗ x_i x_iᵀ, summed in float64 over blocks of rows by one matrix product each.
+
+    The d×d blocks of all pairs of outputs are columns of one product Xᵀ[B_ab,i x_i], so that BLAS sees (d × rows) times
+    (rows × pairs·d) rather than one small product per class.
+    """
+
+    def __init__(self, bound: ClassBound, n_outputs: int, n_features: int, xp: Any, device: Any = None):
+        self.xp, self.device = xp, device
+        self.n_outputs, self.n_features = n_outputs, n_features
+        self.left, self.right = bound.pairs(n_outputs)
+        self.n_pairs = len(self.left)
+        self.total = xp.zeros((n_features, self.n_pairs * n_features), dtype=xp.float64, device=device)
+
+    def add(self, X: Array, weights: Array) -> None:
+        """Rows X of shape (n_rows, n_features) with entries `weights`, of shape (n_rows, n_pairs), of their B."""
+        xp = self.xp
+        if self.n_pairs == 1:
+            self.total += gram(X * xp.sqrt(weights))  # one entry of B is never negative; half the work
+            return
+        columns = xp.reshape(weights[:, :, None] * X[:, None, :], (int(X.shape[0]), -1))
+        self.total += X.T @ columns
+
+    def clear(self) -> None:
+        self.total *= 0.0
+
+    def matrix(self) -> Array:
+        """The sum, of shape (n_features·n_outputs, n_features·n_outputs)."""
+        xp, m, d = self.xp, self.n_outputs, self.n_features
+        blocks = xp.permute_dims(xp.reshape(self.total, (d, self.n_pairs, d)), (1, 0, 2))
+        zero = xp.zeros((1, d, d), dtype=xp.float64, device=self.device)
+        place = np.full((m, m), self.n_pairs)
+        place[self.left, self.right] = place[self.right, self.left] = np.arange(self.n_pairs)
+        index = xp.asarray(place.ravel(), device=self.device)
+        full = xp.take(xp.concat([blocks, zero], axis=0), index, axis=0)
+        full = xp.permute_dims(xp.reshape(full, (m, m, d, d)), (2, 0, 3, 1))
+        return xp.reshape(full, (d * m, d * m))
+
+
+def rows_per_block(n_rows: int, n_features: int, n_pairs: int, itemsize: int) -> int:
+    return int(min(max(GRAM_BLOCK_BYTES // (n_features * n_pairs * itemsize), 16), max(n_rows, 1)))
+
+
+def centred_rows(block: Array, objective: Objective) -> Array:
+    """Rows x − c as a dense block, with the column of ones of the intercept."""
+    xp = objective.xp
+    dense = block.toarray() if sp.issparse(block) else block
+    if not objective.fit_intercept:
+        return dense
+    dense = dense - xp.astype(objective.center, dense.dtype)[None, :]
+    ones = xp.ones((int(dense.shape[0]), 1), dtype=dense.dtype, device=objective.design.device)
+    return xp.concat([dense, ones], axis=1)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from manyclass.data import Design
+from manyclass.data.design import Array
+from manyclass.features.base import FeatureGenerator, affine, in_rows, median_squared_distance
+from manyclass.model.objective import to_numpy
+
+
+class RandomFourierFeatures(FeatureGenerator):
+    """Random features whose inner products approximate a Gaussian kernel (Rahimi and Recht, 2007).
+
+    z(x) = √(2/p) cos(Wᵀx + b), W with independent entries N(0, 2/s), b uniform on [0, 2π], so that
+
+        E z(x)ᵀz(x') = k(x, x') = exp(−‖x − x'‖² / s).
+
+    Parameters
+    ----------
+    n_components : int, default=1024
+        Number of features p.
+    bandwidth : "median" or float, default="median"
+        s, in squared units of X. "median" is the median of the SQUARED distance between rows: the median of the
+        distance itself, without the square, depends on the units of X and fails. scikit-learn's
+        ``RBFSampler(gamma=g)`` has s = 1/g.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        s.
+    random_weights_ : ndarray of shape (n_features_in_, n_components)
+    random_offset_ : ndarray of shape (n_components,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.features import RandomFourierFeatures
+    >>> X = np.array([[0.0], [1.0]])
+    >>> Z = RandomFourierFeatures(100_000, bandwidth=2.0, random_state=0).fit_transform(X)
+    >>> print(f"{Z[0] @ Z[1]:.2f} {np.exp(-1 / 2.0):.2f}")
+    0.61 0.61
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        if isinstance(self.bandwidth, str):
+            sample_weight = None if weight is None else to_numpy(weight)
+            self.bandwidth_ = median_squared_distance(design.X, sample_weight, rng)
+        else:
+            self.bandwidth_ = float(self.bandwidth)
+
+    def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
+        frequencies = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_)
+        phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
+        self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
+
+    def generate(self, X: Array, xp: Any) -> Array:
+        Z, own = affine(X, self.random_weights_, self.random_offset_, xp)
+        scale = (2.0 / self._n_features_out) ** 0.5
+        if not own:
+            return scale * xp.cos(Z)
+
+        def cosine(piece: np.ndarray) -> None:
+            np.cos(piece, out=piece)
+            piece *= scale
+
+        return in_rows(cosine, Z)

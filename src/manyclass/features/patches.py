@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from manyclass.data import Design
+from manyclass.data.design import Array
+from manyclass.features.base import FeatureGenerator, in_rows
+from manyclass.model.objective import to_numpy
+
+WHITENING = 0.1
+"""Added to the eigenvalues of the patch covariance, relative to their mean, so that noise is not blown up."""
+CONTRAST = 1e-2
+"""Added to the variance of a patch, relative to the mean variance, so that flat patches stay flat."""
+RESPONSE_BYTES = 32 << 20
+"""Memory of the filter responses held at a time."""
+
+
+class ImagePatches(FeatureGenerator):
+    """Convolution with patches of the training images, rectified and pooled (Coates, Ng and Lee, 2011).
+
+    A filter f is a patch of the training images, or a k-means centre of patches, at unit norm. Each patch of an image
+    is brought to mean 0 and variance 1 and whitened (ZCA); with r = fᵀ(patch) every filter gives
+    max(r − threshold, 0) and max(−r − threshold, 0), averaged over each cell of a ``pool`` × ``pool`` grid.
+
+    Parameters
+    ----------
+    n_components : int, default=1600
+        Number of features; rounded down to a multiple of ``2·pool²·polynomial``, at least one filter.
+    image_shape : tuple (height, width) or (height, width, channels), default=None
+        How a row of X is an image, channels last. None takes a square grey image, or else a single row of pixels.
+    kind : {"random", "kmeans"}, default="random"
+        Filters are random patches, or centres of patches found by scikit-learn's ``MiniBatchKMeans``.
+    patch_size : int, default=6
+    whiten : bool, default=True
+    pool : int, default=2
+        The image is pooled over a grid of pool × pool cells.
+    polynomial : int, default=1
+        Elementwise powers 1..polynomial of the pooled features.
+    threshold : float, default=0.5
+    n_patches : int, default=50000
+        Patches from which the whitening and the centres are learned.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    filters_ : ndarray of shape (patch_length, n_filters)
+        Whitening included.
+    filter_offset_ : ndarray of shape (n_filters,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Raises
+    ------
+    ValueError
+        If a row of X does not have the size of ``image_shape``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "image_shape": [tuple, list, None],
+        "kind": [StrOptions({"random", "kmeans"})],
+        "patch_size": [Interval(Integral, 1, None, closed="left")],
+        "whiten": ["boolean"],
+        "pool": [Interval(Integral, 1, None, closed="left")],
+        "polynomial": [Interval(Integral, 1, None, closed="left")],
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "n_patches": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1600,
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        kind: str = "random",
+        patch_size: int = 6,
+        whiten: bool = True,
+        pool: int = 2,
+        polynomial: int = 1,
+        threshold: float = 0.5,
+        n_patches: int = 50_000,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.kind = kind
+        self.patch_size = patch_size
+        self.whiten = whiten
+        self.pool = pool
+        self.polynomial = polynomial
+        self.threshold = threshold
+        self.n_patches = n_patches
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        if design.is_sparse:
+            raise TypeError("ImagePatches needs dense images, but X is sparse; use X.toarray().")
+        self._shape = _image_shape(self.image_shape, design.n_features)
+        height, width, _ = self._shape
+        self._patch = (min(self.patch_size, height), min(self.patch_size, width))
+        self._grid = (min(self.pool, height - self._patch[0] + 1), min(self.pool, width - self._patch[1] + 1))
+        present = np.arange(design.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        rows = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
+        patches = self._windows(to_numpy(design.take(rows)))
+        per_image = -(-self.n_patches // len(rows))
+        at_row = rng.integers(0, patches.shape[1], (len(rows), per_image))
+        at_column = rng.integers(0, patches.shape[2], (len(rows), per_image))
+        sample = patches[np.arange(len(rows))[:, None], at_row, at_column].reshape(len(rows) * per_image, -1)
+        sample = sample[: self.n_patches].astype(np.float64)
+        variance = sample.var(axis=1)
+        self._contrast = CONTRAST * (float(variance.mean()) or 1.0)
+        sample -= sample.mean(axis=1, keepdims=True)
+        sample /= np.sqrt(variance + self._contrast)[:, None]
+        self._mean = sample.mean(axis=0) if self.whiten else np.zeros(sample.shape[1])
+        self._whitening = _zca(sample - self._mean) if self.whiten else np.eye(sample.shape[1])
+        self._sample = ((sample - self._mean) @ self._whitening).astype(np.float32)
+
+    def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
+        per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial
+        n_filters = max(n_components // per_filter, 1)
+        if self.kind == "kmeans" and n_filters < len(self._sample):
+            seed = int(rng.integers(2**31))
+            means = MiniBatchKMeans(n_filters, batch_size=4096, n_init=1, max_iter=20, random_state=seed)
+            filters = means.fit(self._sample).cluster_centers_
+        else:
+            filters = self._sample[rng.integers(0, len(self._sample), n_filters)]
+        filters = filters.astype(np.float64)
+        filters /= np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
+        folded = self._whitening @ filters.T
+        self._set_drawn(n_filters * per_filter, dtype, filters_=folded, filter_offset_=-self._mean @ folded)
+
+    def generate(self, X: Array, xp: Any) -> Array:
+        # im2col of strided windows is NumPy's: images of other namespaces visit the host, as do their features.
+        images = to_numpy(X)
+        out = np.empty((len(images), self._n_features_out), dtype=images.dtype)
+        height, width = (size - patch + 1 for size, patch in zip(self._shape, self._patch, strict=False))
+        n_filters = self.filters_.shape[1]
+        per_image = height * width * max(n_filters, self.filters_.shape[0]) * images.itemsize
+        step = max(RESPONSE_BYTES // per_image, 1)
+        for start in range(0, len(images), step):
+            block = images[start : start + step]
+            out[start : start + step] = self._features(block, height, width, n_filters)
+        return out if isinstance(X, np.ndarray) else xp.asarray(out, device=X.device)
+
+    def _features(self, images: np.ndarray, height: int, width: int, n_filters: int) -> np.ndarray:
+        dtype = images.dtype
+        patches = self._windows(images).reshape(len(images) * height * width, -1)
+        mean = patches.mean(axis=1, dtype=dtype)
+        spread = np.sqrt(
+            np.einsum("ij,ij->i", patches, patches) / patches.shape[1] - mean**2 + dtype.type(self._contrast)
+        )
+        filters = self.filters_.astype(dtype, copy=False)
+        # (patch − mean)/spread is never formed: the filters see it through their sums.
+        response = patches @ filters
+        response -= mean[:, None] * filters.sum(axis=0)
+        response /= spread[:, None]
+        response += self.filter_offset_.astype(dtype, copy=False)
+        response = response.reshape(len(images), height, width, n_filters)
+        pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
+        threshold = dtype.type(self.threshold)
+        rows, columns = (
+            np.linspace(0, size, cells + 1).astype(int) for size, cells in zip((height, width), self._grid, strict=True)
+        )
+        for side, sign in enumerate((1.0, -1.0)):
+
+            def rectify(piece: np.ndarray, sign: float = sign) -> None:
+                piece *= dtype.type(sign)
+                piece -= threshold
+                np.maximum(piece, 0.0, out=piece)
+
+            sides = in_rows(rectify, response.reshape(-1, n_filters).copy()).reshape(response.shape)
+            for i in range(self._grid[0]):
+                for j in range(self._grid[1]):
+                    cell = sides[:, rows[i] : rows[i + 1], columns[j] : columns[j + 1]]
+                    pooled[:, i, j, side] = cell.mean(axis=(1, 2), dtype=dtype)
+        features = pooled.reshape(len(images), -1)
+        return np.hstack([features**power for power in range(1, self.polynomial + 1)])
+
+    def _windows(self, images: np.ndarray) -> np.ndarray:
+        """All patches, of shape (n_images, rows, columns, patch_height, patch_width, channels), a view."""
+        stack = images.reshape(len(images), *self._shape)
+        windows = np.lib.stride_tricks.sliding_window_view(stack, self._patch, axis=(1, 2))
+        return np.moveaxis(windows, 3, 5)
+
+
+def _image_shape(shape: Any, n_features: int) -> tuple[int, int, int]:
+    if shape is None:
+        side = round(n_features**0.5)
+        return (side, side, 1) if side * side == n_features else (1, n_features, 1)
+    height, width, channels = (*map(int, shape), 1)[:3] if len(shape) in (2, 3) else (0, 0, 0)
+    if height * width * channels != n_features:
+        raise ValueError(
+            f"image_shape={tuple(shape)} does not describe rows of {n_features} features; give (height, width) or "
+            "(height, width, channels) whose product is the number of columns of X."
+        )
+    return height, width, channels
+
+
+def _zca(sample: np.ndarray) -> np.ndarray:
+    """The symmetric whitening matrix, with the small eigenvalues held back."""
+    values, vectors = np.linalg.eigh(sample.T @ sample / len(sample))
+    floor = WHITENING * max(float(values.mean()), 1e-12)
+    return (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T

@@ -1,0 +1,185 @@
+"""The recursion over the rows of a block of stochastic bound majorization, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def copy_upper_to_lower(M):
+    n = M.shape[0]
+    tile = 32
+    for i0 in range(0, n, tile):
+        for j0 in range(0, i0 + 1, tile):
+            for i in range(i0, min(i0 + tile, n)):
+                for j in range(j0, min(j0 + tile, i)):
+                    M[i, j] = M[j, i]
+
+
+@njit(cache=True)
+def curving(u):
+    if abs(u) < 1e-3:
+        return 0.25 - u * u / 48.0
+    return np.tanh(0.5 * u) / (2.0 * u)
+
+
+@njit(cache=True)
+def sigmoid(u):
+    if u >= 0:
+        return 1.0 / (1.0 + np.exp(-u))
+    e = np.exp(u)
+    return e / (1.0 + e)
+
+
+@njit(cache=True)
+def bound_of_scores(z, softmax, scale, p, C):
+    """Algorithm 1 in score space: the mean p and the factors C, (rank, n_outputs), of scale²·B = CᵀC."""
+    m = len(z)
+    C[:] = 0.0
+    if not softmax:
+        for a in range(m):
+            p[a] = sigmoid(z[a])
+            C[a, a] = scale * np.sqrt(curving(z[a]))
+        return
+    log_z = z[0]
+    p[0] = 1.0
+    for y in range(1, m):
+        u = z[y] - log_z
+        root = scale * np.sqrt(curving(u))
+        kappa, rest = sigmoid(u), sigmoid(-u)
+        for a in range(y):
+            C[y - 1, a] = -root * p[a]
+            p[a] *= rest
+        C[y - 1, y] = root
+        p[y] = kappa
+        log_z = z[y] + np.log1p(np.exp(-u)) if u >= 0 else log_z + np.log1p(np.exp(u))
+
+
+@njit(cache=True)
+def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, moved, lagged):
+    """Rows of a block in order: bound, update of M, of μ, and step, all within the span of the block's rows.
+
+    With X̂ = (x_1 ⊗ I, ..., x_b ⊗ I), M₀ and μ₀ at the start of the block, everything Algorithm 2 does is
+
+        M_j μ_j = φ₀ + c_j ψ + M₀ X̂ v_j,   v_j = R_j − T_j (X̂ᵀφ₀ + H R_j + c_j X̂ᵀψ),   T_j = Cᵀ(I + C H Cᵀ)⁻¹C,
+
+    for φ₀ = M₀μ₀, ψ = M₀Λθ₀, the residuals R of the rows so far, c_j their weight, and H = X̂ᵀM₀X̂. The Cholesky factor
+    U of I + C H Cᵀ grows by the rank of one row at a time.
+
+    Parameters
+    ----------
+    softmax, grow : bool
+        One partition function over all outputs or one for each; whether M takes in the rows (T = 0 otherwise).
+    Z, phi, psi, Y : ndarray of shape (b, m)
+        Scores at the start of the block, X̂ᵀφ₀, X̂ᵀψ, targets.
+    H : ndarray of shape (b·m, b·m)
+    weight, step : ndarray of shape (b,)
+        s_j / S, and the length of the step after each row, 0 within a minibatch.
+    old : ndarray of shape (b, m)
+        Residuals to be replaced by the new ones, zero where these are added; overwritten with the new ones.
+    C, U : ndarray of shape (b, rank, m) and (b·rank, b·rank), outputs
+    R, moved, lagged : ndarray of shape (b·m,), outputs
+        Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j.
+
+    Returns
+    -------
+    tuple of float
+        Coefficients of φ₀ and ψ in the movement of theta, and in its lagged sum.
+    """
+    b, m = Z.shape
+    rank = C.shape[1]
+    base, psi_flat = phi.copy().reshape(b * m), psi.reshape(b * m)
+    p, z, v, T = np.empty(m), np.empty(m), np.empty(b * m), np.empty(b * m)
+    g, x = np.empty((rank, b * rank)), np.empty(b * rank)
+    R[:] = 0.0
+    moved[:] = 0.0
+    lagged[:] = 0.0
+    U[:] = 0.0
+    by_phi = by_psi = lag_phi = lag_psi = seen = 0.0
+    for j in range(b):
+        lo, hi = j * m, (j + 1) * m
+        for a in range(m):
+            z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + np.dot(H[lo + a], moved)
+        bound_of_scores(z, softmax, np.sqrt(weight[j]), p, C[j])
+        add_scaled(weight[j], moved, lagged, 0, lo)
+        lag_phi += weight[j] * by_phi
+        lag_psi += weight[j] * by_psi
+        for a in range(m):
+            residual = weight[j] * (p[a] - Y[j, a])
+            change = residual - old[j, a]
+            old[j, a] = residual
+            R[lo + a] = change
+            add_scaled(change, H[lo + a], base, 0, b * m)
+        if grow:
+            seen += weight[j]
+            add_scaled(weight[j], psi_flat, base, 0, b * m)
+            extend_cholesky(H, C, U, T, g, j)
+        if step[j] == 0.0:
+            continue
+        v[:hi] = R[:hi]
+        if grow:
+            remove_bound(C, U, base, x, v, j)
+        add_scaled(-step[j], v, moved, 0, hi)
+        by_phi -= step[j]
+        by_psi -= step[j] * seen
+    return by_phi, by_psi, lag_phi, lag_psi
+
+
+@njit(cache=True)
+def add_scaled(factor, source, target, first, last):
+    """target[first:last] += factor · source[first:last], without the temporary arrays of slices."""
+    for i in range(first, last):
+        target[i] += factor * source[i]
+
+
+@njit(cache=True)
+def extend_cholesky(H, C, U, T, g, j):
+    """Rows and columns of example j in the Cholesky factor U of I + C H Cᵀ."""
+    rank, m = C.shape[1], C.shape[2]
+    n, width = j * rank, (j + 1) * m
+    for r in range(rank):
+        T[:width] = 0.0
+        for a in range(m):
+            if C[j, r, a] != 0.0:
+                add_scaled(C[j, r, a], H[j * m + a], T, 0, width)
+        for i in range(j + 1):
+            for q in range(rank):
+                total = 0.0
+                for a in range(m):
+                    total += T[i * m + a] * C[i, q, a]
+                g[r, i * rank + q] = total
+    for s in range(n):
+        for r in range(rank):
+            value = g[r, s] / U[s, s]
+            U[s, n + r] = value
+            add_scaled(-value, U[s], g[r], s + 1, n + r + 1)
+    for s in range(rank):
+        row = n + s
+        U[row, row] = np.sqrt(1.0 + g[s, row])
+        for r in range(s + 1, rank):
+            U[row, n + r] = g[r, row] / U[row, row]
+            for q in range(s + 1, r + 1):
+                g[r, n + q] -= U[row, n + r] * U[row, n + q]
+
+
+@njit(cache=True)
+def remove_bound(C, U, base, x, v, j):
+    """v −= Cᵀ (I + C H Cᵀ)⁻¹ C base, over the rows up to j."""
+    rank, m = C.shape[1], C.shape[2]
+    n = (j + 1) * rank
+    for i in range(j + 1):
+        for q in range(rank):
+            total = 0.0
+            for a in range(m):
+                total += C[i, q, a] * base[i * m + a]
+            x[i * rank + q] = total
+    for s in range(n):
+        x[s] /= U[s, s]
+        add_scaled(-x[s], U[s], x, s + 1, n)
+    for s in range(n - 1, -1, -1):
+        x[s] = (x[s] - np.dot(U[s, s + 1 : n], x[s + 1 : n])) / U[s, s]
+    for i in range(j + 1):
+        for q in range(rank):
+            for a in range(m):
+                v[i * m + a] -= C[i, q, a] * x[i * rank + q]

@@ -1,0 +1,1 @@
+"""Stochastic subgradient descent (Pegasos, MCID). Importing this compiles or loads numba's functions when first run."""

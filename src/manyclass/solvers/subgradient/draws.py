@@ -1,0 +1,84 @@
+"""Which row comes next: a function of the seed and a counter, so that nothing is shuffled, stored or threaded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_ROUNDS = 4
+_DOUBLE_STEP = 2.0**-53
+
+
+class Draws(NamedTuple):
+    """How rows are drawn.
+
+    Attributes
+    ----------
+    index : int64 array
+        The rows that may be drawn; empty for all of them.
+    n : int
+        Rows to draw from.
+    key : uint64
+        The seed.
+    half : uint64
+        Half the bits of the smallest square that holds n.
+    replace : bool
+        Whether each draw is independent of the others, as in the paper; else each epoch draws every row once.
+    """
+
+    index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, which nobody needs
+    n: int
+    key: np.uint64
+    half: np.uint64
+    replace: bool
+
+
+def make_draws(n_rows: int, seed: int, replace: bool, index: np.ndarray | None = None) -> Draws:
+    n = n_rows if index is None else len(index)
+    half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
+    chosen = np.empty(0, dtype=np.int64) if index is None else np.ascontiguousarray(index, dtype=np.int64)
+    return Draws(chosen, n, np.uint64(seed), np.uint64(half), replace)
+
+
+@njit(cache=True, inline="always")
+def mix(x):
+    """SplitMix64 (Steele, Lea and Flood, 2014): 64 bits of which every one depends on every bit of x."""
+    x = x + _GOLDEN
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True)
+def permuted(position, n, half, key):
+    """The image of `position` under a permutation of 0 .. n − 1 that is never stored.
+
+    A Feistel network permutes the 4^half numbers; walking along its cycle until below n permutes those below n
+    (Black and Rogaway, 2002). A step costs the same for any n, where shuffling an array would cost n at its start.
+    """
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    value = np.uint64(position)
+    while True:
+        left, right = value >> half, value & mask
+        for turn in range(_ROUNDS):
+            left, right = right, left ^ (mix(right + key * np.uint64(turn + 1)) & mask)
+        value = (left << half) | right
+        if value < np.uint64(n):
+            return np.int64(value)
+
+
+@njit(cache=True)
+def draw(draws, position):
+    """The row of draw number `position`."""
+    if draws.replace:
+        bits = mix(draws.key ^ mix(np.uint64(position)))
+        row = np.int64((bits >> np.uint64(11)) * _DOUBLE_STEP * draws.n)
+    else:
+        epoch, place = divmod(position, draws.n)
+        row = permuted(place, draws.n, draws.half, mix(draws.key ^ mix(np.uint64(epoch))))
+    return draws.index[row] if len(draws.index) else row

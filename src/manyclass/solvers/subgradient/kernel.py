@@ -1,0 +1,246 @@
+"""The compiled loop: Algorithm 1 of the paper, at a cost per row of O(non-zeros × outputs) whatever n and d are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from manyclass.solvers.subgradient.draws import draw
+from manyclass.solvers.subgradient.losses import residual
+
+# Positions in `Memory.totals`.
+MEAN_WEIGHT, AVERAGE_WEIGHT, FACTOR, SQUARED_NORM, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
+
+_LEAST_FACTOR = 1e-6
+
+
+class Rows(NamedTuple):
+    """Rows of a CSR matrix; or of a dense one, all of whose rows share `indices` 0 .. d − 1 (`stride` = d > 0)."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    stride: int
+
+
+class Targets(NamedTuple):
+    """Class codes; or, where `indicator` has rows, ±1 of every column. Output c stands for class c + `first`."""
+
+    codes: np.ndarray
+    indicator: np.ndarray
+    first: int
+
+
+class Weights(NamedTuple):
+    """Weight of each row, empty if all are 1, and the reciprocal of their mean."""
+
+    values: np.ndarray
+    unit: float
+
+
+class Memory(NamedTuple):
+    """What is learnt.
+
+    Attributes
+    ----------
+    table : array of shape (n_features · stride,)
+        For each feature the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row of X
+        touches as many contiguous pieces as it has non-zeros. W_t = FACTOR · V_t / (alpha (t + offset)), and
+        the average is (MEAN_WEIGHT · V_t − U) / AVERAGE_WEIGHT.
+    bias, bias_squares, bias_average, bias_gradient : arrays of shape (width,), float64
+        b, the sums of its squared gradients, of its weighted iterates, and of its gradients.
+    totals : array of shape (N_TOTALS,), float64
+    """
+
+    table: np.ndarray
+    bias: np.ndarray
+    bias_squares: np.ndarray
+    bias_average: np.ndarray
+    bias_gradient: np.ndarray
+    totals: np.ndarray
+
+
+class Rule(NamedTuple):
+    """The constants of a run; `radius` = inf means no projection, `intercept` 0 none, 1 AdaGrad, 2 as a feature."""
+
+    loss: int
+    columns: bool
+    n_outputs: int
+    width: int
+    batch_size: int
+    alpha: float
+    offset: float
+    average: bool
+    power: float
+    radius: float
+    intercept: int
+
+
+@njit(cache=True, inline="always")
+def row_of(rows, i):
+    """Where row i begins and ends in `rows.data`, and by how much its place in `rows.indices` differs."""
+    if rows.stride > 0:
+        start = np.uint64(i) * np.uint64(rows.stride)
+        return start, start + np.uint64(rows.stride), start
+    return np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), np.uint64(0)
+
+
+# Indices are unsigned throughout: numba checks signed ones for being negative, which keeps loops from being vectorised.
+@njit(cache=True, fastmath={"contract", "nsz"})
+def gather(rows, i, table, stride, width, v):
+    """v = Vᵀx_i, and ‖x_i‖²."""
+    start, stop, base = row_of(rows, i)
+    squares = rows.data.dtype.type(0)
+    for c in range(width):
+        v[c] = 0
+    for p in range(start, stop):
+        x = rows.data[p]
+        if x == 0:
+            continue
+        squares += x * x
+        at = np.uint64(rows.indices[p - base]) * stride
+        for c in range(width):
+            v[c] += x * table[at + c]
+    return float(squares)
+
+
+@njit(cache=True, fastmath={"contract", "nsz"})
+def scatter(rows, i, table, stride, step):
+    """V and U less the outer products of x_i and `step`."""
+    start, stop, base = row_of(rows, i)
+    for p in range(start, stop):
+        x = rows.data[p]
+        if x == 0:
+            continue
+        at = np.uint64(rows.indices[p - base]) * stride
+        for c in range(stride):
+            table[at + c] -= x * step[c]
+
+
+@njit(cache=True)
+def move_bias(rule, memory, gradient, factor):
+    """One step of the intercept, which the penalty does not hold back.
+
+    1/(alpha t) would be far too long a step for it. AdaGrad's, the mean gradient over the root of its sum of squares,
+    needs no rate, as scores are in units of the margin (Duchi, Hazan and Singer, 2011). Where only ratios of scores
+    matter, the intercept is the weight of a constant feature.
+    """
+    for c in range(rule.n_outputs):
+        g = gradient[c]
+        memory.bias_gradient[c] += g
+        if g == 0.0:
+            continue
+        if rule.intercept == 2:
+            memory.bias[c] -= g / factor
+            continue
+        memory.bias_squares[c] += g * g
+        memory.bias[c] -= g / math.sqrt(memory.bias_squares[c])
+
+
+@njit(cache=True)
+def project(rule, memory, size):
+    """Shrink W onto the ball that holds the optimum; `size` is the multiple of ‖V‖ that ‖W‖ is."""
+    totals = memory.totals
+    norm = math.sqrt(max(totals[SQUARED_NORM], 0.0)) * size
+    if norm > rule.radius:
+        totals[FACTOR] *= rule.radius / norm
+        if totals[FACTOR] < _LEAST_FACTOR:
+            width, stride = rule.width, rule.width * (2 if rule.average else 1)
+            shrink = memory.table.dtype.type(totals[FACTOR])
+            # The average so far is moved from MEAN_WEIGHT·V to U, so that MEAN_WEIGHT restarts in the new units.
+            for at in range(0, len(memory.table), stride):
+                for c in range(at, at + width):
+                    if rule.average:
+                        memory.table[c + width] -= memory.table.dtype.type(totals[MEAN_WEIGHT]) * memory.table[c]
+                    memory.table[c] *= shrink
+            totals[SQUARED_NORM] *= totals[FACTOR] ** 2
+            totals[FACTOR], totals[MEAN_WEIGHT] = 1.0, 0.0
+
+
+@njit(cache=True)
+def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
+    """Draws number `position` to `stop` − 1, a batch at a time, after step t. Returns the number of the last step.
+
+    With W_t = V_t / (alpha (t + offset)), line 5 of Algorithm 1, W ← (1 − 1/t) W, is the change of the divisor, and
+    line 8 subtracts the mean of g xᵀ from V, the same at every t.
+    """
+    table, totals, bias = memory.table, memory.totals, memory.bias
+    k, width = rule.n_outputs, np.uint64(rule.width)
+    stride = width * np.uint64(2) if rule.average else width
+    size = min(rule.batch_size, stop - position)
+    picked = np.empty(size, dtype=np.int64)
+    steps = np.zeros((size, stride), dtype=table.dtype)
+    v = np.empty(width, dtype=table.dtype)
+    z, g, mean_g = np.empty(k), np.empty(k), np.empty(k)
+    sign = np.empty(k)
+    bits = np.empty(k, dtype=np.int64)
+    label = 0
+    while position < stop:
+        size = min(rule.batch_size, stop - position)
+        before = t + rule.offset
+        scale = totals[FACTOR] / (rule.alpha * before) if before > 0.0 else 0.0
+        bias_scale = scale if rule.intercept == 2 else 1.0
+        mean_g[:] = 0.0
+        for a in range(size):
+            i = draw(draws, position)
+            position += 1
+            picked[a] = i
+            squares = gather(rows, i, table, stride, width, v)
+            for c in range(k):
+                z[c] = scale * v[c] + bias_scale * bias[c]
+            if not rule.columns:
+                label = targets.codes[i]
+            elif len(targets.indicator):
+                for c in range(k):
+                    sign[c] = targets.indicator[i, c]
+            else:
+                sign[:] = -1.0
+                place = targets.codes[i] - targets.first
+                if place >= 0:
+                    sign[place] = 1.0
+            loss, bound = residual(rule.loss, z, k, label, sign, bits, g)
+            weight = weights.values[i] * weights.unit if len(weights.values) else 1.0
+            totals[LOSS] += weight * loss
+            totals[LOSS_ROWS] += weight
+            totals[BOUND] += weight * bound
+            totals[BOUND_ROWS] += weight
+            share = weight / size
+            inner = 0.0
+            length = 0.0
+            for c in range(k):
+                step = share * g[c]
+                mean_g[c] += step
+                step /= totals[FACTOR]
+                steps[a, c] = step
+                if rule.average:
+                    steps[a, c + rule.width] = totals[MEAN_WEIGHT] * step
+                inner += step * v[c]
+                length += step * step
+            if size == 1:
+                totals[SQUARED_NORM] += squares * length - 2.0 * inner
+        for a in range(size):
+            if size > 1 and rule.radius < np.inf:
+                # Rows of a batch overlap: their inner products with V are those of the moment.
+                squares = gather(rows, picked[a], table, stride, width, v)
+                for c in range(k):
+                    totals[SQUARED_NORM] += squares * float(steps[a, c]) ** 2 - 2.0 * steps[a, c] * v[c]
+            scatter(rows, picked[a], table, stride, steps[a])
+        if rule.intercept > 0:
+            move_bias(rule, memory, mean_g, totals[FACTOR])
+        t += 1
+        after = t + rule.offset
+        if rule.radius < np.inf:
+            project(rule, memory, totals[FACTOR] / (rule.alpha * after))
+        if rule.average:
+            emphasis = after**rule.power
+            totals[AVERAGE_WEIGHT] += rule.alpha * emphasis
+            totals[MEAN_WEIGHT] += totals[FACTOR] * emphasis / after
+            bias_weight = rule.alpha * emphasis
+            if rule.intercept == 2:
+                bias_weight *= totals[FACTOR] / (rule.alpha * after)
+            for c in range(k):
+                memory.bias_average[c] += bias_weight * bias[c]
+    return t

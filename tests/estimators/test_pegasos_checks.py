@@ -1,0 +1,34 @@
+"""scikit-learn's own estimator checks, in full."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manyclass import PegasosClassifier
+
+# A weight scales the gradient of its row's draw and a repeated row is drawn more often: the same in expectation (see
+# test_pegasos.py), not on one path.
+STOCHASTIC = "a weighted row takes other steps than a repeated one; the two agree in expectation only"
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
+    "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
+}
+
+
+def expected_failures(estimator):
+    if not estimator.early_stopping:
+        return EXPECTED_FAILURES
+    held_out = "the model kept is the best by the share of held-out rows that is right, all rows counting the same"
+    return EXPECTED_FAILURES | {"check_class_weight_classifiers": held_out}
+
+
+@parametrize_with_checks(
+    [
+        PegasosClassifier(),
+        PegasosClassifier(loss="hinge", early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(loss="perceptron"),
+        PegasosClassifier(multi_class="ovr", batch_size=4),
+        PegasosClassifier(loss="hinge", multi_class="ovr", step_offset=0.0, average=False, replace=True),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_sklearn_estimator_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,250 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manyclass.features import (
+    FeatureSubset,
+    ImagePatches,
+    RandomFourierFeatures,
+    RandomPolynomials,
+    RandomUnits,
+    median_squared_distance,
+)
+
+GENERATORS = [
+    RandomFourierFeatures(20, random_state=0),
+    RandomUnits(20, random_state=0),
+    RandomUnits(20, activation="relu", random_state=0),
+    RandomPolynomials(20, random_state=0),
+    FeatureSubset(3),
+    FeatureSubset(3, order="gradient"),
+    FeatureSubset(3, order="random", random_state=0),
+    ImagePatches(8, patch_size=2, n_patches=60, random_state=0),
+    ImagePatches(16, patch_size=2, n_patches=60, kind="kmeans", polynomial=2, random_state=0),
+]
+
+
+def expected_failures(estimator):
+    if isinstance(estimator, ImagePatches):
+        why = "whitening and k-means are learned from patches of the rows as given, whatever their weights"
+        return {"check_sample_weight_equivalence_on_dense_data": why}
+    return {}
+
+
+@parametrize_with_checks(GENERATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def rows(n=60, d=5, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def kernel_error(Z, K):
+    """Largest deviation in units of the standard error of a mean of p products, each at most 2 in size."""
+    return np.abs(Z @ Z.T - K).max() * np.sqrt(Z.shape[1])
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, 2.0, 10.0])
+def test_fourier_features_approximate_the_gaussian_kernel(bandwidth):
+    X = rows()
+    Z = RandomFourierFeatures(40_000, bandwidth=bandwidth, random_state=0).fit_transform(X)
+    K = np.exp(-euclidean_distances(X, squared=True) / bandwidth)
+    assert kernel_error(Z, K) < 6.0
+    # A bandwidth that is off by a tenth is found out: the test before would see it.
+    wrong = np.exp(-euclidean_distances(X, squared=True) / (1.1 * bandwidth))
+    assert kernel_error(Z, wrong) > 1.2 * kernel_error(Z, K)
+    # Averaged over pairs, the error in the logarithm of the bandwidth is much smaller still.
+    near = (K > 0.2) & (K < 0.9)
+    fitted = (-euclidean_distances(X, squared=True)[near]).sum() / np.log((Z @ Z.T)[near]).sum()
+    assert fitted == pytest.approx(bandwidth, rel=0.02)
+
+
+def test_fourier_features_shrink_their_error_as_one_over_root_p():
+    X = rows()
+    K = rbf_kernel(X, gamma=0.5)
+    errors = []
+    for p in (1000, 64_000):
+        drawn = [RandomFourierFeatures(p, bandwidth=2.0, random_state=seed).fit_transform(X) for seed in range(3)]
+        errors.append(np.mean([np.mean((Z @ Z.T - K) ** 2) for Z in drawn]))
+    assert errors[0] / errors[1] == pytest.approx(64, rel=0.5)
+
+
+def test_median_bandwidth_is_the_median_of_the_squared_distance():
+    X = rows(200)
+    squared = euclidean_distances(X, squared=True)[np.triu_indices(200, 1)]
+    median = np.median(squared)
+    assert RandomFourierFeatures(5).fit(X).bandwidth_ == pytest.approx(median, rel=1e-3)
+    assert RandomFourierFeatures(5).fit(7.0 * X).bandwidth_ == pytest.approx(49 * median, rel=1e-3)
+    assert median_squared_distance(sp.csr_array(X)) == pytest.approx(median, rel=1e-3)
+
+
+def test_median_from_a_sample_of_many_rows_is_close():
+    X = rows(20_000, 10, 3)
+    assert median_squared_distance(X) == pytest.approx(18.68, rel=0.05)  # 2·χ²₁₀ has median 2·9.342
+
+
+def test_median_knows_weights_and_ignores_repetition():
+    X = rows(30)
+    weight = np.random.default_rng(1).integers(0, 4, 30)
+    repeated = np.repeat(X, weight, axis=0)
+    assert median_squared_distance(X, weight) == pytest.approx(median_squared_distance(repeated), rel=1e-12)
+    assert median_squared_distance(np.ones((4, 3))) == 1.0
+    assert median_squared_distance(1e30 * X) == pytest.approx(1e60 * median_squared_distance(X), rel=1e-9)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_polynomials_approximate_the_polynomial_kernel(degree):
+    X = rows(40, 4)
+    Z = RandomPolynomials(200_000, degree=degree, gamma=0.3, coef0=0.5, random_state=0).fit_transform(X)
+    K = (0.3 * X @ X.T + 0.5) ** degree
+    scale = np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    assert np.abs((Z @ Z.T - K) / scale).mean() < 0.01
+    assert RandomPolynomials().fit(X).gamma_ == pytest.approx(1 / np.mean(np.sum(X**2, axis=1)))
+    assert RandomPolynomials().fit(sp.csr_array(X)).gamma_ == pytest.approx(RandomPolynomials().fit(X).gamma_)
+
+
+@pytest.mark.parametrize("activation", ["logistic", "relu"])
+def test_units_are_what_they_say(activation):
+    X = rows()
+    units = RandomUnits(50, activation=activation, random_state=0).fit(X)
+    S = X @ units.random_weights_ + units.random_offset_
+    expected = 1 / (1 + np.exp(-S)) if activation == "logistic" else np.maximum(S, 0)
+    assert_allclose(units.transform(X), expected / np.sqrt(50), atol=1e-12)
+    # Every unit switches at a training row.
+    assert_allclose(np.abs(S).min(axis=0), 0, atol=1e-9)
+
+
+def test_units_do_not_depend_on_the_units_of_x():
+    X = rows()
+    small, large = (RandomUnits(50, random_state=0).fit_transform(c * X) for c in (1.0, 1e3))
+    assert_allclose(small, large, rtol=1e-9)
+
+
+@pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: f"{type(g).__name__}")
+def test_drawn_features_are_new_reproducible_and_keep_their_dtype(generator):
+    X = rows(60, 16).astype(np.float32)
+    y = np.arange(60) % 3
+    fitted = clone(generator).fit(X, y)
+    n = generator.n_components
+    first, second = fitted.draw(n, np.random.default_rng(0)), fitted.draw(n, np.random.default_rng(1))
+    assert first.transform(X).dtype == np.float32
+    assert first.transform(X).shape == (60, len(first.get_feature_names_out()))
+    assert_array_equal(first.transform(X), first.transform(X))
+    assert not np.array_equal(first.transform(X), second.transform(X))
+    assert_array_equal(clone(generator).fit(X, y).transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize("generator", GENERATORS[:7], ids=lambda g: f"{type(g).__name__}")
+def test_sparse_rows_give_the_features_of_dense_rows(generator):
+    X = rows(60, 16) * (np.random.default_rng(1).random((60, 16)) < 0.3)
+    y = np.arange(60) % 3
+    dense = generator.fit(X, y).transform(X)
+    sparse = generator.fit(sp.csr_array(X), y).transform(sp.csr_array(X))
+    assert_allclose(sparse.toarray() if sp.issparse(sparse) else sparse, dense, atol=1e-12)
+
+
+@pytest.mark.parametrize("generator", GENERATORS[:7], ids=lambda g: f"{type(g).__name__}")
+def test_torch_rows_stay_in_torch(generator):
+    torch = pytest.importorskip("torch")
+    X = rows(60, 16)
+    y = np.arange(60) % 3
+    fitted = generator.fit(X, y)
+    there = fitted.transform(torch.asarray(X))
+    assert isinstance(there, torch.Tensor)
+    assert_allclose(there.numpy(), fitted.transform(X), atol=1e-12)
+
+
+def test_subset_orders():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 6)) * (rng.random((200, 6)) < np.array([0.1, 0.9, 0.3, 0.7, 0.2, 0.5]))
+    y = (X[:, 4] > 0).astype(int)
+    assert_array_equal(FeatureSubset(3).fit(X).feature_indices_, [1, 3, 5])
+    assert_array_equal(FeatureSubset(1, order="gradient").fit(X, y).feature_indices_, [4])
+    assert_array_equal(FeatureSubset(100).fit(X).feature_indices_, np.arange(6))
+    assert sp.issparse(FeatureSubset(2).fit_transform(sp.csr_array(X)))
+    names = FeatureSubset(2).fit(X).get_feature_names_out(list("abcdef"))
+    assert_array_equal(names, ["b", "d"])
+    with pytest.raises(ValueError, match="requires y"):
+        FeatureSubset(1, order="gradient").fit(X)
+
+
+def test_subset_draws_every_column_once_a_pass():
+    X = rows(30, 10)
+    generator = FeatureSubset(4, order="random", random_state=0).fit(X)
+    from manyclass.data import Design
+
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        generator.begin_pass(Design(X), lambda: np.zeros((10, 1)), rng)
+        drawn = [generator.draw(4, rng).feature_indices_ for _ in range(3)]
+        assert_array_equal(np.sort(np.concatenate(drawn)), np.arange(10))
+    with pytest.raises(ValueError, match="All 10 features"):
+        generator.draw(4, rng)
+
+
+def slow_patch_features(images, generator, power):
+    """Loops over images, places, and cells."""
+    shape, (h, w), grid = generator._shape, generator._patch, generator._grid
+    result = []
+    for image in images.reshape(len(images), *shape):
+        places_r, places_c = shape[0] - h + 1, shape[1] - w + 1
+        response = np.empty((places_r, places_c, generator.filters_.shape[1]))
+        for i in range(places_r):
+            for j in range(places_c):
+                patch = image[i : i + h, j : j + w].ravel()
+                patch = (patch - patch.mean()) / np.sqrt(patch.var() + generator._contrast)
+                response[i, j] = (patch - generator._mean) @ (generator.filters_)
+        edges_r, edges_c = (
+            np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
+        )
+        pooled = [
+            np.maximum(sign * response[a:b, c:d] - generator.threshold, 0).mean(axis=(0, 1))
+            for a, b in pairwise(edges_r)
+            for c, d in pairwise(edges_c)
+            for sign in (1, -1)
+        ]
+        features = np.concatenate(pooled)
+        result.append(np.concatenate([features**p for p in range(1, power + 1)]))
+    return np.array(result)
+
+
+@pytest.mark.parametrize("kind", ["random", "kmeans"])
+@pytest.mark.parametrize("whiten", [True, False])
+def test_patches_agree_with_a_slow_convolution(kind, whiten):
+    X = np.random.default_rng(0).random((30, 7 * 6 * 3))
+    generator = ImagePatches(
+        48, image_shape=(7, 6, 3), kind=kind, patch_size=3, whiten=whiten, polynomial=2, n_patches=200, random_state=0
+    ).fit(X)
+    assert_allclose(generator.transform(X), slow_patch_features(X, generator, 2), atol=1e-10)
+    assert generator.filters_.shape == (27, 3)
+
+
+def test_patches_tell_digits_apart():
+    from sklearn.linear_model import RidgeClassifier
+
+    X, y = load_digits(return_X_y=True)
+    Z = ImagePatches(512, patch_size=4, random_state=0).fit_transform(X)
+    raw = RidgeClassifier().fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+    assert RidgeClassifier(1e-3).fit(Z[:1200], y[:1200]).score(Z[1200:], y[1200:]) > raw
+
+
+def test_flat_images_give_finite_features():
+    X = np.zeros((5, 64), dtype=np.float32)
+    assert np.isfinite(ImagePatches(8, random_state=0).fit_transform(X)).all()
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="image_shape"):
+        ImagePatches(image_shape=(5, 5)).fit(rows(10, 24))
+    with pytest.raises(ValueError, match="bandwidth"):
+        RandomFourierFeatures(bandwidth=-1.0).fit(rows())
+    with pytest.raises(ValueError, match="activation"):
+        RandomUnits(activation="tanh").fit(rows())

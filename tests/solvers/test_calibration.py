@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from manyclass.data import ClassTargets, Design, MatrixTargets, Moments
+from manyclass.model.calibration import Calibrator, squared_error
+from manyclass.model.domains import Box, Simplex
+from manyclass.solvers import Status
+from manyclass.solvers.calibration import CalibratedLeastSquares, replay
+
+
+def problem(n=200, d=6, k=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    y = np.argmax(X @ rng.standard_normal((d, k)) + rng.gumbel(size=(n, k)), axis=1)
+    return X, y
+
+
+def solve(X, targets, *, alpha=1e-3, basis=(1, 2, 3), domain=None, weight=None, **options):
+    design = Design(X)
+    solver = CalibratedLeastSquares(Calibrator(basis, domain or Simplex()), alpha, **options)
+    return solver.solve(design, targets, Moments.of(design, targets, weight), weight), solver.calibrator
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
+    st.sampled_from([(1,), (1, 2, 3), (1, np.exp), (2,)]),
+    st.booleans(),
+    st.sampled_from(["plain", "weights", "duplicated column", "wide", "constant column"]),
+)
+def test_squared_error_never_rises_at_any_half_step(seed, alpha, basis, multilabel, variant):
+    rng = np.random.default_rng(seed)
+    X, y = problem(n=15 if variant == "wide" else 80, d=20 if variant == "wide" else 5, seed=seed)
+    if variant == "duplicated column":
+        X = np.hstack([X, X[:, :1]])
+    if variant == "constant column":
+        X[:, 0] = 3.0
+    targets, domain = ClassTargets(y, 4), Simplex()
+    if multilabel:
+        targets, domain = MatrixTargets((rng.random((len(y), 3)) < 0.4).astype(float)), Box()
+    weight = rng.random(len(y)) if variant == "weights" else None
+    solution, _ = solve(
+        X, targets, alpha=alpha, basis=basis, domain=domain, weight=weight, tol=0.0, max_iter=15,
+        fit_intercept=bool(seed % 2),
+    )  # fmt: skip
+    error = squared_error(np.zeros((len(y), targets.n_outputs)), targets, weight)
+    slack = 1e-9 * error
+    for record in solution.history:
+        assert record.before_calibration <= error + slack
+        assert record.objective <= record.before_calibration + slack
+        error = record.objective
+
+
+def test_theorem_2_without_noise():
+    # The inverse link h(p) = a·p + c·p³ lies in the span of the basis; its slope is between a and a + 3c.
+    rng = np.random.default_rng(0)
+    n, k, a, c = 400, 3, 1.0, 2.0
+    P = rng.dirichlet(np.full(k, 0.7), n)
+    inverse_link = a * P + c * P**3 - (a / k + c / k**3)
+    X = inverse_link @ rng.standard_normal((k, 8))
+    solution, _ = solve(X, MatrixTargets(P), alpha=0.0, fit_intercept=False, tol=0.0, max_iter=200)
+    kappa = (a + 3 * c) / a
+    for t, record in enumerate(solution.history, 1):
+        assert 2 * record.objective <= 22 * k * kappa**2 / t
+    # The bound only says something after hundreds of steps; the truth is far below it.
+    assert solution.history[-1].objective < 2e-3 * solution.history[0].before_calibration
+
+
+def test_first_half_step_is_least_squares_and_needs_no_pass():
+    X, y = problem()
+    Y = np.eye(4)[y]
+    solution, _ = solve(X, ClassTargets(y, 4), alpha=0.0, max_iter=1)
+    A = np.hstack([X, np.ones((len(X), 1))])
+    expected = np.linalg.lstsq(A, Y, rcond=None)[0]
+    assert_allclose(solution.steps[0].coef, expected[:-1], atol=1e-9)
+    assert_allclose(solution.steps[0].intercept, expected[-1], atol=1e-9)
+    assert solution.n_passes == 1
+
+
+def slow_algorithm_2(X, Y, alpha, n_iter):
+    n = len(Y)
+    A = np.hstack([X, np.ones((n, 1))])
+    penalty = n * alpha * np.diag([1.0] * X.shape[1] + [0.0])
+    P = np.zeros_like(Y)
+    for _ in range(n_iter):
+        V = P + A @ np.linalg.solve(A.T @ A + penalty, A.T @ (Y - P))
+        U = np.hstack([V, V**2, V**3, np.ones((n, 1))])
+        scores = U @ np.linalg.lstsq(U, Y, rcond=None)[0]
+        P = np.array([project_slowly(row) for row in scores])
+    return P
+
+
+def project_slowly(v):
+    """Bisection on the threshold."""
+    low, high = v.min() - 1.0, v.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(v - low, 0)
+
+
+def test_agrees_with_a_slow_transcription_of_the_paper():
+    X, y = problem()
+    solution, calibrator = solve(X, ClassTargets(y, 4), alpha=0.01, max_iter=6, tol=0.0)
+    predicted = np.vstack([p for *_, p in replay(Design(X), solution.steps, calibrator)])
+    assert_allclose(predicted, slow_algorithm_2(X, np.eye(4)[y], 0.01, 6), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_replay_gives_the_training_predictions(dtype):
+    X, y = problem(dtype=dtype)
+    solution, calibrator = solve(X, ClassTargets(y, 4), max_iter=10)
+    predicted = np.vstack([p for *_, p in replay(Design(X), solution.steps, calibrator)])
+    assert predicted.dtype == dtype
+    error = squared_error(predicted, ClassTargets(y, 4), None)
+    assert error == pytest.approx(solution.history[-1].objective, rel=1e-9 if dtype == np.float64 else 1e-4)
+
+
+def test_sparse_rows_equal_dense_rows():
+    X, y = problem()
+    X *= np.random.default_rng(1).random(X.shape) < 0.4
+    dense, _ = solve(X, ClassTargets(y, 4), max_iter=5, tol=0.0)
+    sparse, _ = solve(sp.csr_array(X), ClassTargets(y, 4), max_iter=5, tol=0.0)
+    assert_allclose([r.objective for r in sparse.history], [r.objective for r in dense.history], rtol=1e-9)
+
+
+def test_weights_are_repetitions():
+    X, y = problem()
+    weight = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
+    repeat = weight.astype(int)
+    weighted, _ = solve(X, ClassTargets(y, 4), weight=weight, max_iter=5, tol=0.0)
+    repeated, _ = solve(np.repeat(X, repeat, axis=0), ClassTargets(np.repeat(y, repeat), 4), max_iter=5, tol=0.0)
+    for one, two in zip(weighted.steps, repeated.steps, strict=True):
+        assert_allclose(one.coef, two.coef, atol=1e-7)
+
+
+@pytest.mark.parametrize("namespace", ["torch", "array_api_strict"])
+def test_other_namespaces(namespace):
+    xp = pytest.importorskip(namespace)
+    X, y = problem()
+    here, _ = solve(X, ClassTargets(y, 4), max_iter=4, tol=0.0)
+    there, calibrator = solve(xp.asarray(X), ClassTargets(xp.asarray(y), 4), max_iter=4, tol=0.0)
+    assert_allclose([r.objective for r in there.history], [r.objective for r in here.history], rtol=1e-8)
+    predicted = [p for *_, p in replay(Design(xp.asarray(X)), there.steps, calibrator)]
+    assert all(type(p) is type(xp.asarray(X)) for p in predicted)
+
+
+def test_stops_when_nothing_is_gained():
+    X, y = problem()
+    solution, _ = solve(X, ClassTargets(y, 4), tol=1e-3, max_iter=1000)
+    assert solution.status is Status.CONVERGED
+    assert solution.certificate <= 1e-3
+    assert all(r.certificate > 1e-3 for r in solution.history[:-1])
+
+
+def test_identity_is_always_in_the_basis():
+    assert Calibrator((2, 3), Simplex()).basis[0] == 1
+    V = np.random.default_rng(0).random((50, 3))
+    targets = ClassTargets(np.arange(50) % 3, 3)
+    fitted = Calibrator((2,), Simplex()).fit(V, targets, None)
+    U = np.hstack([V, V**2, np.ones((50, 1))])
+    expected = U @ np.linalg.lstsq(U, np.eye(3)[np.arange(50) % 3], rcond=None)[0]
+    assert_allclose(Calibrator((2,), Simplex()).scores(V, fitted, np), expected, atol=1e-5)
