@@ -49,15 +49,9 @@ class _DualAscent(BaseEstimator):
 
     def _ascend(self, problem: DualProblem, started: float) -> DualSolution:
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
-<<<<<<< HEAD
-        seed = int(_generator(self.random_state).integers(2**31))
+        seed = int(generator(self.random_state).integers(2**31))
         path = homotopy_path(problem, self.homotopy)
         solution = ascend(problem, path, monitor, start=self._previous(problem), seed=seed)
-=======
-        seed = int(generator(self.random_state).integers(2**31))
-        path = homotopy_path(self.alpha, self.homotopy)
-        solution = ascend(problem, path, monitor, dual=self._previous_dual(problem), seed=seed)
->>>>>>> main
         self.n_iter_, self.history_ = solution.n_passes, solution.history
         self.status_, self.certificate_ = solution.status, solution.certificate
         self.phase_epochs_ = solution.phase_epochs
