@@ -19,7 +19,7 @@ from benchmarks.data import CACHE, data_dir
 Problem = tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]
 
 
-def _newsgroups_texts() -> dict[str, tuple[list[str], list[str]]]:
+def newsgroups_texts() -> dict[str, tuple[list[str], list[str]]]:
     """Raw posts and their groups of both parts of the archive."""
     parts: dict[str, tuple[list[str], list[str]]] = {"train": ([], []), "test": ([], [])}
     with tarfile.open(data_dir() / "20newsgroups" / "20news-bydate.tar.gz") as archive:
@@ -36,7 +36,7 @@ def _newsgroups_texts() -> dict[str, tuple[list[str], list[str]]]:
 
 def _newsgroups(unit_norm: bool) -> Problem:
     """log(1 + tf) of the words in at least three training posts."""
-    parts = _newsgroups_texts()
+    parts = newsgroups_texts()
     vectorizer = CountVectorizer(min_df=3, dtype=np.float32)
     train, test = vectorizer.fit_transform(parts["train"][0]), vectorizer.transform(parts["test"][0])
     for X in (train, test):

@@ -116,7 +116,7 @@ def test_averaged_models_differ_and_their_average_is_their_mean(digits):
     weights = [m.blocks[0].random_weights_ for m in model.models_]
     assert not np.allclose(weights[0], weights[1])
     from manyclass.data import Design
-    from manyclass.solvers.stagewise import final_states
+    from manyclass.solvers.stages import final_states
 
     parts = [final_states(Design(X_test), m.blocks, m.stages, model._inner_update()) for m in model.models_]
     assert_allclose(model.decision_function(X_test), np.mean(parts, axis=0), atol=1e-5)

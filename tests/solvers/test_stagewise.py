@@ -9,7 +9,8 @@ from manyclass.features import FeatureSubset, RandomFourierFeatures
 from manyclass.model.domains import Box, Simplex
 from manyclass.solvers import Status
 from manyclass.solvers.inner import INNER_UPDATES, Linear, heavy_rows
-from manyclass.solvers.stagewise import Stagewise, final_states, staged_states
+from manyclass.solvers.stages import final_states, staged_states
+from manyclass.solvers.stagewise import Stagewise
 
 
 def problem(n=150, d=4, k=3, seed=0, dtype=np.float64):

@@ -84,7 +84,7 @@ def trusted_types() -> set[str]:
     import manyclass
     import manyclass.features
     from manyclass.solvers.calibration import Step
-    from manyclass.solvers.stagewise import Stage, StagewiseModel
+    from manyclass.solvers.stages import Stage, StagewiseModel
 
     public = [getattr(room, name) for room in (manyclass, manyclass.features) for name in room.__all__]
     kinds = [Step, Stage, StagewiseModel, *(kind for kind in public if hasattr(kind, "fit"))]

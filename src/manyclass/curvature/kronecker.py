@@ -8,6 +8,7 @@ from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
 from manyclass.data.design import Array, add_to_diagonal
 from manyclass.data.factor import eigh_in_place
+from manyclass.data.gram import GramSum
 from manyclass.model.objective import Objective
 
 ROWS_PER_FEATURE = 16
@@ -45,19 +46,20 @@ class Kronecker(Curvature):
         W, b = objective.unpack(theta)
         d, k = design.n_features, objective.n_outputs
         wide = {"dtype": xp.float64}
-        second, first, total = design.zeros((d, d), **wide), design.zeros((d,), **wide), 0.0
+        sums, first, total = GramSum(design), design.zeros((d,), **wide), 0.0
         A = design.zeros((k, k), **wide)
         for block, scale in sample.blocks(objective):
             P = link.mean(objective.scores(block, W, b), xp)
             A += link.hessian_sum(P, scale, xp)
             weight = scale * link.hessian_trace(P, xp)
-            second += sample.gram(block, weight)
+            sums.add(block, weight)
             first += block.T @ weight
             total += float(xp.sum(weight, dtype=xp.float64))
         self._set_class_factor(A, xp)
         weight = max(total, 1e-12 * objective.total_weight)  # every row decided: nothing curves but the penalty
         mean = first / weight
         self._shift = mean - objective.center if self.fit_intercept else mean * 0
+        second = sums.result()
         second /= weight
         if self.fit_intercept:
             second -= mean[:, None] * mean[None, :]

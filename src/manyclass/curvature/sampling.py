@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, gram, scale_rows
+from manyclass.data.design import GRAM_BLOCK_BYTES, Array
 from manyclass.model.objective import Objective
 
 
@@ -45,10 +45,6 @@ class RowSample:
             else:
                 scale = design.asarray(self.scale[start:stop])
             yield block, scale if weight is None else scale * weight
-
-    @staticmethod
-    def gram(block: Array, weight: Array) -> Array:
-        return gram(scale_rows(block, weight**0.5))
 
 
 def uniform_sample(objective: Objective, n_rows: int, rng: np.random.Generator) -> RowSample:

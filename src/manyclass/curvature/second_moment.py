@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, gram, scale_rows
+from manyclass.data.design import GRAM_BLOCK_BYTES, Array
 from manyclass.data.factor import Factor
+from manyclass.data.gram import GramSum
 from manyclass.model.objective import Objective
 
 
@@ -39,12 +40,10 @@ class SecondMoment(Curvature):
 
 def covariance_of(objective: Objective) -> Array:
     """Σ s (x − c)(x − c)ᵀ / S in float64, in one pass; sparse rows are never filled."""
-    design, xp = objective.design, objective.xp
-    total = design.zeros((design.n_features, design.n_features), dtype=xp.float64)
+    design, sums = objective.design, GramSum(objective.design)
     for rows, block in design.blocks(design.rows_per_block(1, GRAM_BLOCK_BYTES)):
-        if objective.sample_weight is not None:
-            block = scale_rows(block, xp.sqrt(objective.sample_weight[rows]))
-        total += gram(block)
+        sums.add(block, None if objective.sample_weight is None else objective.sample_weight[rows])
+    total = sums.result()
     total /= objective.total_weight
     mean, center = objective.feature_mean, objective.center
     total -= center[:, None] * mean[None, :]

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace, device
 
 from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design, gram, scale_rows
 from manyclass.data.factor import Factor
+from manyclass.data.gram import GramSum
 from manyclass.data.targets import Targets
 
 
@@ -72,10 +73,11 @@ class Moments:
         """The moments of all rows of a design, in one pass over blocks."""
         moments = cls.zeros(design.n_features, targets.n_outputs, like=None if design.is_sparse else design.X)
         rows_per_block = design.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)
-        like = design.zeros((0,))
+        like, second = design.zeros((0,)), GramSum(design)
         for rows, block in design.blocks(rows_per_block):
             weight = None if sample_weight is None else sample_weight[rows]
-            moments.update(block, targets.dense(rows, like, design.xp), weight)
+            second.add(block, moments._add_first(block, targets.dense(rows, like, design.xp), weight, +1))
+        moments.xx = second.result()
         return moments
 
     def update(self, X: Array, Y: Array, sample_weight: Array | None = None) -> Moments:
@@ -116,6 +118,12 @@ class Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def _add(self, X: Array, Y: Array, sample_weight: Array | None, sign: int) -> Moments:
+        weight = self._add_first(X, Y, sample_weight, sign)
+        self.xx += sign * gram(X if weight is None else scale_rows(X, weight**0.5))
+        return self
+
+    def _add_first(self, X: Array, Y: Array, sample_weight: Array | None, sign: int) -> Array | None:
+        """Add all but Σ s x xᵀ; returns the weights, checked, in the dtype of X."""
         xp = array_namespace(self.xx)
         if Y.ndim == 1:
             Y = Y[:, None]
@@ -126,22 +134,18 @@ class Moments:
             )
         Y = xp.astype(Y, X.dtype, copy=False)
         if sample_weight is None:
-            weighted, weight = X, xp.ones(Y.shape[0], dtype=X.dtype, device=device(Y))
-            xx = gram(X)
+            weight = xp.ones(Y.shape[0], dtype=X.dtype, device=device(Y))
         else:
             weight = xp.astype(sample_weight, X.dtype, copy=False)
             if not bool(xp.all(weight >= 0)):
                 raise ValueError("Sample weights must not be negative; to take rows out use downdate.")
-            weighted = scale_rows(X, weight)
-            xx = gram(scale_rows(X, xp.sqrt(weight)))
         self.n += sign * int(Y.shape[0])
         self.weight += sign * float(xp.sum(weight, dtype=xp.float64))
-        self.xx += sign * xx
-        self.xy += sign * (weighted.T @ Y)
+        self.xy += sign * (X.T @ (Y if sample_weight is None else weight[:, None] * Y))
         self.x += sign * (X.T @ weight)
         self.y += sign * xp.sum(weight[:, None] * Y, axis=0, dtype=xp.float64)
         self.yy += sign * float(xp.sum(weight[:, None] * Y**2, dtype=xp.float64))
-        return self
+        return None if sample_weight is None else weight
 
     @property
     def mean(self) -> Array:

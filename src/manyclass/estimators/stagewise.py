@@ -27,7 +27,8 @@ from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.model.domains import Box, Domain, Simplex, WholeSpace
 from manyclass.solvers.base import Record, Status
 from manyclass.solvers.inner import INNER_UPDATES, InnerUpdate, Linear
-from manyclass.solvers.stagewise import StageRecord, Stagewise, StagewiseModel, final_states, staged_states
+from manyclass.solvers.stages import StageRecord, StagewiseModel, final_states, staged_states
+from manyclass.solvers.stagewise import Stagewise
 
 
 class _StagewiseModel(BaseEstimator):

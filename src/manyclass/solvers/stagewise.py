@@ -4,84 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design, gram, scale_rows
-from manyclass.data.factor import Factor
+from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design
 from manyclass.data.generated import GeneratedDesign
 from manyclass.data.targets import Targets
-from manyclass.model.calibration import Map
 from manyclass.solvers.base import Record, Status
 from manyclass.solvers.inner import InnerUpdate, heavy_rows, row_weights, weighted_residual
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What one stage adds: block features times `coef` plus `intercept`, and the parameters of its inner update."""
-
-    block: int
-    coef: Array
-    intercept: Array
-    parameters: Map | None = None
-
-
-@dataclass(frozen=True)
-class StageRecord(Record):
-    """The state after a stage.
-
-    Attributes
-    ----------
-    objective : float
-        Mean loss of the training rows plus (alpha/2)·‖coefficients‖² (without penalty for inner="calibrated").
-    certificate : float
-        Decrease of the objective in this stage, relative to the loss before the first.
-    held_out : float
-        Mean loss of the held-out rows; nan without.
-    model, stage, n_features : int
-        Which model and stage this is, and how many different features have been generated for it.
-    phases : dict
-        Seconds of this stage spent on "generate", "gram", "solve" and "update".
-    """
-
-    held_out: float = float("nan")
-    model: int = 0
-    stage: int = 0
-    n_features: int = 0
-    phases: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StagewiseModel:
-    """Drawn generators, and the stages that use them."""
-
-    blocks: list[Any]
-    stages: list[Stage]
-
-
-@dataclass(frozen=True)
-class StagewiseSolution(StagewiseModel):
-    status: Status
-    history: list[StageRecord]
-    n_passes: int
-
-
-@dataclass(frozen=True)
-class Metric:
-    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I)⁻¹ of a block, c the mean row under the weights h."""
-
-    factor: Factor
-    center: Array
-    mean_weight: float
-
-    def solve(self, cross: Array, mean: Array, fit_intercept: bool) -> tuple[Array, Array]:
-        """Coefficients and intercept that minimise the quadratic model with these first moments of the residuals."""
-        coef = self.factor.solve(cross - self.center[:, None] * mean[None, :])
-        if not fit_intercept:
-            return coef, mean * 0
-        return coef, mean / self.mean_weight - self.center @ coef
+from manyclass.solvers.metric import Metric, MetricSums
+from manyclass.solvers.stages import Stage, StageRecord, StagewiseSolution
 
 
 @dataclass
@@ -267,7 +201,7 @@ class _Run:
                 chosen = heavy_rows(row_weight)
         gathering = metric is None and chosen is None
         weight = self.sample_weight if row_weight is None else design.asarray(row_weight)
-        sums = _Sums(design)
+        sums = MetricSums(design)
         cross, mean = design.zeros((design.n_features, k), xp.float64), design.zeros((k,), xp.float64)
         with clock("gram"):
             for rows, features in design.blocks(self._step(design)):
@@ -283,7 +217,7 @@ class _Run:
         clock.move("gram", "generate", design.seconds)
         clock.generated = design.seconds
         with clock("solve"):
-            metric = sums.metric(S, self.settings) if metric is None else metric
+            metric = sums.metric(S, self.settings.alpha, self.settings.fit_intercept) if metric is None else metric
         return metric, cross / S, mean / S
 
     def _step(self, design: Design) -> int:
@@ -357,43 +291,6 @@ class _Run:
         return self.held_out_weight is not None and len(self.stages) - self.best_stage >= self.settings.patience
 
 
-class _Sums:
-    """Σ w x xᵀ, Σ w x and Σ w over chunks: products in the dtype of X, sums in float64."""
-
-    def __init__(self, design: Design):
-        self.xp, self.design, d = design.xp, design, design.n_features
-        self.xx: Array | None = None
-        self.x = design.zeros((d,), design.xp.float64)
-        self.mass = 0.0
-
-    def add(self, features: Array, weight: Array | None) -> None:
-        xp = self.xp
-        if weight is None:
-            product, first = gram(features), xp.sum(features, axis=0, dtype=xp.float64)
-            self.mass += int(features.shape[0])
-        else:
-            product, first = gram(scale_rows(features, weight**0.5)), features.T @ weight
-            self.mass += float(xp.sum(weight, dtype=xp.float64))
-        self.x += first
-        if self.xx is None:
-            self.xx = xp.astype(product, xp.float64)
-        else:
-            self.xx += product
-
-    def metric(self, total_weight: float, settings: Stagewise) -> Metric:
-        xp = self.xp
-        assert self.xx is not None
-        mean_weight = max(self.mass / total_weight, 1e-12)
-        self.xx /= total_weight
-        center = self.x / max(self.mass, 1e-300)
-        if settings.fit_intercept:
-            self.xx -= (mean_weight * center)[:, None] * center[None, :]
-        else:
-            center = center * 0
-        precision = float(xp.finfo(self.design.dtype).eps)
-        return Metric(Factor(self.xx, settings.alpha, precision), center, mean_weight)
-
-
 class _Clock:
     """Seconds per phase."""
 
@@ -414,32 +311,3 @@ class _Clock:
     def move(self, source: str, target: str, seconds: float) -> None:
         self.seconds[source] -= seconds
         self.seconds[target] += seconds
-
-
-def final_states(design: Design, blocks: list[Any], stages: list[Stage], inner: InnerUpdate) -> Array:
-    """The state of each row after all stages; the stages of an additive update are merged block by block."""
-    if inner.additive:
-        merged: dict[int, Stage] = {}
-        for stage in stages:
-            present = merged.get(stage.block)
-            if present is not None:
-                stage = Stage(stage.block, present.coef + stage.coef, present.intercept + stage.intercept)
-            merged[stage.block] = stage
-        stages = list(merged.values())
-    state = None
-    for state in staged_states(design, blocks, stages, inner):  # noqa: B007
-        pass
-    return state
-
-
-def staged_states(design: Design, blocks: list[Any], stages: list[Stage], inner: InnerUpdate) -> Iterator[Array]:
-    """The state of each row after each stage; one array, overwritten."""
-    xp = design.xp
-    state = design.zeros((design.n_rows, int(stages[0].coef.shape[1])))
-    for stage in stages:
-        generated = GeneratedDesign(design, blocks[stage.block])
-        coef, intercept = (xp.astype(part, design.dtype, copy=False) for part in (stage.coef, stage.intercept))
-        for rows, features in generated.blocks(generated.rows_per_block(int(state.shape[1]), GRAM_BLOCK_BYTES)):
-            gain = features @ coef + intercept
-            state[rows, :] = inner.advance(state[rows, :], gain, stage.parameters, xp)
-        yield state

@@ -1,0 +1,1 @@
+"""Calibrated least squares and stagewise regression on generated features, against everyone else."""
