@@ -1,0 +1,91 @@
+"""Claim: 20 Newsgroups, 15 000 random training posts: at most 11.7 % error with stagewise least squares on text.
+
+Blocks of 500 words, two passes, λ = 30 (alpha = λ/n), as in *Least Squares Revisited*, Table 2; LIBLINEAR and Vowpal
+Wabbit on the same matrix beside it, their parameters chosen on a fifth of the training posts.
+
+``python -m benchmarks.stagewise.newsgroups``
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import typer
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from benchmarks import text
+from benchmarks.report import Table
+from benchmarks.stagewise import peers
+from manyclass import StagewiseClassifier
+from manyclass.features import FeatureSubset
+
+N_TRAIN, PENALTY, BLOCK, N_PASSES = 15_000, 30.0, 500, 2
+Problem = tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]
+
+
+def problem(seed: int) -> Problem:
+    """log(1 + tf) of the words in at least three training posts, headers kept; a random split."""
+    parts = text.newsgroups_texts()
+    posts = np.array(parts["train"][0] + parts["test"][0], dtype=object)
+    y = np.unique(parts["train"][1] + parts["test"][1], return_inverse=True)[1]
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = order[:N_TRAIN], order[N_TRAIN:]
+    vectorizer = CountVectorizer(min_df=3, dtype=np.float32)
+    X, X_test = vectorizer.fit_transform(posts[train]), vectorizer.transform(posts[test])
+    for part in (X, X_test):
+        part.data = np.log1p(part.data)
+        part.sort_indices()
+    return X, y[train], X_test, y[test]
+
+
+def stagewise(order: str, inner: str, callback: Any = None) -> StagewiseClassifier:
+    return StagewiseClassifier(
+        FeatureSubset(order=order),
+        inner=inner,
+        n_components=None,
+        block_size=BLOCK,
+        n_passes=N_PASSES,
+        alpha=PENALTY / N_TRAIN,
+        random_state=0,
+        callback=callback,
+    )
+
+
+def ours(order: str, inner: str, split: Problem) -> tuple[float, float]:
+    X, y, X_test, y_test = split
+    model = stagewise(order, inner)
+    started = time.perf_counter()
+    model.fit(X, y)
+    return time.perf_counter() - started, float(np.mean(model.predict(X_test) != y_test))
+
+
+def main(seeds: int = 3) -> None:
+    splits = [problem(seed) for seed in range(seeds)]
+    X = splits[0][0]
+    table = Table(
+        f"20 Newsgroups, {X.shape[0]} random training posts of {X.shape[1]} words", ["method", "seconds", "test error, %"]
+    )
+    runs: dict[str, Callable[[Problem], tuple[float, float]]] = {
+        f"manyclass stagewise, {inner}, {order}": lambda split, order=order, inner=inner: ours(order, inner, split)
+        for order, inner in (("gradient", "linear"), ("frequency", "linear"), ("random", "linear"))
+    }
+    for name, values in peers.GRIDS.items():
+        if name != "snapml":
+            runs[name] = lambda split, name=name, values=values: peers.tuned(name, values, split)
+    for name, run in runs.items():
+        measured = np.array([run(split) for split in splits])
+        seconds, errors = measured[:, 0], 100 * measured[:, 1]
+        table.add(name, f"{np.median(seconds):.1f}", f"{errors.mean():.2f} ± {errors.std(ddof=1):.2f}")
+    table.note(
+        f"Mean and standard deviation over {seeds} random splits; median seconds of training alone. Published "
+        "(another release of the posts): stagewise 11.7, Vowpal Wabbit 12.4, LIBLINEAR 13.8 %."
+    )
+    table.publish("stagewise_newsgroups")
+
+
+if __name__ == "__main__":
+    typer.run(main)
