@@ -6,8 +6,11 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_info
 
@@ -60,26 +63,33 @@ class Table:
         unfinished.replace(RESULTS / f"{name}.md")
 
 
-def plot_gaps(name: str, title: str, curves: dict[str, tuple], targets: tuple[float, ...]) -> None:
-    """Relative gap against seconds on log scales; `curves` maps a label to (seconds, gaps)."""
+@contextmanager
+def figure(name: str, n_panels: int = 1, size: tuple[float, float] = (7, 4.5)) -> Iterator[Any]:
+    """Axes (an array of them for several panels side by side), kept as results/<name>.png at the end."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for label, (seconds, gaps) in curves.items():
-        ax.plot(seconds, gaps, marker=".", label=label, linewidth=2.5 if label.startswith("manyclass") else 1.2)
-    for target in targets:
-        ax.axhline(target, color="gray", linewidth=0.6)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="seconds, set-up included",
-        ylabel="(F − F*) / (F(0) − F*)",
-        title=title,
-    )
-    ax.legend(fontsize="small")
+    fig, axes = plt.subplots(1, n_panels, figsize=size, layout="constrained")
+    yield axes
     RESULTS.mkdir(exist_ok=True)
     fig.savefig(RESULTS / f"{name}.png", dpi=120)
     plt.close(fig)
+
+
+def plot_gaps(name: str, title: str, curves: dict[str, tuple], targets: tuple[float, ...]) -> None:
+    """Relative gap against seconds on log scales; `curves` maps a label to (seconds, gaps)."""
+    with figure(name) as ax:
+        for label, (seconds, gaps) in curves.items():
+            ax.plot(seconds, gaps, marker=".", label=label, linewidth=2.5 if label.startswith("manyclass") else 1.2)
+        for target in targets:
+            ax.axhline(target, color="gray", linewidth=0.6)
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel="seconds, set-up included",
+            ylabel="(F − F*) / (F(0) − F*)",
+            title=title,
+        )
+        ax.legend(fontsize="small")

@@ -67,7 +67,8 @@ def main(seeds: int = 3) -> None:
     splits = [problem(seed) for seed in range(seeds)]
     X = splits[0][0]
     table = Table(
-        f"20 Newsgroups, {X.shape[0]} random training posts of {X.shape[1]} words", ["method", "seconds", "test error, %"]
+        f"20 Newsgroups, {X.shape[0]} random training posts of {X.shape[1]} words",
+        ["method", "seconds", "test error, %"],
     )
     runs: dict[str, Callable[[Problem], tuple[float, float]]] = {
         f"manyclass stagewise, {inner}, {order}": lambda split, order=order, inner=inner: ours(order, inner, split)

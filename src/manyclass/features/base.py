@@ -173,14 +173,19 @@ def median_squared_distance(
     return float(squared[order[np.searchsorted(share, share[-1] / 2)]]) * scale**2
 
 
-def in_rows(work: Callable[[np.ndarray], Any], Z: np.ndarray) -> np.ndarray:
-    """Apply an in-place elementwise function to Z, in pieces of rows that stay in cache, on all cores."""
-    step = max(CACHE_ELEMENTS // max(Z.shape[1], 1), 1)
-    pieces = [Z[start : start + step] for start in range(0, len(Z), step)]
+def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
+    """Call `work` on slices of rows so short that `row_size` entries of each stay in cache, on all cores."""
+    step = max(CACHE_ELEMENTS // max(row_size, 1), 1)
+    pieces = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     if len(pieces) > 1:
         list(_threads().map(work, pieces))
     else:
-        work(Z)
+        work(slice(0, n_rows))
+
+
+def in_rows(work: Callable[[np.ndarray], Any], Z: np.ndarray) -> np.ndarray:
+    """Apply an in-place elementwise function to Z, in pieces of rows that stay in cache, on all cores."""
+    in_pieces(lambda rows: work(Z[rows]), len(Z), Z.shape[1])
     return Z
 
 

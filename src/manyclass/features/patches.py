@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Design
 from manyclass.data.design import Array
-from manyclass.features.base import FeatureGenerator, in_rows
+from manyclass.features.base import FeatureGenerator, in_pieces
 from manyclass.model.objective import to_numpy
 
 WHITENING = 0.1
@@ -154,6 +154,8 @@ class ImagePatches(FeatureGenerator):
         return out if isinstance(X, np.ndarray) else xp.asarray(out, device=X.device)
 
     def _features(self, images: np.ndarray, height: int, width: int, n_filters: int) -> np.ndarray:
+        from manyclass.features.pooling import pool_rectified
+
         dtype = images.dtype
         patches = self._windows(images).reshape(len(images) * height * width, -1)
         mean = patches.mean(axis=1, dtype=dtype)
@@ -162,28 +164,20 @@ class ImagePatches(FeatureGenerator):
         )
         filters = self.filters_.astype(dtype, copy=False)
         # (patch − mean)/spread is never formed: the filters see it through their sums.
-        response = patches @ filters
-        response -= mean[:, None] * filters.sum(axis=0)
-        response /= spread[:, None]
-        response += self.filter_offset_.astype(dtype, copy=False)
-        response = response.reshape(len(images), height, width, n_filters)
+        response = (patches @ filters).reshape(len(images), height, width, n_filters)
+        filter_sum, offset = filters.sum(axis=0), self.filter_offset_.astype(dtype, copy=False)
+        mean, spread = (part.reshape(len(images), height, width) for part in (mean, spread))
         pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
+        ends = [
+            np.linspace(0, size, cells + 1).astype(np.int64)[1:]
+            for size, cells in zip((height, width), self._grid, strict=True)
+        ]
         threshold = dtype.type(self.threshold)
-        rows, columns = (
-            np.linspace(0, size, cells + 1).astype(int) for size, cells in zip((height, width), self._grid, strict=True)
-        )
-        for side, sign in enumerate((1.0, -1.0)):
 
-            def rectify(piece: np.ndarray, sign: float = sign) -> None:
-                piece *= dtype.type(sign)
-                piece -= threshold
-                np.maximum(piece, 0.0, out=piece)
+        def pool(some: slice) -> None:
+            pool_rectified(response[some], mean[some], spread[some], filter_sum, offset, threshold, *ends, pooled[some])
 
-            sides = in_rows(rectify, response.reshape(-1, n_filters).copy()).reshape(response.shape)
-            for i in range(self._grid[0]):
-                for j in range(self._grid[1]):
-                    cell = sides[:, rows[i] : rows[i + 1], columns[j] : columns[j + 1]]
-                    pooled[:, i, j, side] = cell.mean(axis=(1, 2), dtype=dtype)
+        in_pieces(pool, len(images), height * width * n_filters)
         features = pooled.reshape(len(images), -1)
         return np.hstack([features**power for power in range(1, self.polynomial + 1)])
 

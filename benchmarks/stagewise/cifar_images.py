@@ -1,4 +1,4 @@
-"""The image problems of *Least Squares Revisited*: MNIST projected to 50 dimensions, CIFAR-10 as bytes."""
+"""CIFAR-10 from a zip file of JPEG copies, kept as bytes."""
 
 from __future__ import annotations
 
@@ -9,36 +9,8 @@ import numpy as np
 
 from benchmarks import data
 
-DIMENSIONS = 50
-N_HELD_OUT = 10_000
 
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
-def mnist_projected() -> Split:
-    """(X_train, y_train, X_test, y_test): the first 50 principal components of the training pixels, float32."""
-    from sklearn.decomposition import PCA
-
-    X, y = data.mnist()
-    X_test, y_test = data.mnist("test")
-    pca = PCA(DIMENSIONS, random_state=0).fit(X)
-    return pca.transform(X), y, pca.transform(X_test), y_test
-
-
-def held_out(split: Split) -> Split:
-    """The training rows alone, 10 000 of them held out at random: what every parameter is chosen on."""
-    X, y, _, _ = split
-    order = np.random.default_rng(123).permutation(len(X))
-    chosen, rest = order[:N_HELD_OUT], order[N_HELD_OUT:]
-    return X[rest], y[rest], X[chosen], y[chosen]
-
-
-def median_squared_distance(X: np.ndarray, n_pairs: int = 20_000) -> float:
-    left, right = np.random.default_rng(0).integers(0, len(X), (2, n_pairs))
-    return float(np.median(np.sum((X[left] - X[right]) ** 2, axis=1)))
-
-
-def cifar10() -> Split:
+def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Bytes of shape (n, 3072), height × width × channel, decoded once from the JPEG copies and kept."""
     folder = data.CACHE / "cifar10"
     names = ("X_train", "y_train", "X_test", "y_test")
