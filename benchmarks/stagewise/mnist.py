@@ -16,7 +16,7 @@ from manyclass.features import RandomFourierFeatures
 DIMENSIONS = 50
 BANDWIDTH = 0.7
 """In units of the median squared distance."""
-TILT = 0.2
+TILT = 0.4
 """Components are multiplied by their standard deviation to this power: the kernel then looks at the leading ones."""
 ALPHA = 1e-6
 BLOCK = 2048

@@ -39,7 +39,7 @@ def save(model: Model, path: Path) -> None:
 
     content = {
         "manyclass_model": _VERSION,
-        "estimator": _portable(model.estimator),
+        "estimator": _without_callback(model.estimator),
         "schema": vars(model.schema),
     }
     with whole_file(path) as temporary:
@@ -101,7 +101,7 @@ def _model(path: Path, content: Any) -> Model:
     if isinstance(content, dict) and "manyclass_model" in content:
         if content["manyclass_model"] != _VERSION:
             raise CommandError(f"{path} was written by a newer manyclass: pip install --upgrade manyclass")
-        return Model(_restored(content["estimator"]), Schema(**content["schema"]))
+        return Model(content["estimator"], Schema(**content["schema"]))
     if hasattr(content, "predict") and hasattr(content, "n_features_in_") and hasattr(content, "classes_"):
         names = getattr(content, "feature_names_in_", None)
         schema = Schema(
@@ -114,24 +114,11 @@ def _model(path: Path, content: Any) -> Model:
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")
 
 
-def _portable(estimator: Any) -> Any:
-    """A copy, shallow but for the steps of a pipeline, of which every part can be written and trusted."""
+def _without_callback(estimator: Any) -> Any:
+    """A copy, shallow but for the steps of a pipeline, without the callback that draws the progress bar."""
     twin = copy.copy(estimator)
     if hasattr(twin, "steps"):
-        twin.steps = [(name, _portable(step)) for name, step in twin.steps]
+        twin.steps = [(name, _without_callback(step)) for name, step in twin.steps]
     if hasattr(twin, "callback"):
         twin.callback = None
-    if hasattr(twin, "history_"):
-        twin.history_ = [[r.n_passes, r.objective, r.certificate, r.seconds] for r in twin.history_]
-        twin.status_ = twin.status_.name
     return twin
-
-
-def _restored(estimator: Any) -> Any:
-    from manyclass.solvers import Record, Status
-
-    for _, step in getattr(estimator, "steps", [("", estimator)]):
-        if hasattr(step, "history_"):
-            step.history_ = [Record(*values) for values in step.history_]
-            step.status_ = Status[step.status_]
-    return estimator

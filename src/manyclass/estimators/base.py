@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.data import Design
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import Labels
+from manyclass.estimators.portable import PortableEstimator
 from manyclass.estimators.validation import check_rows
 from manyclass.model import LINKS, Link, Objective
 from manyclass.solvers.base import Solution, Status
@@ -29,7 +30,7 @@ def _gives_probabilities(estimator: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, PortableEstimator):
     """Scores z = W x + b, and what follows from them.
 
     Subclasses set ``classes_``, ``coef_`` of shape (n_outputs, n_features), ``intercept_`` of shape (n_outputs,) and

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design, Targets
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import Labels
+from manyclass.estimators.portable import PortableEstimator
 from manyclass.estimators.validation import check_rows
 from manyclass.model.domains import Box, Domain, Simplex
 
 
-class ReplayedClassifier(ClassifierMixin, BaseEstimator):
+class ReplayedClassifier(ClassifierMixin, PortableEstimator):
     """Labels, scores and probabilities from `_replay`. One column per class, for two classes too."""
 
     classes_: Any

@@ -8,13 +8,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design
 from manyclass.estimators.base import LinearClassifier, linear_scores, warn_unfinished
 from manyclass.estimators.encoding import Labels, encode
+from manyclass.estimators.portable import PortableEstimator
 from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.solvers.base import Monitor, Record
 from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES, DualProblem, DualSolution, ascend, homotopy_path
@@ -35,7 +36,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class _DualAscent(BaseEstimator):
+class _DualAscent(PortableEstimator):
     """What the classifier and the regressor share: the call of the solver and the attributes of the run."""
 
     alpha: float

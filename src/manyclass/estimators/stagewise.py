@@ -8,13 +8,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from manyclass.data import Design, MatrixTargets, Targets
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
+from manyclass.estimators.portable import PortableEstimator
 from manyclass.estimators.replayed import (
     ReplayedClassifier,
     fitted_rows,
@@ -31,7 +32,7 @@ from manyclass.solvers.stages import StageRecord, StagewiseModel, final_states, 
 from manyclass.solvers.stagewise import Stagewise
 
 
-class _StagewiseModel(BaseEstimator):
+class _StagewiseModel(PortableEstimator):
     """What classifier and regressor share: parameters, fitting, and the replay of stages."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
