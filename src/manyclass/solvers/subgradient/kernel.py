@@ -131,7 +131,7 @@ def move_bias(rule, memory, gradient, factor):
     for c in range(rule.n_outputs):
         g = gradient[c]
         memory.bias_gradient[c] += g
-        if g == 0.0:
+        if g * g == 0.0:  # no division by a square that underflows
             continue
         if rule.intercept == 2:
             memory.bias[c] -= g / factor
