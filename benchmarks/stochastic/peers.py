@@ -141,12 +141,12 @@ def liblinear(solver: int) -> Method:
         from liblinear.liblinearutil import problem
         from scipy.sparse import csr_matrix
 
-        return problem(y.astype(np.float64), csr_matrix(X, dtype=np.float64)), X, y
+        return problem(y.astype(np.float64), csr_matrix(X, dtype=np.float64)), X
 
     def fit(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
         from liblinear.liblinearutil import train
 
-        problem, X, y = prepared
+        problem, X = prepared
         C = 1 / (absolute(setting["alpha"], X) * X.shape[0])
         start = time.perf_counter()
         model = train(problem, f"-s {solver} -c {C!r} -e {budget} -B 1 -q")
@@ -233,7 +233,7 @@ METHODS: dict[str, Method] = {
         chosen_at=3,
         prepare=VowpalRows,
     ),
-    "saga": Method(saga, grid(alpha=ALPHAS), (1, 2, 3, 5, 8, 12, 20, 30), chosen_at=12),
+    "saga": Method(saga, grid(alpha=ALPHAS), (1, 2, 3, 5, 8, 12, 20, 30), chosen_at=8),
 }
 
 
