@@ -27,7 +27,7 @@ Setting = dict[str, Any]
 Predict = Callable[[Any], np.ndarray]
 
 ALPHAS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
-PASSES = (0.5, 1, 2, 3, 5, 8, 12, 20, 30)
+PASSES = (0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 8, 12, 20, 30)
 EPSILONS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
@@ -124,7 +124,7 @@ def sgd(loss: str) -> Method:
         )
         return _timed_estimator(model, X, y)
 
-    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[1:], chosen_at=5)
+    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[4:], chosen_at=5)
 
 
 def saga(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
