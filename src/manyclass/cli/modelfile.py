@@ -39,7 +39,7 @@ def save(model: Model, path: Path) -> None:
 
     content = {
         "manyclass_model": _VERSION,
-        "estimator": _without_callback(model.estimator),
+        "estimator": _finished(model.estimator),
         "schema": vars(model.schema),
     }
     with whole_file(path) as temporary:
@@ -114,11 +114,14 @@ def _model(path: Path, content: Any) -> Model:
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")
 
 
-def _without_callback(estimator: Any) -> Any:
-    """A copy, shallow but for the steps of a pipeline, without the callback that draws the progress bar."""
+def _finished(estimator: Any) -> Any:
+    """A copy, shallow but for the steps of a pipeline, without what only the running program needs."""
     twin = copy.copy(estimator)
     if hasattr(twin, "steps"):
-        twin.steps = [(name, _without_callback(step)) for name, step in twin.steps]
+        twin.steps = [(name, _finished(step)) for name, step in twin.steps]
     if hasattr(twin, "callback"):
         twin.callback = None
+    if hasattr(twin, "_state"):
+        # What partial_fit needs beside the model: without it a stream goes on from the coefficients.
+        twin._state = None
     return twin

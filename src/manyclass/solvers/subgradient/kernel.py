@@ -88,6 +88,19 @@ def row_of(rows, i):
     return np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), np.uint64(0)
 
 
+@njit(cache=True)
+def signs(targets, i, k, sign):
+    """±1 of the k columns for row i."""
+    if len(targets.indicator):
+        for c in range(k):
+            sign[c] = targets.indicator[i, c]
+    else:
+        sign[:] = -1.0
+        place = targets.codes[i] - targets.first
+        if place >= 0:
+            sign[place] = 1.0
+
+
 # Indices are unsigned throughout: numba checks signed ones for being negative, which keeps loops from being vectorised.
 @njit(cache=True, fastmath={"contract", "nsz"})
 def gather(rows, i, table, stride, width, v):
@@ -131,7 +144,7 @@ def move_bias(rule, memory, gradient, factor):
     for c in range(rule.n_outputs):
         g = gradient[c]
         memory.bias_gradient[c] += g
-        if g == 0.0:
+        if g * g == 0.0:  # no division by a square that underflows
             continue
         if rule.intercept == 2:
             memory.bias[c] -= g / factor
@@ -191,16 +204,10 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
             squares = gather(rows, i, table, stride, width, v)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
-            if not rule.columns:
-                label = targets.codes[i]
-            elif len(targets.indicator):
-                for c in range(k):
-                    sign[c] = targets.indicator[i, c]
+            if rule.columns:
+                signs(targets, i, k, sign)
             else:
-                sign[:] = -1.0
-                place = targets.codes[i] - targets.first
-                if place >= 0:
-                    sign[place] = 1.0
+                label = targets.codes[i]
             loss, bound = residual(rule.loss, z, k, label, sign, bits, g)
             weight = weights.values[i] * weights.unit if len(weights.values) else 1.0
             totals[LOSS] += weight * loss

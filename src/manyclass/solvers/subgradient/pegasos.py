@@ -201,12 +201,15 @@ def mean_square(rows: Rows, draws: Draws) -> float:
 
 
 def warm_offset(plan: Plan, mean_square: float) -> float:
-    """The offset at which the first step is 1/(L ‖x‖²), the longest that does not overshoot, over `OFFSET_FACTOR`.
+    """The offset at which the first step is 1/(L ‖x‖²), the longest that does not overshoot.
+
+    Where subgradients are bounded it may be longer, over `OFFSET_FACTOR`.
 
     From 1/alpha, as in the paper, the first steps throw W far beyond the optimum, and a thousand later ones bring it
     back.
     """
-    return OFFSET_FACTOR * plan.loss.curvature * mean_square / plan.alpha
+    factor = OFFSET_FACTOR if plan.loss.bounded else 1.0
+    return factor * plan.loss.curvature * mean_square / plan.alpha
 
 
 @dataclass
