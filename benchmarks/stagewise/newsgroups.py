@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from benchmarks import text
 from benchmarks.report import Table
 from benchmarks.stagewise import peers
+from benchmarks.stochastic.peers import grid
 from manyclass import StagewiseClassifier
 from manyclass.features import FeatureSubset
 
+ALPHAS = (1e-3, 1e-4, 1e-5)
 N_TRAIN, PENALTY, BLOCK, N_PASSES = 15_000, 30.0, 500, 2
 Problem = tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]
 
@@ -60,7 +63,16 @@ def ours(order: str, inner: str, split: Problem) -> tuple[float, float]:
     model = stagewise(order, inner)
     started = time.perf_counter()
     model.fit(X, y)
-    return time.perf_counter() - started, float(np.mean(model.predict(X_test) != y_test))
+    return time.perf_counter() - started, 100 * float(np.mean(model.predict(X_test) != y_test))
+
+
+def tuned(peer: peers.Method, split: Problem) -> tuple[float, float]:
+    X, y = split[:2]
+    n_held = len(y) // 5
+    if "alpha" in peer.settings[0]:
+        peer = replace(peer, settings=grid(alpha=ALPHAS))
+    setting = peers.chosen_setting(peer, X[n_held:], y[n_held:], X[:n_held], y[:n_held])
+    return peers.measure(peer, setting, *split)
 
 
 def main(seeds: int = 3) -> None:
@@ -74,12 +86,12 @@ def main(seeds: int = 3) -> None:
         f"manyclass stagewise, {inner}, {order}": lambda split, order=order, inner=inner: ours(order, inner, split)
         for order, inner in (("gradient", "linear"), ("frequency", "linear"), ("random", "linear"))
     }
-    for name, values in peers.GRIDS.items():
-        if name != "snapml":
-            runs[name] = lambda split, name=name, values=values: peers.tuned(name, values, split)
+    for name, peer in peers.PEERS.items():
+        if name != "Snap ML":
+            runs[name] = lambda split, peer=peer: tuned(peer, split)
     for name, run in runs.items():
         measured = np.array([run(split) for split in splits])
-        seconds, errors = measured[:, 0], 100 * measured[:, 1]
+        seconds, errors = measured[:, 0], measured[:, 1]
         table.add(name, f"{np.median(seconds):.1f}", f"{errors.mean():.2f} ± {errors.std(ddof=1):.2f}")
     table.note(
         f"Mean and standard deviation over {seeds} random splits; median seconds of training alone. Published "
