@@ -107,8 +107,8 @@ def table() -> None:
             ratios.append(f"{'> ' if late else ''}{one['seconds'] / ours['seconds']:.1f}")
         result.add(name, *cells, ", ".join(ratios))
     result.note(
-        "One thread each. Seconds of training; ours generates its features within them, the others find them in memory in "
-        "their own format. alpha is relative to the mean squared norm of a row and was chosen from three values on "
+        "One thread each. Seconds of training; ours generates its features within them, the others find them in memory "
+        "in their own format. alpha is relative to the mean squared norm of a row and was chosen from three values on "
         f"{SUBSET} training rows. A run is ended after {LIMIT:g} s and is then a lower bound. Goal: {FASTER} times as "
         "fast as each LIBLINEAR variant, with no more errors than the best."
     )

@@ -22,10 +22,6 @@ def expected_failures(estimator):
         failures["check_classifiers_multilabel_output_format_predict_proba"] = (
             "projection onto [0, 1] gives probabilities of exactly 0 and 1, which the check does not allow"
         )
-    if getattr(estimator, "inner", None) == "calibrated":
-        failures["check_class_weight_classifiers"] = (
-            "an open fault: with a weight of 1e-4 on a class the calibrated step still predicts it for too many rows"
-        )
     return failures
 
 

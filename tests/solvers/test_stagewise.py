@@ -104,6 +104,24 @@ def test_softmax_passes_reach_the_optimum_of_the_glm_on_all_features():
     assert_allclose(P, model.predict_proba(features(X, solution)), atol=1e-2)
 
 
+def test_calibrated_passes_over_one_block_are_calibrated_least_squares_on_it():
+    from manyclass import CalibratedLeastSquaresClassifier
+
+    X, y = problem()
+    solution, inner = solve(X, ClassTargets(y, 3), "calibrated", n_components=10, n_passes=4)
+    model = CalibratedLeastSquaresClassifier(1e-3, max_iter=4, tol=0, early_stopping=False)
+    model.fit(features(X, solution), y)
+    P = inner.probabilities(final_states(Design(X), solution.blocks, solution.stages, inner), np)
+    assert_allclose(P, model.predict_proba(features(X, solution)), atol=1e-8)
+
+
+def test_the_calibrated_error_never_rises():
+    X, y = problem()
+    solution, _ = solve(X, ClassTargets(y, 3), "calibrated", n_passes=6)
+    errors = [record.objective for record in solution.history]
+    assert all(np.diff(errors) <= 1e-12)
+
+
 @pytest.mark.parametrize("inner", sorted(INNER_UPDATES))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_replay_is_what_was_seen_in_training(inner, dtype):

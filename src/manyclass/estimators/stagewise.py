@@ -150,8 +150,8 @@ class StagewiseClassifier(_StagewiseModel, ReplayedClassifier):
         with the block size.
     inner : {"linear", "calibrated", "softmax"}, default="linear"
         "linear": least squares on the residuals, the fastest. "calibrated": then also Algorithm 2's calibration and
-        projection after each block. "softmax": a Newton step on the log loss with the running scores as offset (one
-        logistic loss per label for multi-label y).
+        projection after each pass, so that ``n_passes`` is its number of iterations. "softmax": a Newton step on the
+        log loss with the running scores as offset (one logistic loss per label for multi-label y).
     n_components : int or None, default=8192
         Features in all; None for all that a `FeatureSubset` has.
     block_size : int, default=1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,18 +65,27 @@ class StagewiseSolution(StagewiseModel):
 
 
 def final_states(design: Design, blocks: list[Any], stages: list[Stage], inner: InnerUpdate) -> Array:
-    """The state of each row after all stages; the stages of an additive update are merged block by block."""
-    if inner.additive:
-        merged: dict[int, Stage] = {}
-        for stage in stages:
-            present = merged.get(stage.block)
-            if present is not None:
-                stage = Stage(stage.block, present.coef + stage.coef, present.intercept + stage.intercept)
-            merged[stage.block] = stage
-        stages = list(merged.values())
-    state = None
-    for state in staged_states(design, blocks, stages, inner):  # noqa: B007
-        pass
+    """The state of each row after all stages. Each block is generated once, however many stages use it."""
+    xp, k = design.xp, int(stages[0].coef.shape[1])
+    ends = [t for t, stage in enumerate(stages) if stage.parameters is not None]
+    if not ends or ends[-1] < len(stages) - 1:
+        ends.append(len(stages) - 1)
+    # Up to the next calibration stages only add up, so those of the same block are one matrix product.
+    gains = design.zeros((design.n_rows, k * len(ends)))
+    for block in sorted({stage.block for stage in stages}):
+        generated = GeneratedDesign(design, blocks[block])
+        coef = design.zeros((generated.n_features, k * len(ends)))
+        intercept = design.zeros((k * len(ends),))
+        for t, stage in enumerate(stages):
+            if stage.block == block:
+                first = k * bisect_left(ends, t)
+                coef[:, first : first + k] += xp.astype(stage.coef, design.dtype, copy=False)
+                intercept[first : first + k] += xp.astype(stage.intercept, design.dtype, copy=False)
+        for rows, features in generated.blocks(generated.rows_per_block(k * len(ends), GRAM_BLOCK_BYTES)):
+            gains[rows, :] += features @ coef + intercept
+    state = design.zeros((design.n_rows, k))
+    for part, end in enumerate(ends):
+        state = inner.advance(state, gains[:, part * k : (part + 1) * k], stages[end].parameters, xp)
     return state
 
 

@@ -129,28 +129,33 @@ class _Run:
     def all_stages(self) -> Status:
         for pass_number in range(self.settings.n_passes):
             again = pass_number > 0 and not self.generator.redraws
-            for block in range(len(self.blocks)) if again else self._new_blocks():
+            for block, is_last in self._present_blocks() if again else self._new_blocks():
                 before = time.perf_counter()
-                self._stage(block, pass_number)
+                self._stage(block, pass_number, is_last)
                 if self._no_gain():
                     return Status.EARLY_STOPPED
                 now = time.perf_counter()
                 next_end = (now - self.started) + (now - before)
                 if self.settings.max_time is not None and next_end > self.settings.max_time:
-                    last = pass_number == self.settings.n_passes - 1 and block == len(self.blocks) - 1
-                    return Status.FINISHED if last and self.n_drawn >= self.n_wanted else Status.TIME_UP
+                    done = is_last and pass_number == self.settings.n_passes - 1
+                    return Status.FINISHED if done else Status.TIME_UP
         return Status.FINISHED
 
-    def _new_blocks(self) -> Iterator[int]:
-        """Numbers of the blocks of a pass, each drawn when its turn comes."""
+    def _present_blocks(self) -> Iterator[tuple[int, bool]]:
+        """Numbers of the blocks, and whether each is the last of the pass."""
+        for block in range(len(self.blocks)):
+            yield block, block == len(self.blocks) - 1
+
+    def _new_blocks(self) -> Iterator[tuple[int, bool]]:
+        """The same for a pass over new blocks, each drawn when its turn comes."""
         limits = [n for n in (self.settings.n_components, self.generator.capacity) if n is not None]
-        self.n_wanted, self.n_drawn = min(limits), 0
+        n_wanted, n_drawn = min(limits), 0
         self.generator.begin_pass(self.design, self._gradient, self.rng)
-        while self.n_drawn < self.n_wanted:
-            size = min(self.settings.block_size, self.n_wanted - self.n_drawn)
+        while n_drawn < n_wanted:
+            size = min(self.settings.block_size, n_wanted - n_drawn)
             self.blocks.append(self.generator.draw(size, self.rng))
-            self.n_drawn += self.blocks[-1].n_features_out
-            yield len(self.blocks) - 1
+            n_drawn += self.blocks[-1].n_features_out
+            yield len(self.blocks) - 1, n_drawn >= n_wanted
 
     def _gradient(self) -> Array:
         """Σ s x rᵀ over the original columns."""
@@ -162,7 +167,7 @@ class _Run:
 
     # -- one stage ----------------------------------------------------------------------------------------------
 
-    def _stage(self, block: int, pass_number: int) -> None:
+    def _stage(self, block: int, pass_number: int, is_last: bool) -> None:
         clock = _Clock()
         design = GeneratedDesign(self.design, self.blocks[block])
         metric, cross, mean = self._read(design, block, clock)
@@ -178,7 +183,9 @@ class _Run:
                 self.gain[rows, :] = features @ coef + intercept
             square = self._square(coef, previous)
             penalty = tuple(0.5 * self.settings.alpha * c for c in (square[0], 2.0 * square[1], square[2]))
-            length, parameters = self.inner.settle(self.state, self.gain, self.targets, self.sample_weight, penalty)
+            length, parameters = self.inner.settle(
+                self.state, self.gain, self.targets, self.sample_weight, penalty, is_last
+            )
             if length != 1.0:
                 coef, intercept, self.gain = length * coef, length * intercept, length * self.gain
             whole = Design(self.state)
