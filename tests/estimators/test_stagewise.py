@@ -28,7 +28,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         StagewiseClassifier(**SMALL, alpha=1e-4),
-        StagewiseClassifier(**SMALL, alpha=1e-2, inner="calibrated"),
+        StagewiseClassifier(**SMALL, alpha=1e-1, inner="calibrated"),
         StagewiseClassifier(**SMALL, alpha=1e-4, inner="softmax", n_passes=2),
         StagewiseRegressor(**SMALL, alpha=1e-4),
     ],
