@@ -19,7 +19,7 @@ BANDWIDTH = 0.7
 TILT = 0.4
 """Components are multiplied by their standard deviation to this power: the kernel then looks at the leading ones."""
 ALPHA = 1e-6
-BLOCK = 2048
+BLOCK = 1024
 N_HELD_OUT = 10_000
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -54,6 +54,6 @@ def stagewise(X: np.ndarray, n_components: int, seed: int = 0, bandwidth: float 
     """An unfitted model with features for rows such as X."""
     return StagewiseClassifier(
         RandomFourierFeatures(bandwidth=bandwidth * median_squared_distance(X)),
-        **{"alpha": ALPHA, "inner": "softmax", "block_size": BLOCK, "random_state": seed, **options},
+        **{"alpha": ALPHA, "inner": "calibrated", "block_size": BLOCK, "random_state": seed, **options},
         n_components=n_components,
     )
