@@ -85,12 +85,16 @@ class StreamedBound(Curvature):
 
 
 def prior_curvature(objective: Objective) -> np.ndarray:
-    """H₀, of shape (n_features [+ 1], n_outputs)."""
+    """H₀, of shape (n_features [+ 1], n_outputs). Neither the scale of the weights nor rows of weight 0 change it."""
     design, m = objective.design, objective.n_outputs
-    squares = design.X.power(2).sum() if design.is_sparse else np.einsum("ij,ij->", design.X, design.X, dtype=float)
-    mean_square = float(squares) / max(design.n_rows * design.n_features, 1)
+    weight = np.ones(design.n_rows) if objective.sample_weight is None else np.asarray(objective.sample_weight, float)
+    weight = weight / weight.sum()
+    squares = (
+        design.X.power(2).sum(axis=1) if design.is_sparse else np.einsum("ij,ij->i", design.X, design.X, dtype=float)
+    )
+    mean_square = float(weight @ np.ravel(squares)) / max(design.n_features, 1)
     least = PRIOR * 0.25 * mean_square or 1.0
     prior = np.full((design.n_features, m), max(objective.alpha, least))
     if objective.fit_intercept:
-        prior = np.vstack([prior, np.full((1, m), 0.25 / objective.total_weight)])
+        prior = np.vstack([prior, np.full((1, m), 0.25 * float(weight @ weight))])
     return prior

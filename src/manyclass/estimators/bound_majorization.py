@@ -106,7 +106,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from manyclass import BoundMajorizationClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BoundMajorizationClassifier(method="batch", alpha=1e-3).fit(X, y)
+    >>> model = BoundMajorizationClassifier(method="batch", alpha=1e-2).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
