@@ -103,7 +103,7 @@ def sgd(
 
 
 def tuned(problem: Problem, schedules: str, batches: tuple[int, ...], passes: int = GRID_PASSES) -> Gain:
-    """The gain with the best log-likelihood on held-out training rows after `passes` passes over the others.
+    """The gain with the best log-likelihood on held-out training rows, mean over the later half of `passes` passes.
 
     All τ of the grid and each batch size with all η₀ downwards from 1, until three η₀ in a row have been worse than a
     larger one; then half a decade to either side of the best.
@@ -111,7 +111,8 @@ def tuned(problem: Problem, schedules: str, batches: tuple[int, ...], passes: in
     part = problem.held_out()
 
     def score(gain: Gain) -> float:
-        return part.log_likelihood_and_error(sgd(part, gain, passes).thetas[-1])[0]
+        late = sgd(part, gain, passes).thetas[-(passes // 2) :]
+        return float(np.mean([part.log_likelihood_and_error(theta)[0] for theta in late]))
 
     taus = (np.inf,) if schedules == "SGD" else (0.0, *TAUS)
     best, best_score = Gain(0.0, 1), -np.inf

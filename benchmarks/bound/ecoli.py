@@ -1,4 +1,4 @@
-"""Claim (Figure 2): per pass SBM leads L-BFGS, SGD, ASGD and BBM on ecoli, and its steps hardly ever lose ground.
+"""Claim (Figure 2): SBM is level with L-BFGS, SGD, ASGD and BBM on ecoli per pass, and its steps lose no ground.
 
 ``python -m benchmarks.bound.ecoli``
 """

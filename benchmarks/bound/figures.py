@@ -17,7 +17,17 @@ NAMES = {
     "likelihood": "test log-likelihood a row",
     "error": "test error, %",
 }
-COLOURS = {"L-BFGS": "black", "SGD": "tab:orange", "ASGD": "tab:red", "BBM": "tab:green", "SBM": "tab:blue"}
+COLOURS = {
+    "L-BFGS": "black",
+    "SGD": "tab:orange",
+    "ASGD": "tab:red",
+    "BBM": "tab:green",
+    "SBM": "tab:blue",
+    "SBM rank 1": "lightskyblue",
+    "SBM rank 5": "tab:cyan",
+    "SBM rank 20": "tab:blue",
+}
+"""The refreshed variant is purple everywhere."""
 Curve = dict[str, np.ndarray]
 
 
@@ -52,15 +62,13 @@ def draw(name: str, title: str, curves: dict[str, Curve], panels: Sequence[tuple
     for ax, (x, y) in zip(axes[0], panels, strict=True):
         for label, curve in curves.items():
             ours = label.startswith(("SBM", "BBM"))
-            colour = COLOURS.get(label)
+            colour = COLOURS.get(label, "tab:purple")
             late = curve[x] > 0 if x == "seconds" else slice(None)
             style = {"color": colour, "linewidth": 2.2 if ours else 1.3, "linestyle": "-" if ours else "--"}
             ax.plot(curve[x][late], curve[y][late], label=label, **style)
         if y == "error":
-            ax.set_yscale("log")
-            ax.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-            ax.yaxis.set_minor_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-            ax.tick_params(axis="y", which="minor", labelsize=7)
+            least = min(np.min(curve[y]) for curve in curves.values())
+            ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
         else:
             best = max(np.max(curve[y]) for curve in curves.values())
             ax.set_ylim(zero - 0.15 * (best - zero), best + 0.05 * (best - zero))

@@ -131,12 +131,8 @@ def mnist_components(n_rows: int = 10_000) -> Problem:
 
 
 def newsgroups() -> Problem:
-    """comp.os.ms-windows.misc against comp.sys.mac.hardware, the groups of the paper's Text, words of both."""
-    X, y, X_test, y_test = text.load("20news-unit")
-    train, test = (np.flatnonzero(np.isin(codes, (2, 4))) for codes in (y, y_test))
-    X, X_test = X[train], X_test[test]
-    codes, codes_test = (y[train] == 4).astype(int), (y_test[test] == 4).astype(int)
-    return Problem("20 Newsgroups, 2 groups", with_bias(X), codes, with_bias(X_test), codes_test)
+    X, y, X_test, y_test = text.load("20news-two-groups")
+    return Problem("20 Newsgroups, 2 groups", with_bias(X), y, with_bias(X_test), y_test)
 
 
 def a9a() -> Problem:

@@ -15,7 +15,7 @@ from manyclass.curvature import CURVATURES
 from manyclass.curvature.dense_inverse import DenseInverse
 from manyclass.curvature.low_rank import LowRank
 from manyclass.solvers import SOLVERS, Monitor
-from manyclass.solvers.stochastic_bound import StochasticBound
+from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
 
 
 @dataclass
@@ -107,14 +107,16 @@ def sbm(
     start: np.ndarray | None = None,
     *,
     rank: int | None = None,
-    eta: float = 1.0,
+    eta: float | None = None,
     refresh: bool = False,
     seed: int = 0,
     each_row: bool = False,
 ) -> Run:
     """Stochastic bound majorization; `each_row` notes θ after each row instead of each pass."""
     name = "SBM" if rank is None else f"SBM rank {rank}"
-    run = Run(name + (" refreshed" if refresh else ""), f"η₀={eta:g}/t" if rank else "η=1/t")
+    if eta is None:
+        eta = FIRST_ETA if refresh else 1.0
+    run = Run(name + (" refreshed" if refresh else ""), "η grows" if refresh else f"η={eta:g}/t")
     objective, watch = problem.objective(), Watch()
     watch.exempt(objective, "value_and_gradient", "duality_gap")
     run.add(np.zeros(problem.shape) if start is None else start, 0, 0.0)
@@ -130,15 +132,15 @@ def sbm(
     return run
 
 
-RANK_STEPS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+RANK_STEPS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
-def tuned_rank_step(problem: Problem, rank: int, passes: int, refresh: bool = False) -> float:
+def tuned_rank_step(problem: Problem, rank: int, passes: int) -> float:
     """η₀ of a low rank, by the log-likelihood of held-out training rows, as SGD's gains are chosen."""
     part = problem.held_out()
 
     def score(eta: float) -> float:
-        run = sbm(part, passes, rank=rank, eta=eta, refresh=refresh)
+        run = sbm(part, passes, rank=rank, eta=eta)
         return part.log_likelihood_and_error(run.thetas[-1])[0]
 
     return max(RANK_STEPS, key=score)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import typer
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyr, dsyrk
 
 from benchmarks.bound import problems
 from benchmarks.bound.runs import sbm
 from benchmarks.ceilings import best_seconds, matmul_rate
 from benchmarks.report import Table
-from manyclass.solvers.stochastic_bound import SPAN
+from manyclass.curvature.dense_inverse import DenseInverse
 
 SECONDS = 5.0
 
@@ -23,12 +23,10 @@ def update_flops(n_parameters: int, rank: int) -> float:
     return 2.0 * n_parameters**2 * (rank + 1) + n_parameters**2 * rank
 
 
-def read_rate(n_parameters: int) -> float:
+def rank_one_rate(n_parameters: int) -> float:
     """Flop/s of one rank-one update of M after the other: what the listing of the paper does (BLAS 2)."""
     rng = np.random.default_rng(0)
     M, v = np.asfortranarray(rng.standard_normal((n_parameters, n_parameters))), rng.standard_normal(n_parameters)
-    from scipy.linalg.blas import dsyr
-
     return n_parameters**2 / best_seconds(lambda: [dsyr(1e-9, v, a=M, overwrite_a=1) for _ in range(20)]) * 20
 
 
@@ -36,9 +34,9 @@ def block_rate(n_parameters: int) -> float:
     """Flop/s of the symmetric update of M by a block (BLAS 3)."""
     rng = np.random.default_rng(0)
     M = np.asfortranarray(rng.standard_normal((n_parameters, n_parameters)))
-    V = np.asfortranarray(rng.standard_normal((n_parameters, SPAN)))
+    V = np.asfortranarray(rng.standard_normal((n_parameters, DenseInverse.span)))
     seconds = best_seconds(lambda: [dsyrk(-1e-9, V, beta=1.0, c=M, overwrite_c=1) for _ in range(20)]) / 20
-    return n_parameters**2 * SPAN / seconds
+    return n_parameters**2 * DenseInverse.span / seconds
 
 
 def main(rows: int = 10_000) -> None:
@@ -55,8 +53,8 @@ def main(rows: int = 10_000) -> None:
     result.add("Gflop/s of the work no method can avoid", f"{1e-9 * flops / seconds:.1f}")
     for name, rate in (
         ("dgemm, 3072 × 3072 (BLAS 3)", matmul_rate(np.float64)),
-        (f"dsyrk of rank {SPAN} on M (BLAS 3)", block_rate(size)),
-        ("dsyr on M (BLAS 2)", read_rate(size)),
+        (f"dsyrk of rank {DenseInverse.span} on M (BLAS 3)", block_rate(size)),
+        ("dsyr on M (BLAS 2)", rank_one_rate(size)),
     ):
         result.add(f"share of {name}, {1e-9 * rate:.1f} Gflop/s", f"{100 * flops / seconds / rate:.0f} %")
     result.note(

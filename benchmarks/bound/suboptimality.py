@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -50,7 +51,7 @@ def factor(passes: np.ndarray, gaps: np.ndarray) -> float:
     return float(np.exp(np.polyfit(passes[used], np.log(gaps[used]), 1)[0]))
 
 
-def main(name: str = "ecoli", passes: int = 200) -> None:
+def main(name: Annotated[str, typer.Argument()] = "ecoli", passes: int = 200) -> None:
     problem = PROBLEMS[name]()
     best = least(problem)
     objective = problem.objective()
@@ -71,9 +72,9 @@ def main(name: str = "ecoli", passes: int = 200) -> None:
         result.add(run.label, *cells, rate, f"{1e3 * run.seconds[-1] / run.passes[-1]:.3g}")
         gaps[run.label] = gap
     result.note(
-        f"{len(problem.y)} rows, kd = {np.prod(problem.shape)}, λ = {problem.lam:g}; F* by truncated Newton. The exponent "
-        "is that of the line through the largest gap in each octave of passes (the gap swings); the analysis in "
-        "the theory page gives −0.50."
+        f"{len(problem.y)} rows, kd = {np.prod(problem.shape)}, λ = {problem.lam:g}; F* by truncated Newton. "
+        "The exponent is that of the line through the largest gap in each octave of passes, since the gap swings; "
+        "the theory page derives −0.50."
     )
     result.publish(f"bound_suboptimality_{name}")
     draw(name, result.title, {run.label: (np.array(run.passes), gaps[run.label]) for run in runs})

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import typer
 
@@ -17,7 +19,7 @@ RANKS = (1, 5, 20)
 LAMBDAS = tuple(10.0**e for e in range(-3, 3))
 
 
-def main(name: str = "newsgroups", passes: int = 20) -> None:
+def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20) -> None:
     problem = problems.with_best_lambda(problems.TEXT[name](), LAMBDAS)
     runs = [lbfgs(problem, passes)]
     for schedules in ("SGD", "ASGD"):
@@ -25,7 +27,7 @@ def main(name: str = "newsgroups", passes: int = 20) -> None:
     for rank in RANKS:
         eta = tuned_rank_step(problem, rank, 10)
         runs.append(sbm(problem, passes, rank=rank, eta=eta))
-    runs.append(sbm(problem, passes, rank=RANKS[-1], eta=eta, refresh=True))
+    runs.append(sbm(problem, passes, rank=RANKS[-1], refresh=True))
     curves = {run.label: measured(problem, run) for run in runs}
     settings = {run.label: run.settings for run in runs}
     result = table(f"{problem.name}: low rank (Figure 3)", curves, settings, (1, 5, passes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,11 @@ class StreamedBound(Curvature):
 
     majorizes = False  # the rows were bounded at different theta
     center = False
+    span: ClassVar[int]
+    """Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube."""
+
+    accuracy: ClassVar[float]
+    """Relative error of φ = Mμ that a solver may make within a block."""
 
     def __init__(self, objective: Objective):
         self.objective = objective
@@ -40,6 +46,10 @@ class StreamedBound(Curvature):
     @classmethod
     def serves(cls, link: Link) -> bool:
         return link.name in ("softmax", "logistic")
+
+    @property
+    def most_rows(self) -> int:
+        return max(1, self.span // self.n_outputs)
 
     @abstractmethod
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
@@ -74,6 +84,10 @@ class StreamedBound(Curvature):
 
     def tidy(self) -> None:
         """Undo the rounding of many updates."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Forget what was collected."""
 
     @abstractmethod
     def renew(self) -> None:
