@@ -25,7 +25,7 @@ def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20
     for schedules in ("SGD", "ASGD"):
         runs.append(sgd(problem, tuned(problem, schedules, (1, 10)), passes))
     for rank in RANKS:
-        eta = tuned_rank_step(problem, rank, 10)
+        eta = tuned_rank_step(problem, rank, 5)
         runs.append(sbm(problem, passes, rank=rank, eta=eta))
     runs.append(sbm(problem, passes, rank=RANKS[-1], refresh=True))
     curves = {run.label: measured(problem, run) for run in runs}
