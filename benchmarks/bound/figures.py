@@ -51,8 +51,15 @@ def mean_curve(curves: Iterable[Curve], passes: int) -> Curve:
     return {**mean, "passes": at}
 
 
-def draw(name: str, title: str, curves: dict[str, Curve], panels: Sequence[tuple[str, str]], zero: float) -> None:
-    """`panels` are pairs (x, y) of `NAMES`; log-likelihoods are shown from a little below that of the zero model."""
+def draw(
+    name: str,
+    title: str,
+    curves: dict[str, Curve],
+    panels: Sequence[tuple[str, str]],
+    zero: float,
+    depth: float = 0.4,
+) -> None:
+    """`panels` are pairs (x, y) of `NAMES`; log-likelihoods show `depth` of the way from the zero model to the best."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -71,7 +78,7 @@ def draw(name: str, title: str, curves: dict[str, Curve], panels: Sequence[tuple
             ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
         else:
             best = max(np.max(curve[y]) for curve in curves.values())
-            ax.set_ylim(zero - 0.15 * (best - zero), best + 0.05 * (best - zero))
+            ax.set_ylim(best - depth * (best - zero), best + 0.04 * depth * (best - zero))
         if x == "seconds":
             ax.set_xscale("log")
         ax.set(xlabel=NAMES[x], ylabel=NAMES[y])

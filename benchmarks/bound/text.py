@@ -16,7 +16,7 @@ from benchmarks.bound.figures import draw, measured, table
 from benchmarks.bound.runs import lbfgs, sbm, tuned_rank_step
 
 RANKS = (1, 5, 20)
-LAMBDAS = tuple(10.0**e for e in range(-3, 3))
+LAMBDAS = tuple(10.0**e for e in range(-5, 3))
 
 
 def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20) -> None:

@@ -27,12 +27,12 @@ def main() -> None:
     result = table("Two symmetric, overlapping classes (Figure 1)", curves, settings, (1, 2, 5, PASSES))
     result.note(
         f"{len(problem.y)} training rows, two features with a ratio of scales of 300 along turned axes, "
-        f"λ = {problem.lam:g}; gains of SGD and ASGD chosen on held-out training rows over η₀ = 1 to 1e-12, "
+        f"λ = {problem.lam:g}; gains of SGD and ASGD chosen on held-out training rows over η₀ = 100 to 1e-12, "
         "τ = 1 to 1e5, m = 1 or 10."
     )
     result.publish("bound_toy")
     panels = [("passes", "objective"), ("passes", "likelihood"), ("passes", "error")]
-    draw("bound_toy", result.title, curves, panels, zero=-float(np.log(2)))
+    draw("bound_toy", result.title, curves, panels, zero=-float(np.log(2)), depth=1.15)
 
 
 if __name__ == "__main__":
