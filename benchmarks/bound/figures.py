@@ -25,9 +25,10 @@ COLOURS = {
     "SBM": "tab:blue",
     "SBM rank 1": "lightskyblue",
     "SBM rank 5": "tab:cyan",
-    "SBM rank 20": "tab:blue",
+    "SBM rank 20": "steelblue",
+    "SBM rank 20 refreshed": "plum",
 }
-"""The refreshed variant is purple everywhere."""
+"""The refreshed variant of full rank is purple everywhere."""
 Curve = dict[str, np.ndarray]
 
 

@@ -115,7 +115,7 @@ def toy(n: int = 1000, seed: int = 0) -> Problem:
 
 def ecoli(split: int) -> Problem:
     table = read(data_dir() / "tabular" / "ecoli.tsv.gz", target="target")
-    y = np.unique(table.y, return_inverse=True)[1]
+    y = np.unique(np.asarray(table.y), return_inverse=True)[1]
     X, X_test, y, y_test = train_test_split(table.X, y, test_size=0.1, stratify=y, random_state=split)
     scaler = StandardScaler().fit(X)
     return Problem("ecoli", with_bias(scaler.transform(X)), y, with_bias(scaler.transform(X_test)), y_test)

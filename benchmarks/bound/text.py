@@ -16,6 +16,8 @@ from benchmarks.bound.figures import draw, measured, table
 from benchmarks.bound.runs import lbfgs, sbm, tuned_rank_step
 
 RANKS = (1, 5, 20)
+FULL_RANK = 1000
+"""Most parameters with which the full rank is shown as well."""
 LAMBDAS = tuple(10.0**e for e in range(-5, 3))
 
 
@@ -28,6 +30,9 @@ def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20
         eta = tuned_rank_step(problem, rank, 5)
         runs.append(sbm(problem, passes, rank=rank, eta=eta))
     runs.append(sbm(problem, passes, rank=RANKS[-1], refresh=True))
+    if np.prod(problem.shape) <= FULL_RANK:
+        sbm(problem, 1)  # compiles
+        runs += [sbm(problem, passes), sbm(problem, passes, refresh=True)]
     curves = {run.label: measured(problem, run) for run in runs}
     settings = {run.label: run.settings for run in runs}
     result = table(f"{problem.name}: low rank (Figure 3)", curves, settings, (1, 5, passes))

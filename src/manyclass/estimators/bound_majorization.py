@@ -220,7 +220,8 @@ class BoundMajorizationClassifier(LinearClassifier):
         from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
 
         curvature = DenseInverse(objective) if self.rank is None else LowRank(objective, int(self.rank))
-        eta = {"paper": 1.0, "refreshed": FIRST_ETA}.get(self.step) or float(self.step)
+        steps: dict[Any, float] = {"paper": 1.0, "refreshed": FIRST_ETA}
+        eta = steps.get(self.step) or float(self.step)
         return curvature, StochasticBound(eta, self.batch_size, refresh=self.step == "refreshed", rng=rng)
 
     def _objective(
