@@ -86,7 +86,7 @@ def with_best_lambda(problem: Problem, grid: tuple[float, ...], folds: int = 5) 
         total = 0.0
         for train, out in StratifiedKFold(folds, shuffle=True, random_state=0).split(problem.X, problem.y):
             alpha = lam / len(problem.y)
-            model = GLMClassifier(alpha=alpha, tol=1e-4, max_iter=500, fit_intercept=False)
+            model = GLMClassifier(alpha=alpha, tol=1e-7, max_iter=1000, fit_intercept=False)
             model.fit(problem.X[train], problem.y[train])
             P = model.predict_proba(problem.X[out])
             total += float(np.log(np.maximum(P[np.arange(len(out)), problem.y[out]], 1e-300)).sum())
