@@ -38,7 +38,7 @@ def optimum(F):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize(("block_rows", "within"), [(1, 1e-10), (3, 1e-5), (None, 1e-5), (40, 1e-3)])
+@pytest.mark.parametrize(("block_rows", "within"), [(1, 1e-10), (3, 1e-5), (None, 1e-4), (40, 1e-3)])
 def test_is_algorithm_2_of_the_paper(fit_intercept, block_rows, within):
     """Rows one at a time give the printed algorithm to rounding, blocks to the square of their share; φ = Mμ."""
     F, X, codes = problem(fit_intercept=fit_intercept)
@@ -58,7 +58,7 @@ def test_is_algorithm_2_of_the_paper(fit_intercept, block_rows, within):
 
 def test_phi_is_m_mu_all_along():
     F, *_ = problem(n=120)
-    state = _Pass(StochasticBound(rng=np.random.default_rng(0)), F, DenseInverse(F), None)
+    state = _Pass(StochasticBound(rng=np.random.default_rng(0), block_rows=1), F, DenseInverse(F), None)
     seen = []
     state.solver.on_step = lambda theta: seen.append(
         np.abs(state.phi.ravel() - np.linalg.solve(state.curvature.curvature(), state.mu.ravel())).max()
@@ -118,8 +118,21 @@ def test_low_rank_with_all_directions_is_full_rank(link, refresh):
     F, *_ = problem(n=60, d=3, k=2, link=link)
     if link == "softmax":  # B has rank one for two classes as well
         assert F.n_outputs == 2
-    full, low = run(F, DenseInverse(F), 3, refresh=refresh), run(F, LowRank(F, 50), 3, refresh=refresh)
+    full, low = (run(F, C, 3, refresh=refresh, block_rows=3) for C in (DenseInverse(F), LowRank(F, 50)))
     np.testing.assert_allclose(packed(F, full), packed(F, low), atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.1])
+def test_steps_that_grow_never_lose_what_was_reached(rank, alpha):
+    """With rows of weight 10⁷ times others and scores that saturate, where too long a step would be the end."""
+    weight = np.where(np.arange(200) % 7 == 0, 1e4, 1e-3)
+    F, *_ = problem(n=200, weight=weight, alpha=alpha)
+    curvature = DenseInverse(F) if rank is None else LowRank(F, rank)
+    values = np.array([r.objective for r in run(F, curvature, 60, refresh=True, eta=3.0).history])
+    assert np.isfinite(values).all() and values[-1] < 1.001 * values.min() < values[3]
+    rises = np.diff(values) > 0
+    assert rises.mean() < 0.1  # only steps that need no trial may raise F, and hardly ever do
 
 
 @pytest.mark.parametrize("link", ["softmax", "logistic"])
@@ -136,12 +149,12 @@ def test_approaches_the_optimum(link, refresh):
         assert 1e-7 < values[-1] - best < 0.2
 
 
-def test_drift_of_the_inverse_stays_at_rounding_over_many_passes():
+def test_drift_of_the_inverse_stays_at_rounding_over_50_passes():
     F, *_ = problem(n=200, alpha=1e-5)
     curvature = DenseInverse(F)
     state = _Pass(StochasticBound(rng=np.random.default_rng(0)), F, curvature, None)
     curvature.tidy = lambda: None  # without any refactoring
-    for _ in range(20):
+    for _ in range(50):
         state.run(True, Monitor())
     H = curvature.curvature()
     drift = np.abs(curvature.M @ H - np.eye(len(H))).max()

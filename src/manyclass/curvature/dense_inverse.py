@@ -20,6 +20,8 @@ class DenseInverse(StreamedBound):
     """
 
     name = "dense-inverse"
+    span = 160
+    accuracy = 1e-4
 
     def __init__(self, objective: Objective):
         require_room(objective.n_outputs * (objective.design.n_features + objective.fit_intercept))
@@ -84,6 +86,10 @@ class DenseInverse(StreamedBound):
 
     def renew(self) -> None:
         self.tidy()
+        self.discard()
+
+    def discard(self) -> None:
+        self._waiting, self._n_waiting = [], 0
         self.sums.clear()
 
 

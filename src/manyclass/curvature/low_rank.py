@@ -25,12 +25,15 @@ class LowRank(StreamedBound):
     """
 
     name = "low-rank"
+    span = 64
+    accuracy = 1e-2  # H exceeds what it bounds by far more
 
     def __init__(self, objective: Objective, rank: int):
         super().__init__(objective)
         self.rank = rank
         self.D = self.prior.copy()
         self.W = np.zeros((0, *self.D.shape))
+        self._squares = np.zeros(0)  # the squared lengths of the rows of W, which are orthogonal
         self._factor()
         self._next: LowRank | None = None
 
@@ -48,7 +51,7 @@ class LowRank(StreamedBound):
         a = np.arange(m)
         H.reshape(b, m, b, m)[:, a, :, a] = diagonal
         if len(self.W):
-            Y = np.einsum("rca,bc->rba", self.W[:, at] * inverse.T, X, optimize=True).reshape(len(self.W), b * m)
+            Y = np.matmul(X, self.W[:, at] * inverse.T).reshape(len(self.W), b * m)
             Y = scipy.linalg.solve_triangular(self._lower, Y, lower=True, check_finite=False)
             H -= Y.T @ Y
         return H
@@ -72,9 +75,12 @@ class LowRank(StreamedBound):
 
     def renew(self) -> None:
         if self._next is not None:
-            self.W, self.D = self._next.W, self._next.D
-            self._next = None
+            self.W, self._squares, self.D = self._next.W, self._next._squares, self._next.D
             self._factor()
+            self.discard()
+
+    def discard(self) -> None:
+        self._next = None
 
     def matrix(self) -> np.ndarray:
         """H in full, for small problems."""
@@ -102,15 +108,22 @@ class LowRank(StreamedBound):
             rest = np.abs(B - u[:, :, None] * u[:, None, :]).sum(axis=2)
             self.D[at] += magnitude.T @ (rest * size[:, None])
         r = len(self.W)
-        old = self._flat()
-        across = np.einsum("rba,ba->rb", np.einsum("rca,bc->rba", self.W[:, at], X, optimize=True), u)
-        K = np.block([[old @ old.T, across], [across.T, (u @ u.T) * (X @ X.T)]])
-        values, E = scipy.linalg.eigh(K, check_finite=False)
-        rows = (E[:r].T @ old).reshape(-1, *self.D.shape)
-        rows[:, at] += np.einsum("bl,ba,bc->lca", E[r:], u, X, optimize=True)
+        across = (np.matmul(X, self.W[:, at]) * u).sum(axis=2)
+        K = np.block([[np.diag(self._squares), across], [across.T, (u @ u.T) * (X @ X.T)]])
+        values, E = np.linalg.eigh(K)
+        rows = (E[:r].T @ self._flat()).reshape(-1, *self.D.shape)
+        rows[:, at] += np.matmul(X.T, E[r:].T[:, :, None] * u)
         # Directions of no length would only cost time.
         real = values > 1e-14 * max(float(values[-1]), 0.0)
         kept = real & (np.arange(len(values)) >= len(values) - self.rank)
-        gone = rows[~kept]
-        self.D += np.tensordot(np.abs(gone).sum(axis=(1, 2)), np.abs(gone), axes=1)
-        self.W = np.ascontiguousarray(rows[kept])
+        first = int(np.argmax(kept)) if kept.any() else len(values)
+        absorb_rows(rows[:first].reshape(first, self.D.size), self.D.reshape(-1))
+        # A copy, so that the rows just absorbed are given back.
+        self.W, self._squares = rows[first:].copy(), values[first:]
+
+
+def absorb_rows(rows: np.ndarray, diagonal: np.ndarray) -> None:
+    """diagonal += Σ ‖w‖₁ |w| over the rows w."""
+    from manyclass.solvers.bound_kernels import add_absorbed
+
+    add_absorbed(rows, diagonal)

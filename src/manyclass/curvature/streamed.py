@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,11 @@ class StreamedBound(Curvature):
 
     majorizes = False  # the rows were bounded at different theta
     center = False
+    span: ClassVar[int]
+    """Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube."""
+
+    accuracy: ClassVar[float]
+    """Relative error of φ = Mμ that a solver may make within a block."""
 
     def __init__(self, objective: Objective):
         self.objective = objective
@@ -40,6 +46,10 @@ class StreamedBound(Curvature):
     @classmethod
     def serves(cls, link: Link) -> bool:
         return link.name in ("softmax", "logistic")
+
+    @property
+    def most_rows(self) -> int:
+        return max(1, self.span // self.n_outputs)
 
     @abstractmethod
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
@@ -76,6 +86,10 @@ class StreamedBound(Curvature):
         """Undo the rounding of many updates."""
 
     @abstractmethod
+    def discard(self) -> None:
+        """Forget what was collected."""
+
+    @abstractmethod
     def renew(self) -> None:
         """Make H the sum over the rows of the last pass alone."""
 
@@ -85,12 +99,16 @@ class StreamedBound(Curvature):
 
 
 def prior_curvature(objective: Objective) -> np.ndarray:
-    """H₀, of shape (n_features [+ 1], n_outputs)."""
+    """H₀, of shape (n_features [+ 1], n_outputs). Neither the scale of the weights nor rows of weight 0 change it."""
     design, m = objective.design, objective.n_outputs
-    squares = design.X.power(2).sum() if design.is_sparse else np.einsum("ij,ij->", design.X, design.X, dtype=float)
-    mean_square = float(squares) / max(design.n_rows * design.n_features, 1)
+    weight = np.ones(design.n_rows) if objective.sample_weight is None else np.asarray(objective.sample_weight, float)
+    weight = weight / weight.sum()
+    squares = (
+        design.X.power(2).sum(axis=1) if design.is_sparse else np.einsum("ij,ij->i", design.X, design.X, dtype=float)
+    )
+    mean_square = float(weight @ np.ravel(squares)) / max(design.n_features, 1)
     least = PRIOR * 0.25 * mean_square or 1.0
     prior = np.full((design.n_features, m), max(objective.alpha, least))
     if objective.fit_intercept:
-        prior = np.vstack([prior, np.full((1, m), 0.25 / objective.total_weight)])
+        prior = np.vstack([prior, np.full((1, m), 0.25 * float(weight @ weight))])
     return prior

@@ -49,8 +49,8 @@ class BoundMajorizationClassifier(LinearClassifier):
     step : {"paper", "refreshed"} or float, default="paper"
         Stochastic method only. "paper": steps of 1/n, and statistics that keep every row ever seen. A float η₀: steps
         of η₀/n (the paper takes 50 to 100 for low rank). "refreshed": from the second pass on each row replaces its
-        own old statistics. Only this one converges to the optimum; as published the objective comes near it and then
-        swings about it.
+        own old statistics and steps grow for as long as the objective falls. Only this one converges to the optimum;
+        as published the objective comes near it and then swings about it.
     batch_size : int, default=1
         Stochastic method only: rows between two steps.
     fit_intercept : bool, default=True
@@ -106,7 +106,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from manyclass import BoundMajorizationClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BoundMajorizationClassifier(method="batch", alpha=1e-3).fit(X, y)
+    >>> model = BoundMajorizationClassifier(method="batch", alpha=1e-2).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
@@ -217,10 +217,11 @@ class BoundMajorizationClassifier(LinearClassifier):
             return CURVATURES["partition-bound"].build(objective, rng), SOLVERS["majorize"]
         from manyclass.curvature.dense_inverse import DenseInverse
         from manyclass.curvature.low_rank import LowRank
-        from manyclass.solvers.stochastic_bound import StochasticBound
+        from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
 
         curvature = DenseInverse(objective) if self.rank is None else LowRank(objective, int(self.rank))
-        eta = 1.0 if isinstance(self.step, str) else float(self.step)
+        steps: dict[Any, float] = {"paper": 1.0, "refreshed": FIRST_ETA}
+        eta = steps.get(self.step) or float(self.step)
         return curvature, StochasticBound(eta, self.batch_size, refresh=self.step == "refreshed", rng=rng)
 
     def _objective(

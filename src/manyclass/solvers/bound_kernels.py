@@ -18,6 +18,17 @@ def copy_upper_to_lower(M):
 
 
 @njit(cache=True)
+def add_absorbed(rows, diagonal):
+    for r in range(rows.shape[0]):
+        length = 0.0
+        for i in range(rows.shape[1]):
+            length += abs(rows[r, i])
+        if length > 0.0:
+            for i in range(rows.shape[1]):
+                diagonal[i] += length * abs(rows[r, i])
+
+
+@njit(cache=True)
 def curving(u):
     if abs(u) < 1e-3:
         return 0.25 - u * u / 48.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,19 +10,25 @@ import scipy.sparse as sp
 from manyclass.curvature import Curvature
 from manyclass.curvature.streamed import StreamedBound
 from manyclass.data.design import Array, Design
-from manyclass.model.objective import Objective
+from manyclass.model.objective import Evaluation, Objective
 from manyclass.solvers.base import Monitor, Solution, Solver, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SPAN = 160
-"""Rows times outputs of a block: enough for level-3 BLAS, little enough for the recursion within the block."""
-REACH = 0.01
-"""Largest share of a pass in a block, at η = 1. Within a block φ sees the penalty at its first theta; see `_Pass`."""
+LARGEST_SHARE = 0.05
+"""Largest share of a pass in a block."""
+FIRST_ETA = 3.0
+"""η of the first pass where later ones replace statistics: |J₀(2√(ηh))| is small for curvatures of a share h of the
+bound from ⅓ to 1, and what it leaves is mended by the passes that follow."""
 REFRESHED_ETA = 2.0
-"""η of the passes that replace statistics: θ' = −η ∫ (θ − θ*) over the last pass is stable below π²/2 ≈ 4.9 in the
-directions where H is the curvature; where the bound is loose, and most of it is, twice the step takes half as long."""
+"""Least η of the passes that replace statistics: θ' = −ηh ∫ (θ − θ*) over the last pass is stable for ηh below
+π²/2 ≈ 4.9, whatever h ≤ 1 is."""
+GROWTH = 1.5
+"""By how much η grows after a pass that lowered F: most bounds are loose (h far below 1), and then longer steps are
+stable. How loose they are only the run can tell."""
+SETBACK = 4
+"""How many growths are taken back, with the pass itself, after a pass that raised F."""
 CHUNK_BYTES = 32 << 20
 """Memory of the rows that are brought into random order at once, and of their bounds."""
 
@@ -39,9 +46,10 @@ class StochasticBound(Solver):
 
     As published, H and μ keep every old row. Near the optimum θ* this is θ' = −(1/τ) ∫₀^τ (θ − θ*) after τ passes in
     the directions where H is the curvature, whose solution, a Bessel function J₀(2√τ), swings about θ* and shrinks as
-    τ^(-1/4): F − F* = O(τ^(-1/2)). With ``refresh=True`` the first pass is the published one; from the second on each
-    row replaces its own old term in μ, H is the sum over the pass before, and η = `REFRESHED_ETA`: the gradient is that
-    of all rows, each at a θ of the last pass, and θ converges linearly to θ*.
+    τ^(-1/4): F − F* = O(τ^(-1/2)). With ``refresh=True`` the first pass is as published; from the second on each row
+    replaces its own old term in μ, and H is the sum over the pass before: the gradient is that of all rows, each at a θ
+    of the last pass, and θ converges linearly to θ*. η grows for as long as F falls (over-relaxation as in the paper's
+    reference [34]).
 
     Parameters
     ----------
@@ -84,14 +92,30 @@ class StochasticBound(Solver):
         state = _Pass(self, objective, curvature, start)
         status: Status | None = None
         while status is None:
-            finished = state.run(growing=not self.refresh or monitor.n_passes == 0, monitor=monitor)
+            growing = not self.refresh or monitor.n_passes == 0
+            with np.errstate(over="ignore", invalid="ignore"):  # a step too long, to be taken back
+                finished = state.run(growing, monitor)
+                theta = state.theta.astype(objective.design.dtype)
+                # Looking at the objective is no part of the algorithm, so it does not count as a pass.
+                evaluation = objective.value_and_gradient(theta)
             monitor.n_passes += 1
-            theta = state.theta.astype(objective.design.dtype)
-            # Looking at the objective is no part of the algorithm, so it does not count as a pass.
-            status = monitor.stop(objective, curvature, theta, objective.value_and_gradient(theta))
+            if self.refresh and finished:
+                evaluation = state.settle(growing, evaluation)
+                theta = state.theta.astype(objective.design.dtype)
+            status = monitor.stop(objective, curvature, theta, evaluation)
             if not finished and status is None:
                 status = Status.MAX_TIME
         return monitor.solution(objective, theta, status)
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """The state after a refreshed pass that was kept."""
+
+    theta: np.ndarray
+    mu: np.ndarray
+    residuals: np.ndarray
+    evaluation: Evaluation
 
 
 class _Pass:
@@ -99,14 +123,15 @@ class _Pass:
 
     Rows are taken in blocks whose recursion `run_block` follows exactly, but for one thing: within a block φ_j takes
     the penalty's part of μ at the θ of the start of the block. A block of a share q of the pass moves θ by less than
-    ηqφ, and its rows weigh q in the penalty, so φ errs by at most ηq² of itself (1e-4). μ itself is exact, and φ is
-    computed from it anew after each block, so nothing accumulates.
+    ηqφ, and its rows weigh q in the penalty, so φ errs by at most ηq²MΛφ, which q is chosen to keep below `accuracy`.
+    μ itself is exact, and φ is computed from it anew after each block, so nothing accumulates.
     """
 
     def __init__(self, solver: StochasticBound, objective: Objective, curvature: StreamedBound, start: Array | None):
         self.solver, self.objective, self.curvature = solver, objective, curvature
         design, m = objective.design, objective.n_outputs
         shape = (curvature.n_rows_of_theta, m)
+        self.eta = solver.eta
         self.theta = np.zeros(shape) if start is None else np.array(start, dtype=np.float64)
         self.mu = np.zeros(shape)
         self.phi = np.zeros(shape)
@@ -117,38 +142,66 @@ class _Pass:
         if objective.fit_intercept:
             self.penalty[-1] = 0.0
         self.residuals = np.zeros((design.n_rows, m)) if solver.refresh else None
+        self.settled: _Settled | None = None
         self.softmax = objective.link.name == "softmax"
         self.rank = m - 1 if self.softmax else m
-        most = REACH / max(solver.eta, REFRESHED_ETA if solver.refresh else 0.0) ** 0.5 * len(self.rows)
-        self.block_rows = solver.block_rows or int(max(1, min(SPAN // m, most)))
+        self.block_rows = solver.block_rows or 1
 
     def run(self, growing: bool, monitor: Monitor) -> bool:
         """One pass; whether there was time for all of it."""
         order = self.solver.rng.permutation(self.rows)
         weight = self.weight[order]
-        step = self._steps(weight, self.solver.eta if growing or not self.solver.refresh else REFRESHED_ETA)
+        step = self._steps(weight, self.eta)
         if self.solver.refresh and not growing:
             # The rows' part of μ is complete; the penalty's gradient is that of the present theta.
             self._replace_penalty()
-        at = 0
+        at, look = 0, 0
+        self._fit_block(growing)
         for index, X, columns, Y in self._blocks(order):
             rows = slice(at, at + len(index))
             at = rows.stop
             self._block(index, X, columns, Y, weight[rows], step[rows], growing)
+            if at > look:
+                self._fit_block(growing)
+                look = 2 * at
             if self.solver.on_step is not None:
                 self.solver.on_step(self.theta)
             if monitor.max_time is not None and monitor.seconds > monitor.max_time:
                 return False
-        if self.solver.refresh:
-            if growing:
-                self.mu = self._rows_gradient()
-            else:
-                self.mu -= self.penalty * self.theta
-            self.curvature.renew()
-        else:
+        if not self.solver.refresh:
             self.curvature.tidy()
-        self.phi = self.curvature.products(self.mu[None])[0]
+            self.phi = self.curvature.products(self.mu[None])[0]
         return True
+
+    def settle(self, growing: bool, evaluation: Evaluation) -> Evaluation:
+        """Keep a refreshed pass, or go back where longer steps than are always stable have raised F."""
+        assert self.residuals is not None
+        before = self.settled
+        lower = before is None or evaluation.value < before.evaluation.value
+        if before is not None and not lower and self.eta > REFRESHED_ETA:
+            self.theta, self.mu, self.residuals = before.theta.copy(), before.mu.copy(), before.residuals.copy()
+            self.eta = max(self.eta / GROWTH**SETBACK, REFRESHED_ETA)
+            self.curvature.discard()
+            evaluation = before.evaluation
+        else:
+            self.mu = self._rows_gradient() if growing else self.mu - self.penalty * self.theta
+            self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
+            self.curvature.renew()
+            self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
+        self.phi = self.curvature.products(self.mu[None])[0]
+        return evaluation
+
+    def _fit_block(self, growing: bool) -> None:
+        """As many rows to a block as the error of their common penalty allows."""
+        if self.solver.block_rows is not None:
+            return
+        share = LARGEST_SHARE
+        size = float(np.linalg.norm(self.phi))
+        if growing:
+            by_penalty = self.curvature.products((self.penalty * self.phi)[None])[0]
+            lag = min(float(np.linalg.norm(by_penalty)) / size, 1.0) if size > 0 else 1.0
+            share = min(share, (self.curvature.accuracy / max(self.eta * lag, 1e-12)) ** 0.5)
+        self.block_rows = int(max(1, min(self.curvature.most_rows, share * len(self.rows))))
 
     def _steps(self, weight: np.ndarray, eta: float) -> np.ndarray:
         """Length of the step after each row: its share of the pass, gathered at the end of each minibatch."""
@@ -228,14 +281,15 @@ class _Pass:
         objective, design = self.objective, self.objective.design
         keep_sparse = design.is_sparse and not hasattr(self.curvature, "M")
         width = design.row_bytes if keep_sparse else 8 * self.curvature.n_rows_of_theta
-        chunk_rows = max(self.block_rows, int(CHUNK_BYTES // max(width, 8 * self.rank * objective.n_outputs)))
-        chunk_rows -= chunk_rows % self.block_rows
+        chunk_rows = max(self.curvature.most_rows, int(CHUNK_BYTES // max(width, 8 * self.rank * objective.n_outputs)))
         for start in range(0, len(order), chunk_rows):
             index = order[start : start + chunk_rows]
             rows, targets = Design(design.take(index)), objective.targets.take(index)
             full = None if keep_sparse else self._filled(rows)
-            for first in range(0, len(index), self.block_rows):
-                part = slice(first, min(first + self.block_rows, len(index)))
+            last = 0
+            while last < len(index):
+                part = slice(last, min(last + self.block_rows, len(index)))
+                last = part.stop
                 X, columns = self._compact(rows.rows(part)) if full is None else (full[part], None)
                 yield index[part], X, columns, targets.dense(part, self.mu, np)
 

@@ -1,0 +1,1 @@
+"""Bound majorization beside the methods of its paper (*Stochastic Bound Majorization*, Figures 1 to 3)."""

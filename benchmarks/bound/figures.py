@@ -1,0 +1,105 @@
+"""Curves per pass and per second, and the table beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from benchmarks.bound.problems import Problem
+from benchmarks.bound.runs import Run
+from benchmarks.report import RESULTS, Table
+
+NAMES = {
+    "passes": "passes over the rows",
+    "seconds": "seconds",
+    "objective": "training: log-likelihood less penalty, a row",
+    "likelihood": "test log-likelihood a row",
+    "error": "test error, %",
+}
+COLOURS = {
+    "L-BFGS": "black",
+    "SGD": "tab:orange",
+    "ASGD": "tab:red",
+    "BBM": "tab:green",
+    "SBM": "tab:blue",
+    "SBM rank 1": "lightskyblue",
+    "SBM rank 5": "tab:cyan",
+    "SBM rank 20": "steelblue",
+    "SBM rank 20 refreshed": "plum",
+}
+"""The refreshed variant of full rank is purple everywhere."""
+Curve = dict[str, np.ndarray]
+
+
+def measured(problem: Problem, run: Run) -> Curve:
+    objective = problem.objective()
+    with np.errstate(all="ignore"):
+        values = [-objective.value_and_gradient(theta).value for theta in run.thetas]
+    likelihood, error = np.transpose([problem.log_likelihood_and_error(theta) for theta in run.thetas])
+    columns = {"objective": np.array(values), "likelihood": likelihood, "error": 100 * error}
+    return {"passes": np.array(run.passes), "seconds": np.array(run.seconds), **columns}
+
+
+def mean_curve(curves: Iterable[Curve], passes: int) -> Curve:
+    """Mean over runs at whole passes; a run that ended keeps its last values."""
+    at = np.arange(passes + 1)
+    taken = []
+    for curve in curves:
+        index = np.searchsorted(curve["passes"], at + 1e-9, side="right") - 1
+        taken.append({name: values[index] for name, values in curve.items()})
+    mean = {name: np.mean([curve[name] for curve in taken], axis=0) for name in taken[0]}
+    return {**mean, "passes": at}
+
+
+def draw(
+    name: str,
+    title: str,
+    curves: dict[str, Curve],
+    panels: Sequence[tuple[str, str]],
+    zero: float,
+    depth: float = 0.4,
+) -> None:
+    """`panels` are pairs (x, y) of `NAMES`; log-likelihoods show `depth` of the way from the zero model to the best."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, len(panels), figsize=(4.3 * len(panels), 4.4), layout="constrained", squeeze=False)
+    for ax, (x, y) in zip(axes[0], panels, strict=True):
+        for label, curve in curves.items():
+            ours = label.startswith(("SBM", "BBM"))
+            colour = COLOURS.get(label, "tab:purple")
+            late = curve[x] > 0 if x == "seconds" else slice(None)
+            style = {"color": colour, "linewidth": 2.2 if ours else 1.3, "linestyle": "-" if ours else "--"}
+            ax.plot(curve[x][late], curve[y][late], label=label, **style)
+        if y == "error":
+            least = min(np.min(curve[y]) for curve in curves.values())
+            ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
+        else:
+            best = max(np.max(curve[y]) for curve in curves.values())
+            ax.set_ylim(best - depth * (best - zero), best + 0.04 * depth * (best - zero))
+        if x == "seconds":
+            ax.set_xscale("log")
+        ax.set(xlabel=NAMES[x], ylabel=NAMES[y])
+        ax.grid(alpha=0.25)
+    fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(curves), frameon=False)
+    fig.suptitle(title)
+    RESULTS.mkdir(exist_ok=True)
+    fig.savefig(RESULTS / f"{name}.png", dpi=110)
+    plt.close(fig)
+
+
+def table(title: str, curves: dict[str, Curve], settings: dict[str, str], at: Sequence[int]) -> Table:
+    """Test log-likelihood and error after the given numbers of passes."""
+    columns = [f"after {n} pass{'es' if n > 1 else ''}: test log-lik., error %" for n in at]
+    result = Table(title, ["method", "settings", "−F at the end", *columns, "ms a pass"])
+    for label, curve in curves.items():
+        cells = []
+        for n in at:
+            i = int(np.searchsorted(curve["passes"], n + 1e-9, side="right")) - 1
+            cells.append(f"{curve['likelihood'][i]:.4f}, {curve['error'][i]:.2f}")
+        pace = 1e3 * curve["seconds"][-1] / curve["passes"][-1]
+        result.add(label, settings[label], f"{curve['objective'][-1]:.5f}", *cells, f"{pace:.3g}")
+    return result

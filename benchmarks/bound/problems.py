@@ -1,0 +1,149 @@
+"""The problems of the paper, with the bias as a last column that is penalised like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.decomposition import PCA
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import text
+from benchmarks.data import data_dir, mnist
+from manyclass import GLMClassifier
+from manyclass.data import ClassTargets, Design, MatrixTargets
+from manyclass.data.readers import read
+from manyclass.model import LINKS, Objective
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, class codes 0..k-1, and the paper's λ: minus J = Σ_j −log p(y_j | x_j) + λ/2 ‖θ‖² is n times our F.
+
+    With two classes θ is one column, the difference of the two of the paper.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+    lam: float = 1.0
+
+    @property
+    def n_classes(self) -> int:
+        return int(max(self.y.max(), self.y_test.max())) + 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of θ."""
+        return self.X.shape[1], 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def alpha(self) -> float:
+        return self.lam / len(self.y)
+
+    def objective(self) -> Objective:
+        binary = self.n_classes == 2
+        targets = MatrixTargets(self.y[:, None].astype(float)) if binary else ClassTargets(self.y, self.n_classes)
+        link = LINKS["logistic" if binary else "softmax"]
+        return Objective(Design(self.X), targets, link, self.alpha, fit_intercept=False, center=False)
+
+    def log_likelihood_and_error(self, theta: np.ndarray, part: str = "test") -> tuple[float, float]:
+        """Mean log p(y | x) and share of wrong rows."""
+        X, y = (self.X, self.y) if part == "train" else (self.X_test, self.y_test)
+        with np.errstate(all="ignore"):
+            Z = X @ theta
+            if Z.shape[1] == 1:
+                Z = np.hstack([np.zeros_like(Z), Z])
+            right = Z[np.arange(len(y)), y] - logsumexp(Z, axis=1)
+        if not np.isfinite(right).all():
+            return -np.inf, 1.0
+        return float(right.mean()), float(np.mean(Z.argmax(axis=1) != y))
+
+    def held_out(self, share: float = 0.2, seed: int = 0) -> Problem:
+        """The training rows in two parts, λ in proportion: for choosing settings without the test rows."""
+        rest, out = train_test_split(np.arange(len(self.y)), test_size=share, stratify=self.y, random_state=seed)
+        parts = {"X": self.X[rest], "y": self.y[rest], "X_test": self.X[out], "y_test": self.y[out]}
+        return replace(self, lam=self.lam * (1 - share), **parts)
+
+
+def with_bias(X: Any) -> Any:
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X.astype(float), np.ones((X.shape[0], 1))]))
+    return np.column_stack([X.astype(float), np.ones(len(X))])
+
+
+def with_best_lambda(problem: Problem, grid: tuple[float, ...], folds: int = 5) -> Problem:
+    """λ by cross-validated log-likelihood over the training rows, at the exact optimum."""
+
+    def score(lam: float) -> float:
+        total = 0.0
+        for train, out in StratifiedKFold(folds, shuffle=True, random_state=0).split(problem.X, problem.y):
+            alpha = lam / len(problem.y)
+            model = GLMClassifier(alpha=alpha, tol=1e-7, max_iter=1000, fit_intercept=False)
+            model.fit(problem.X[train], problem.y[train])
+            P = model.predict_proba(problem.X[out])
+            total += float(np.log(np.maximum(P[np.arange(len(out)), problem.y[out]], 1e-300)).sum())
+        return total
+
+    return replace(problem, lam=max(grid, key=score))
+
+
+def toy(n: int = 1000, seed: int = 0) -> Problem:
+    """Two classes, symmetric about the origin, that overlap.
+
+    Along one axis, long, the classes do not differ, but each row's gradient points there; along the other, 300 times
+    shorter, their means are two standard deviations apart. The axes are turned by 30°, so that scaling the columns
+    does not help.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], n)
+    sign = np.where(y == 1, 1.0, -1.0)
+    long = 300.0 * rng.choice([-1.0, 1.0], 2 * n) + 30.0 * rng.standard_normal(2 * n)
+    short = sign + rng.standard_normal(2 * n)
+    c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    X = with_bias(np.column_stack([c * long - s * short, s * long + c * short]))
+    train, test = train_test_split(np.arange(2 * n), test_size=0.5, stratify=y, random_state=seed)
+    return Problem("toy", X[train], y[train], X[test], y[test], lam=10.0)
+
+
+def ecoli(split: int) -> Problem:
+    table = read(data_dir() / "tabular" / "ecoli.tsv.gz", target="target")
+    y = np.unique(np.asarray(table.y), return_inverse=True)[1]
+    X, X_test, y, y_test = train_test_split(table.X, y, test_size=0.1, stratify=y, random_state=split)
+    scaler = StandardScaler().fit(X)
+    return Problem("ecoli", with_bias(scaler.transform(X)), y, with_bias(scaler.transform(X_test)), y_test)
+
+
+def mnist_components(n_rows: int = 10_000) -> Problem:
+    """50 principal components and the bias: kd = 510."""
+    X, y = mnist("train")
+    X_test, y_test = mnist("test")
+    pca = PCA(50, random_state=0).fit(X[:n_rows])
+    parts = with_bias(pca.transform(X[:n_rows])), y[:n_rows], with_bias(pca.transform(X_test)), y_test
+    return Problem("MNIST", *parts, lam=1e-2)
+
+
+def newsgroups() -> Problem:
+    X, y, X_test, y_test = text.load("20news-two-groups")
+    return Problem("20 Newsgroups, 2 groups", with_bias(X), y, with_bias(X_test), y_test)
+
+
+def a9a() -> Problem:
+    train, test = (read(data_dir() / "libsvm" / f"a9a{part}.gz") for part in ("", ".t"))
+    width = max(train.X.shape[1], test.X.shape[1])
+    parts = []
+    for table in (train, test):
+        X = sparse.csr_array(table.X)
+        X.resize(X.shape[0], width)
+        parts += [with_bias(X), (np.asarray(table.y, dtype=float) > 0).astype(int)]
+    return Problem("a9a", *parts)
+
+
+TEXT: dict[str, Callable[[], Problem]] = {"newsgroups": newsgroups, "a9a": a9a}

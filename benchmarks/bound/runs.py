@@ -1,0 +1,146 @@
+"""What a method did, pass by pass, and the methods that are not SGD."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from benchmarks.bound.problems import Problem
+from manyclass.curvature import CURVATURES
+from manyclass.curvature.dense_inverse import DenseInverse
+from manyclass.curvature.low_rank import LowRank
+from manyclass.solvers import SOLVERS, Monitor
+from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
+
+
+@dataclass
+class Run:
+    """θ, passes over the rows and seconds so far, from the start on."""
+
+    label: str
+    settings: str = ""
+    thetas: list[np.ndarray] = field(default_factory=list)
+    passes: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, theta: np.ndarray, passes: float, seconds: float) -> None:
+        self.thetas.append(np.array(theta))
+        self.passes.append(passes)
+        self.seconds.append(seconds)
+
+    def at_pass(self, number: float) -> np.ndarray:
+        """The last θ within so many passes."""
+        return self.thetas[max(i for i, passes in enumerate(self.passes) if passes <= number + 1e-9)]
+
+
+class Watch:
+    """Seconds since it was made, without those inside exempt functions.
+
+    Looking at the objective is no part of a stochastic method, and SGD does not do it either.
+    """
+
+    def __init__(self) -> None:
+        self._started, self._exempt = time.perf_counter(), 0.0
+
+    def exempt(self, owner: Any, *names: str) -> None:
+        for name in names:
+            setattr(owner, name, self._outside(getattr(owner, name)))
+
+    def _outside(self, function: Callable) -> Callable:
+        def timed(*args: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*args, **options)
+            finally:
+                self._exempt += time.perf_counter() - started
+
+        return timed
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started - self._exempt
+
+
+def lbfgs(problem: Problem, passes: int, start: np.ndarray | None = None) -> Run:
+    """SciPy's L-BFGS; each evaluation of the objective is a pass."""
+    objective, run, evaluations = problem.objective(), Run("L-BFGS"), 0
+    start = np.zeros(problem.shape) if start is None else start
+    began = time.perf_counter()
+
+    def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal evaluations
+        evaluations += 1
+        found = objective.value_and_gradient(theta.reshape(problem.shape))
+        return found.value, found.gradient.ravel()
+
+    def note(theta: np.ndarray) -> None:
+        run.add(theta.reshape(problem.shape), evaluations - 1, time.perf_counter() - began)
+
+    run.add(start, 0, 0.0)
+    options = {"maxfun": passes + 1, "maxiter": passes, "ftol": 0.0, "gtol": 1e-10}
+    minimize(value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B", callback=note, options=options)
+    return run
+
+
+def bbm(problem: Problem, passes: int, start: np.ndarray | None = None) -> Run:
+    """Batch bound majorization."""
+    objective, run, watch = problem.objective(), Run("BBM"), Watch()
+    watch.exempt(objective, "duality_gap")
+    curvature = CURVATURES["partition-bound"].build(objective, np.random.default_rng(0))
+    monitor = Monitor(
+        tol=-1.0,
+        max_iter=passes + 1,
+        callback=lambda record: run.add(record.parameters()[0], record.n_passes - 1, watch.seconds),
+    )
+    SOLVERS["majorize"].solve(objective, curvature, np.zeros(problem.shape) if start is None else start, monitor)
+    return run
+
+
+def sbm(
+    problem: Problem,
+    passes: int,
+    start: np.ndarray | None = None,
+    *,
+    rank: int | None = None,
+    eta: float | None = None,
+    refresh: bool = False,
+    seed: int = 0,
+    each_row: bool = False,
+) -> Run:
+    """Stochastic bound majorization; `each_row` notes θ after each row instead of each pass."""
+    name = "SBM" if rank is None else f"SBM rank {rank}"
+    if eta is None:
+        eta = FIRST_ETA if refresh else 1.0
+    run = Run(name + (" refreshed" if refresh else ""), "η grows" if refresh else f"η={eta:g}/t")
+    objective, watch = problem.objective(), Watch()
+    watch.exempt(objective, "value_and_gradient", "duality_gap")
+    run.add(np.zeros(problem.shape) if start is None else start, 0, 0.0)
+    curvature = DenseInverse(objective) if rank is None else LowRank(objective, rank)
+    solver = StochasticBound(eta, refresh=refresh, rng=np.random.default_rng(seed))
+    monitor = Monitor(tol=-1.0, max_iter=passes)
+    if each_row:
+        solver.block_rows = 1
+        solver.on_step = lambda theta: run.add(theta, run.passes[-1] + 1 / len(problem.y), watch.seconds)
+    else:
+        monitor.callback = lambda record: run.add(record.parameters()[0], record.n_passes, watch.seconds)
+    solver.solve(objective, curvature, start, monitor)
+    return run
+
+
+RANK_STEPS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+
+
+def tuned_rank_step(problem: Problem, rank: int, passes: int) -> float:
+    """η₀ of a low rank, by the log-likelihood of held-out training rows, as SGD's gains are chosen."""
+    part = problem.held_out()
+
+    def score(eta: float) -> float:
+        run = sbm(part, passes, rank=rank, eta=eta)
+        return part.log_likelihood_and_error(run.thetas[-1])[0]
+
+    return max(RANK_STEPS, key=score)

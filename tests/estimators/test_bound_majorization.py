@@ -1,0 +1,284 @@
+"""What users see of bound majorization: optima, awkward data, refusals."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from manyclass import BoundMajorizationClassifier, GLMClassifier
+from manyclass.solvers import Status
+from tests.problems import rows
+
+VARIANTS = {
+    "batch": {"method": "batch", "max_iter": 1000},
+    "paper": {"max_iter": 12},
+    "refreshed": {"step": "refreshed", "max_iter": 200},
+    "rank": {"rank": 3, "step": 5.0, "max_iter": 12},
+    "rank, refreshed": {"rank": 3, "step": "refreshed", "max_iter": 12},
+}
+EXACT = ["batch", "refreshed"]
+
+
+def fitted(variant, X, y, sample_weight=None, **options):
+    model = BoundMajorizationClassifier(**{"alpha": 0.02, "tol": 1e-6, **VARIANTS[variant], **options})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("variant", EXACT)
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_reaches_the_optimum_of_glm_classifier(variant, load, fit_intercept):
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    options = {"alpha": 0.02, "fit_intercept": fit_intercept}
+    glm = GLMClassifier(tol=1e-13, max_iter=1000, **options).fit(X, y)
+    ours = fitted(variant, X, y, tol=1e-13, **{**options, "max_iter": 1000})
+    np.testing.assert_allclose(ours.coef_, glm.coef_, atol=1e-5)
+    # A softmax leaves the sum of the intercepts free.
+    shift = (ours.intercept_ - glm.intercept_).mean() if len(glm.intercept_) > 1 else 0.0
+    np.testing.assert_allclose(ours.intercept_ - shift, glm.intercept_, atol=1e-5)
+    assert ours.history_[-1].objective == pytest.approx(glm.history_[-1].objective, abs=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2, 1.0])
+def test_batch_never_rises_on_rows_of_many_scales(alpha):
+    X, y, weight = rows()
+    values = np.array([r.objective for r in fitted("batch", 10 * X, y, weight, alpha=alpha, max_iter=80).history_])
+    assert (np.diff(values) <= 1e-12 * values[0]).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_learns_digits(variant):
+    X, y = load_digits(return_X_y=True)
+    model = fitted(variant, X[:1000, 8:40] / 16, y[:1000], alpha=1e-3, max_iter=6, tol=0)
+    assert model.score(X[1000:, 8:40] / 16, y[1000:]) > (0.55 if "rank" in variant else 0.75)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_certificate_bounds_the_distance_from_the_optimum(variant, iris):
+    X, y = iris
+    best = GLMClassifier(alpha=0.02, tol=1e-12, max_iter=1000).fit(X, y).history_[-1].objective
+    for record in fitted(variant, X, y).history_:
+        assert -1e-9 <= record.objective - best <= record.certificate * np.log(3) * (1 + 1e-9) + 1e-12
+
+
+# -- awkward data -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("alpha", [0.0, 0.02])
+def test_constant_and_duplicated_columns(variant, alpha, iris):
+    X, y = iris
+    X = np.c_[X, X[:, :1], np.full(len(X), 7.0), np.zeros(len(X))]
+    model = fitted(variant, X, y, alpha=alpha)
+    assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.8
+    assert np.abs(model.coef_[:, -1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("variant", EXACT)
+def test_duplicated_columns_share_one_coefficient(variant, iris):
+    X, y = iris
+    coef = fitted(variant, np.c_[X, X[:, :1]], y, tol=1e-10, max_iter=1000).coef_
+    np.testing.assert_allclose(coef[:, 0], coef[:, -1], atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_one_row_a_class(variant):
+    model = fitted(variant, 3 * np.eye(4), ["a", "b", "c", "d"])
+    assert list(model.predict(np.eye(4))) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_more_features_than_rows(variant, k, rng):
+    X, y = rng.standard_normal((12, 60)), np.arange(12) % k
+    assert fitted(variant, X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+def test_sparse_rows_of_either_index_width_mean_the_same(variant, index_dtype, rng):
+    X, y, _ = rows()
+    X *= rng.random(X.shape) < 0.5
+    X[3] = 0.0
+    S = sp.csr_array(X)
+    S.indices, S.indptr = S.indices.astype(index_dtype), S.indptr.astype(index_dtype)
+    dense, sparse = fitted(variant, X, y, tol=0, max_iter=3), fitted(variant, S, y, tol=0, max_iter=3)
+    # Only the batch method centres dense and sparse rows differently, and that changes no limit.
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-7 * np.abs(dense.coef_).max())
+    np.testing.assert_allclose(sparse.predict_proba(S), dense.predict_proba(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("scale", [1e-8, 1e4, 1e8])
+def test_huge_and_tiny_numbers(variant, scale, iris):
+    """Scores beyond exp's range, and rows far below alpha."""
+    X, y = iris
+    model = fitted(variant, scale * X, y, alpha=1e-4)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.predict_proba(scale * X)).all()
+    assert all(np.isfinite(r.objective) for r in model.history_)
+    if scale > 1:
+        assert model.score(scale * X, y) > 0.75
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_float32_rows_give_a_float32_model_near_the_float64_one(variant, iris):
+    X, y = iris
+    narrow, wide = fitted(variant, X.astype(np.float32), y), fitted(variant, X, y)
+    assert narrow.coef_.dtype == narrow.predict_proba(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(narrow.coef_, wide.coef_, atol=2e-2 * np.abs(wide.coef_).max())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights(variant, iris):
+    """A row of weight zero is not there; the scale of all weights means nothing."""
+    X, y = iris
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
+    strange = X.copy()
+    strange[weight == 0] += 50.0
+    options = {"tol": 1e-11, "max_iter": 1000} if variant == "batch" else {"tol": 0, "max_iter": 3}
+    one, other = (fitted(variant, X, y, scale * weight, **options).coef_ for scale in (1.0, 1e3))
+    np.testing.assert_allclose(one, other, atol=1e-4 if variant == "batch" else 1e-9)
+    np.testing.assert_allclose(fitted(variant, strange, y, weight, **options).coef_, one, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", EXACT)
+def test_weights_are_repetitions_at_the_optimum(variant, iris):
+    X, y = iris
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = fitted(variant, X, y, times, tol=1e-12, max_iter=1000)
+    repeated = fitted(variant, np.repeat(X, times, axis=0), np.repeat(y, times), tol=1e-12, max_iter=1000)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_same_seed_same_model_other_seed_other_order(variant, iris):
+    X, y = iris
+    one, same, other = (fitted(variant, X, y, max_iter=2, tol=0, random_state=s).coef_ for s in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert variant == "batch" or np.abs(one - other).max() > 1e-8
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("labels", [np.array(["x", "yy", "zzz"]), np.array([-7, 0, 12])])
+def test_labels_of_any_kind(variant, labels, iris):
+    X, y = iris
+    model = fitted(variant, X, labels[y])
+    np.testing.assert_array_equal(model.classes_, labels)
+    assert np.isin(model.predict(X), labels).all() and model.predict(X).dtype == labels.dtype
+
+
+def test_labels_unseen_in_training_are_simply_wrong(iris):
+    X, y = iris
+    model = fitted("batch", X, y)
+    assert model.score(X, np.where(y == 1, 9, y)) == pytest.approx(
+        np.mean(model.predict(X)[y != 1] == y[y != 1]) * 2 / 3
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_indicator_matrix(variant, iris):
+    X, y = iris
+    Y = np.c_[y == 0, y != 1, X[:, 0] > 0].astype(int)
+    model = fitted(variant, X, Y)
+    assert model.predict(X).shape == Y.shape and (model.predict(X) == Y).mean() > 0.8
+    assert model.multilabel_
+
+
+# -- refusals and options -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, y: (X, np.zeros(len(y))), "class"),
+        (lambda X, y: (np.where(X > 1, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinity"),
+        (lambda X, y: (X[:-1], y), "inconsistent"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X[:, :0], y), "0 feature"),
+        (lambda X, y: (X[:, 0], y), "2D array"),
+    ],
+)
+def test_bad_rows_are_refused(variant, spoil, message, iris):
+    with pytest.raises(ValueError, match=message):
+        fitted(variant, *spoil(*iris))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "newton"}, "method"),
+        ({"rank": 0}, "rank"),
+        ({"method": "batch", "rank": 2}, "method='stochastic'"),
+        ({"step": 0.0}, "step"),
+        ({"step": "fast"}, "step"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message, iris):
+    with pytest.raises(ValueError, match=message):
+        BoundMajorizationClassifier(**options).fit(*iris)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan])
+def test_bad_weights_are_refused(weight, iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="weight"):
+        fitted("paper", X, y, np.where(np.arange(len(y)) == 5, weight, 1.0))
+
+
+@pytest.mark.parametrize("method", ["batch", "stochastic"])
+def test_too_many_parameters_for_a_full_curvature_say_what_would_work(method):
+    X = sp.eye_array(30, 5000, format="csr")
+    with pytest.raises(ValueError, match="rank=1 to 20, or GLMClassifier"):
+        BoundMajorizationClassifier(method).fit(X, np.arange(30) % 3)
+    assert fitted("rank", X, np.arange(30) % 3).score(X, np.arange(30) % 3) > 0.9
+
+
+def test_early_stopping_keeps_the_best_model(iris):
+    X, y = iris
+    model = fitted("paper", X, y, early_stopping=True, validation_fraction=0.3, max_iter=60, tol=0, alpha=0.0)
+    assert model.status_ is Status.EARLY_STOPPED
+    assert len(model.validation_scores_) == model.n_iter_ < 60
+
+
+@pytest.mark.parametrize("variant", EXACT)
+def test_warm_start_begins_where_the_last_fit_ended(variant, iris):
+    X, y = iris
+    model = fitted(variant, X, y, tol=1e-9, max_iter=1000, warm_start=True)
+    passes, best = model.n_iter_, model.history_[-1].objective
+    model.fit(X, y)
+    assert model.n_iter_ < passes
+    assert model.history_[-1].objective == pytest.approx(best, abs=1e-8)
+
+
+def test_stops_for_time_and_warns(iris):
+    X, y = iris
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = BoundMajorizationClassifier(max_time=1e-9, tol=0).fit(X, y)
+    assert model.status_ is Status.MAX_TIME and np.isfinite(model.coef_).all()
+
+
+def test_callback_sees_each_pass(iris):
+    X, y = iris
+    seen = []
+    model = fitted(
+        "paper", X, y, max_iter=4, tol=0, callback=lambda r: seen.append((r.n_passes, r.parameters()[0].shape))
+    )
+    assert [n for n, _ in seen] == [1, 2, 3, 4] == [r.n_passes for r in model.history_]
+    assert seen[0][1] == (4, 3)
