@@ -64,15 +64,15 @@ class Table:
 
 
 @contextmanager
-def figure(name: str, n_panels: int = 1, size: tuple[float, float] = (7, 4.5)) -> Iterator[Any]:
-    """Axes (an array of them for several panels side by side), kept as results/<name>.png at the end."""
+def figure(name: str, n_panels: int | None = None, size: tuple[float, float] = (7, 4.5)) -> Iterator[Any]:
+    """The axes, or an array of them for several panels side by side; kept as results/<name>.png at the end."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, n_panels, figsize=size, layout="constrained")
-    yield axes
+    fig, axes = plt.subplots(1, n_panels or 1, figsize=size, layout="constrained", squeeze=False)
+    yield axes[0, 0] if n_panels is None else axes[0]
     RESULTS.mkdir(exist_ok=True)
     fig.savefig(RESULTS / f"{name}.png", dpi=120)
     plt.close(fig)

@@ -14,7 +14,7 @@ from benchmarks.bound import problems
 from benchmarks.bound.baselines import Gain, sgd, tuned
 from benchmarks.bound.figures import Curve, draw, mean_curve, measured, table
 from benchmarks.bound.runs import Run, bbm, lbfgs, sbm
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 
 PASSES = 20
 STARTS = 10
@@ -39,20 +39,13 @@ def single_steps(
 
 
 def draw_single_steps(curves: dict[str, np.ndarray]) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     from benchmarks.bound.figures import COLOURS, NAMES
 
-    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    for label, (passes, values) in curves.items():
-        ax.plot(passes, values, label=label, color=COLOURS[label], linewidth=1.8 if label == "SBM" else 0.8)
-    ax.set(xlabel=NAMES["passes"], ylabel=NAMES["objective"], title="ecoli: after every single update")
-    ax.legend()
-    fig.savefig(RESULTS / "bound_ecoli_updates.png", dpi=110)
-    plt.close(fig)
+    with figure("bound_ecoli_updates", size=(7, 4)) as ax:
+        for label, (passes, values) in curves.items():
+            ax.plot(passes, values, label=label, color=COLOURS[label], linewidth=1.8 if label == "SBM" else 0.8)
+        ax.set(xlabel=NAMES["passes"], ylabel=NAMES["objective"], title="ecoli: after every single update")
+        ax.legend()
 
 
 def main(splits: int = 10) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.bound.problems import Problem
 from benchmarks.bound.runs import Run
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 
 NAMES = {
     "passes": "passes over the rows",
@@ -61,34 +61,27 @@ def draw(
     depth: float = 0.4,
 ) -> None:
     """`panels` are pairs (x, y) of `NAMES`; log-likelihoods show `depth` of the way from the zero model to the best."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    fig, axes = plt.subplots(1, len(panels), figsize=(4.3 * len(panels), 4.4), layout="constrained", squeeze=False)
-    for ax, (x, y) in zip(axes[0], panels, strict=True):
-        for label, curve in curves.items():
-            ours = label.startswith(("SBM", "BBM"))
-            colour = COLOURS.get(label, "tab:purple")
-            late = curve[x] > 0 if x == "seconds" else slice(None)
-            style = {"color": colour, "linewidth": 2.2 if ours else 1.3, "linestyle": "-" if ours else "--"}
-            ax.plot(curve[x][late], curve[y][late], label=label, **style)
-        if y == "error":
-            least = min(np.min(curve[y]) for curve in curves.values())
-            ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
-        else:
-            best = max(np.max(curve[y]) for curve in curves.values())
-            ax.set_ylim(best - depth * (best - zero), best + 0.04 * depth * (best - zero))
-        if x == "seconds":
-            ax.set_xscale("log")
-        ax.set(xlabel=NAMES[x], ylabel=NAMES[y])
-        ax.grid(alpha=0.25)
-    fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(curves), frameon=False)
-    fig.suptitle(title)
-    RESULTS.mkdir(exist_ok=True)
-    fig.savefig(RESULTS / f"{name}.png", dpi=110)
-    plt.close(fig)
+    with figure(name, len(panels), (4.3 * len(panels), 4.4)) as axes:
+        for ax, (x, y) in zip(axes, panels, strict=True):
+            for label, curve in curves.items():
+                ours = label.startswith(("SBM", "BBM"))
+                colour = COLOURS.get(label, "tab:purple")
+                late = curve[x] > 0 if x == "seconds" else slice(None)
+                style = {"color": colour, "linewidth": 2.2 if ours else 1.3, "linestyle": "-" if ours else "--"}
+                ax.plot(curve[x][late], curve[y][late], label=label, **style)
+            if y == "error":
+                least = min(np.min(curve[y]) for curve in curves.values())
+                ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
+            else:
+                best = max(np.max(curve[y]) for curve in curves.values())
+                ax.set_ylim(best - depth * (best - zero), best + 0.04 * depth * (best - zero))
+            if x == "seconds":
+                ax.set_xscale("log")
+            ax.set(xlabel=NAMES[x], ylabel=NAMES[y])
+            ax.grid(alpha=0.25)
+        handles = axes[0].get_legend_handles_labels()
+        axes[0].figure.legend(*handles, loc="outside lower center", ncols=len(curves), frameon=False)
+        axes[0].figure.suptitle(title)
 
 
 def table(title: str, curves: dict[str, Curve], settings: dict[str, str], at: Sequence[int]) -> Table:

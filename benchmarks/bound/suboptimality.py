@@ -18,7 +18,7 @@ import typer
 from benchmarks.bound import problems
 from benchmarks.bound.figures import COLOURS, NAMES
 from benchmarks.bound.runs import Run, bbm, sbm
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from manyclass.curvature import CURVATURES
 from manyclass.solvers import SOLVERS, Monitor
 
@@ -81,23 +81,18 @@ def main(name: Annotated[str, typer.Argument()] = "ecoli", passes: int = 200) ->
 
 
 def draw(name: str, title: str, curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for label, (passes, gap) in curves.items():
-        late = passes >= 1
-        ax.plot(passes[late], gap[late], label=label, color=COLOURS.get(label, "tab:purple"))
-    passes, gap = curves["SBM"]
-    guide = passes[passes >= 3]
-    ax.plot(guide, gap[passes >= 3].max() * (guide / guide[0]) ** -0.5, color="gray", linestyle=":", label="τ^(−1/2)")
-    ax.set(xscale="log", yscale="log", xlabel=NAMES["passes"], ylabel="(F − F*) / F(0)", title=title)
-    ax.legend()
-    ax.grid(alpha=0.25)
-    fig.savefig(RESULTS / f"bound_suboptimality_{name}.png", dpi=110)
-    plt.close(fig)
+    with figure(f"bound_suboptimality_{name}") as ax:
+        for label, (passes, gap) in curves.items():
+            late = passes >= 1
+            ax.plot(passes[late], gap[late], label=label, color=COLOURS.get(label, "tab:purple"))
+        passes, gap = curves["SBM"]
+        guide = passes[passes >= 3]
+        ax.plot(
+            guide, gap[passes >= 3].max() * (guide / guide[0]) ** -0.5, color="gray", linestyle=":", label="τ^(−1/2)"
+        )
+        ax.set(xscale="log", yscale="log", xlabel=NAMES["passes"], ylabel="(F − F*) / F(0)", title=title)
+        ax.legend()
+        ax.grid(alpha=0.25)
 
 
 if __name__ == "__main__":
