@@ -168,14 +168,24 @@ class ImagePatches(FeatureGenerator):
         filter_sum, offset = filters.sum(axis=0), self.filter_offset_.astype(dtype, copy=False)
         mean, spread = (part.reshape(len(images), height, width) for part in (mean, spread))
         pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
-        ends = [
+        row_ends, column_ends = (
             np.linspace(0, size, cells + 1).astype(np.int64)[1:]
             for size, cells in zip((height, width), self._grid, strict=True)
-        ]
+        )
         threshold = dtype.type(self.threshold)
 
         def pool(some: slice) -> None:
-            pool_rectified(response[some], mean[some], spread[some], filter_sum, offset, threshold, *ends, pooled[some])
+            pool_rectified(
+                response[some],
+                mean[some],
+                spread[some],
+                filter_sum,
+                offset,
+                threshold,
+                row_ends,
+                column_ends,
+                pooled[some],
+            )
 
         in_pieces(pool, len(images), height * width * n_filters)
         features = pooled.reshape(len(images), -1)
