@@ -24,8 +24,10 @@ class DenseInverse(StreamedBound):
     accuracy = 1e-4
 
     def __init__(self, objective: Objective):
-        require_room(objective.n_outputs * (objective.design.n_features + objective.fit_intercept))
+        size = objective.n_outputs * (objective.design.n_features + objective.fit_intercept)
+        require_room(size)
         super().__init__(objective)
+        self.span = min(self.span, max(64, size // 3))  # a small M leaves little to level-3 BLAS
         self.M = np.diag(1.0 / self.prior.ravel())
         self.sums = PairSums(self.bound, self.n_outputs, self.n_rows_of_theta, np)
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []

@@ -30,7 +30,7 @@ class StreamedBound(Curvature):
 
     majorizes = False  # the rows were bounded at different theta
     center = False
-    span: ClassVar[int]
+    span: int
     """Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube."""
 
     accuracy: ClassVar[float]
