@@ -66,7 +66,10 @@ def publish(data: str, found: dict[str, Any]) -> None:
             times[name].append((target, found_times))
             mean = found_times.mean(axis=1)
             flat = next((size for size, value in zip(sizes, mean, strict=True) if value <= FLAT * mean[-1]), sizes[-1])
-            shown = [f"{1000 * value:.1f}" if np.isfinite(value) else _share(row) for value, row in zip(mean, found_times, strict=True)]  # noqa: E501
+            shown = [
+                f"{1000 * value:.1f}" if np.isfinite(value) else _share(row)
+                for value, row in zip(mean, found_times, strict=True)
+            ]
             table.add(name, f"{target:.2f}", *shown, f"{flat:,}")
         for place in (len(steps) // 3, 2 * len(steps) // 3, len(steps) - 1):
             at_steps.add(name, f"{steps[place]:,}", *(f"{value:.2f}" for value in errors[:, :, place].mean(axis=1)))

@@ -63,7 +63,13 @@ def load(name: str) -> Problem:
 
 
 def stream(
-    problem: Problem, loss: str, multi_class: str, alpha: float, seed: int, index: np.ndarray | None = None, **options: Any
+    problem: Problem,
+    loss: str,
+    multi_class: str,
+    alpha: float,
+    seed: int,
+    index: np.ndarray | None = None,
+    **options: Any,
 ) -> Stream:
     """The solver before its first step, `index` being the rows it may draw; alpha is relative to the mean ‖x‖²."""
     design = Design(problem.X)
