@@ -103,8 +103,8 @@ def main() -> None:
             table.add(name, loss, average, *shown, f"{costs[-1] / costs[0]:.2f}", f"{rate:.2f}", f"{most:.2f}")
             print(table.rows[-1], flush=True)
     table.note(
-        f"Best of {REPEATS} runs of {STEPS:,} steps, r = 1, drawn with replacement, one thread. The bound supposes that "
-        "every row is stepped on; hinge steps only on rows within the margin."
+        f"Best of {REPEATS} runs of {STEPS:,} steps, r = 1, drawn with replacement, one thread. The bound supposes "
+        "that every row is stepped on; hinge steps only on rows within the margin."
     )
     table.publish("cost_per_step")
 

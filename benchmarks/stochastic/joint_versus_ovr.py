@@ -52,8 +52,8 @@ def main(
     axes[0, 0].set_ylabel("test error, %")
     axes[0, 0].legend()
     table.note(
-        "r = 1, averaged iterates, rows drawn with replacement; one alpha per data set for all four algorithms, that with "
-        "the least mean error of the four on held-out training rows."
+        "r = 1, averaged iterates, rows drawn with replacement; one alpha per data set for all four algorithms, that "
+        "with the least mean error of the four on held-out training rows."
     )
     table.publish("joint_versus_ovr")
     fig.savefig(RESULTS / "joint_versus_ovr.png", dpi=110)
