@@ -20,8 +20,8 @@ from benchmarks.report import Table
 from benchmarks.stochastic.trajectory import Problem, load, stream
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-STEPS = 200_000
-REPEATS = 5
+STEPS = 100_000
+REPEATS = 3
 ALPHA = 1e-4
 
 
