@@ -124,7 +124,7 @@ def sgd(loss: str) -> Method:
         )
         return _timed_estimator(model, X, y)
 
-    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[4:], chosen_at=3)
+    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[4:], chosen_at=5)
 
 
 def saga(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
