@@ -76,10 +76,11 @@ def stream(
     rows = as_rows(design)
     draws = make_draws(design.n_rows, seed, True, index)
     plan = Plan(LOSSES[loss, multi_class], alpha * problem.mean_square, **options)
-    offset = warm_offset(plan, mean_square(rows, draws)) if plan.offset is None else plan.offset
+    weights = Weights(np.empty(0), 1.0)
+    offset = warm_offset(plan, mean_square(rows, draws, weights)) if plan.offset is None else plan.offset
     state = State.zero(design.n_features, problem.n_classes, design.dtype, plan, offset)
     targets = Targets(problem.y.astype(np.int64), np.zeros((0, 0), dtype=np.int8), 0)
-    return Stream(rows, targets, Weights(np.empty(0), 1.0), draws, plan, state)
+    return Stream(rows, targets, weights, draws, plan, state)
 
 
 def trajectory(one: Stream, problem: Problem, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
