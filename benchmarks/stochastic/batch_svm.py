@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from benchmarks.report import RESULTS, Table
-from benchmarks.stochastic.inverse_dependency import first_time
+from benchmarks.stochastic.inverse_dependency import first
 from benchmarks.stochastic.limits import LIMIT, limited
 from benchmarks.stochastic.peers import liblinear
 from benchmarks.stochastic.trajectory import Problem, choose_alpha, geometric, load, stream, trajectory
@@ -60,7 +60,7 @@ def main(
             runs: list[Any] = [
                 trajectory(stream(part, "hinge", "joint", alpha, seed), part, steps) for seed in range(SEEDS)
             ]
-            ours = float(np.mean([first_time(steps, *run, target) for run in runs]))
+            ours = float(np.mean([first(*run, target) for run in runs]))
             least = min(run[1].min() for run in runs)
             curves.append((n, seconds, ours))
             reached = f"{ours:.3f}" if np.isfinite(ours) else "not reached"
