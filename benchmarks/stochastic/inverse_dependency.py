@@ -71,10 +71,10 @@ def publish(data: str, found: dict[str, Any]) -> None:
         for place in (len(steps) // 3, 2 * len(steps) // 3, len(steps) - 1):
             at_steps.add(name, f"{steps[place]:,}", *(f"{value:.2f}" for value in errors[:, :, place].mean(axis=1)))
     table.note(
-        f"alpha = {found['alpha']:g} · mean ‖x‖², chosen on held-out training rows; one thread. Times are "
-        "numbers of steps times the mean time of a step at that size, without reading, compiling and looking at the test rows. Errors are multiples "
-        f"({', '.join(map(str, TARGETS))}) of the least one on all rows. 'k of {SEEDS}': only so many seeds got there. "
-        f"'Flat from': the first size within {round(100 * FLAT - 100)} % of the time on all rows."
+        f"alpha = {found['alpha']:g} · mean ‖x‖², chosen on held-out training rows; one thread. Times are numbers of "
+        "steps times the mean time of a step at that size, without reading, compiling and looking at the test rows. "
+        f"Errors are multiples ({', '.join(map(str, TARGETS))}) of the least one on all rows. 'k of {SEEDS}': only so "
+        f"many seeds got there. 'Flat from': the first size within {round(100 * FLAT - 100)} % of the time on all rows."
     )
     table.note(str(at_steps))
     table.publish(f"inverse_dependency_{data}")
