@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_model(run_json):
     assert figures(3) != figures(4)
 
 
-@pytest.mark.parametrize("solver", list(BUILDERS))
+@pytest.mark.parametrize("solver", [name for name in BUILDERS if name != "pegasos"])
 def test_solvers_reach_the_same_objective(run_json, iris_csv, solver):
     report = run_json("fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2)
     reference = run_json("fit", iris_csv, "--tol", 1e-9, "--max-iter", 20_000, "--alpha", 1e-2)

@@ -133,6 +133,26 @@ def fit(
     solver: Annotated[
         str, typer.Option("--solver", rich_help_panel=_MODEL, help=f"One of {', '.join(BUILDERS)}.")
     ] = "quasi-newton",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            "--loss",
+            rich_help_panel=_MODEL,
+            help="Of pegasos: log_loss (the default), hinge, squared_hinge or perceptron.",
+        ),
+    ] = None,
+    chunk_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-rows",
+            min=1,
+            rich_help_panel=_DATA,
+            help="With pegasos: read a LIBSVM, Parquet or NumPy file so many rows at a time and take steps on each "
+            "chunk as it comes, so that files larger than memory can be fitted; the file is read once for its labels "
+            "and once per pass (--max-iter, default 1). The model is distributed as on shuffled data only if the "
+            "rows of the file are in random order: shuffle sorted files first.",
+        ),
+    ] = None,
     link: Annotated[
         str,
         typer.Option(
@@ -150,13 +170,14 @@ def fit(
         typer.Option("--class-weight", rich_help_panel=_MODEL, help="balanced: every class counts the same."),
     ] = None,
     tol: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--tol",
             rich_help_panel=_MODEL,
-            help="Stop once the certificate, relative to the zero model, is this small.",
+            help="Stop once the certificate, relative to the zero model, is this small. "
+            "Default: 1e-3, with pegasos 1e-2.",
         ),
-    ] = 1e-3,
+    ] = None,
     max_iter: Annotated[
         int | None, typer.Option("--max-iter", rich_help_panel=_MODEL, help="Passes over the data at most.")
     ] = None,
@@ -192,9 +213,10 @@ def fit(
             test_labels=test_labels,
             holdout=holdout,
             scale=scale,
-            settings=FitSettings(solver, link, alpha, tol, max_iter, max_time, class_weight, seed),
+            settings=FitSettings(solver, link, loss, alpha, tol, max_iter, max_time, class_weight, seed),
             output=output,
             as_json=json,
+            chunk_rows=chunk_rows,
         )
     )
 

@@ -16,6 +16,7 @@ class FitSettings:
 
     solver: str = "quasi-newton"
     link: str | None = None
+    loss: str | None = None
     alpha: float | None = None
     tol: float | None = None
     max_iter: int | None = None
@@ -30,25 +31,29 @@ Builder = Callable[[FitSettings, Callable[[Any], None]], Any]
 def _glm(solver: str, settings: FitSettings, callback: Callable[[Any], None]) -> Any:
     from manyclass import GLMClassifier
 
-    given: dict[str, Any] = {
-        "link": settings.link,
-        "alpha": settings.alpha,
-        "tol": settings.tol,
-        "max_iter": settings.max_iter,
-        "max_time": settings.max_time,
-        "class_weight": settings.class_weight,
-        "random_state": settings.seed,
-    }
-    return GLMClassifier(
-        solver=solver,
-        callback=callback,
-        **{name: value for name, value in given.items() if value is not None},
-    )
+    if settings.loss is not None:
+        raise UsageError(f"--loss belongs to --solver pegasos: choose the loss of '{solver}' with --link")
+    return GLMClassifier(solver=solver, callback=callback, **_given(settings, link=settings.link))
+
+
+def _pegasos(settings: FitSettings, callback: Callable[[Any], None]) -> Any:
+    from manyclass import PegasosClassifier
+
+    if settings.link not in (None, "auto"):
+        raise UsageError("--link belongs to the other solvers: choose the loss of 'pegasos' with --loss")
+    return PegasosClassifier(callback=callback, **_given(settings, loss=settings.loss))
+
+
+def _given(settings: FitSettings, **own: Any) -> dict[str, Any]:
+    shared = {name: getattr(settings, name) for name in ("alpha", "tol", "max_iter", "max_time", "class_weight")}
+    options = own | shared | {"random_state": settings.seed}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 BUILDERS: dict[str, Builder] = {
     name: partial(_glm, name) for name in ("quasi-newton", "newton-cg", "accelerated", "majorize")
 }
+BUILDERS["pegasos"] = _pegasos
 
 
 def build(settings: FitSettings, callback: Callable[[Any], None]) -> Any:

@@ -41,6 +41,7 @@ class FitRequest:
     settings: FitSettings
     output: Path | None
     as_json: bool
+    chunk_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,31 +54,83 @@ class _Rows:
     test_name: str
 
 
+@dataclass(frozen=True)
+class _Fitted:
+    """A model, the kind and number of the rows it comes from, and what it is judged on."""
+
+    name: str
+    model: Model
+    n_rows: int
+    kind: str
+    test: Dataset | None
+    test_name: str
+    seconds: dict[str, float]
+
+
 def run(request: FitRequest) -> None:
     """Fit, judge, save and report."""
     _check(request)
     with progress_line("reading") as progress:
         estimator = build(request.settings, progress.callback)
-        started = time.perf_counter()
-        rows = _read(request)
-        read_seconds = time.perf_counter() - started
-        check_classes(rows.name, _labels(rows.train))
-        progress.say("fitting")
-        fitted, fit_seconds = _fit(request, estimator, rows.train, progress)
-        model = Model(fitted, Schema.of(rows.train))
+        fitted = (_fit_whole if request.chunk_rows is None else _fit_stream)(request, estimator, progress)
+        model = fitted.model
         if request.output is not None:
             progress.say(f"saving {request.output}")
             modelfile.save(model, request.output)
         scores = None
-        if rows.test is not None:
+        if fitted.test is not None:
             progress.say("judging")
-            scores = score(model, rows.test.X, _labels(rows.test))
-    report = _report(request, rows, model, scores)
-    report["seconds"] = {"read": read_seconds, "fit": fit_seconds}
+            scores = score(model, fitted.test.X, _labels(fitted.test))
+    report = _report(request, fitted, scores)
     if request.as_json:
         print_json(report)
     else:
-        _print(request, rows, model, scores, report)
+        _print(request, fitted, scores, report)
+
+
+def _fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> _Fitted:
+    started = time.perf_counter()
+    rows = _read(request)
+    read_seconds = time.perf_counter() - started
+    check_classes(rows.name, _labels(rows.train))
+    progress.say("fitting")
+    classifier, fit_seconds = _fit(request, estimator, rows.train, progress)
+    seconds = {"read": read_seconds, "fit": fit_seconds}
+    model = Model(classifier, Schema.of(rows.train))
+    return _Fitted(rows.name, model, rows.train.X.shape[0], kind_of(rows.train.X), rows.test, rows.test_name, seconds)
+
+
+def _fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> _Fitted:
+    from manyclass.cli.stream import fit_stream
+
+    assert request.train is not None and request.chunk_rows is not None
+    holdout = 0.0 if request.test is not None else request.holdout
+    result = fit_stream(
+        request.train,
+        request.data,
+        estimator,
+        request.chunk_rows,
+        n_passes=request.settings.max_iter or 1,
+        scale=request.scale,
+        holdout=holdout,
+        progress=progress,
+    )
+    test, test_name = result.held_out, "held out"
+    if request.test is not None:
+        test, test_name = _read_test(request, result.model.schema), request.test.name
+    return _Fitted(
+        request.train.name,
+        result.model,
+        result.n_rows,
+        result.kind,
+        test,
+        test_name,
+        {"read": 0.0, "fit": result.seconds},
+    )
+
+
+def kind_of(X: Any) -> str:
+    return X.dtype.name if isinstance(X, np.ndarray) else f"sparse {X.dtype.name}"
 
 
 def _check(request: FitRequest) -> None:
@@ -87,6 +140,11 @@ def _check(request: FitRequest) -> None:
         raise UsageError("--test-labels belongs to a test file: name it with --test")
     if not 0 <= request.holdout < 1:
         raise UsageError(f"--holdout is a share of the rows from 0 up to 1, not {request.holdout:g}")
+    if request.chunk_rows is not None:
+        if request.train is None:
+            raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
+        if request.settings.solver != "pegasos":
+            raise UsageError("--chunk-rows needs a solver that learns from one chunk at a time: add --solver pegasos")
     request.data.check()
     check_scaling(request.scale)
     if request.output is not None:
@@ -103,14 +161,19 @@ def _read(request: FitRequest) -> _Rows:
     name = request.train.name
     train = load(request.train, request.data)
     if request.test is not None:
-        # What --labels says of columns, in a number or in XML, holds for both files.
-        shared = request.data.labels_are_columns or (request.data.labels or "").lower().endswith(".xml")
-        labels = request.test_labels or (request.data.labels if shared else None)
-        options = dataclasses.replace(request.data, labels=labels, n_features=None)
-        return _Rows(name, train, load(request.test, options, schema=Schema.of(train)), request.test.name)
+        return _Rows(name, train, _read_test(request, Schema.of(train)), request.test.name)
     if request.holdout == 0:
         return _Rows(name, train, None, "")
     return _Rows(name, *_split(name, train, request.holdout, seed), "held out")
+
+
+def _read_test(request: FitRequest, schema: Schema) -> Dataset:
+    assert request.test is not None
+    # What --labels says of columns, in a number or in XML, holds for both files.
+    shared = request.data.labels_are_columns or (request.data.labels or "").lower().endswith(".xml")
+    labels = request.test_labels or (request.data.labels if shared else None)
+    options = dataclasses.replace(request.data, labels=labels, n_features=None)
+    return load(request.test, options, schema=schema)
 
 
 def _split(name: str, dataset: Dataset, holdout: float, seed: int | None) -> tuple[Dataset, Dataset]:
@@ -154,20 +217,21 @@ def _fit(request: FitRequest, estimator: Any, train: Dataset, progress: Progress
     return fitted, time.perf_counter() - started
 
 
-def _report(request: FitRequest, rows: _Rows, model: Model, scores: Scores | None) -> dict[str, Any]:
+def _report(request: FitRequest, fitted: _Fitted, scores: Scores | None) -> dict[str, Any]:
+    model = fitted.model
     classifier = model.classifier
     last = classifier.history_[-1]
     parameters = classifier.get_params()
     return {
         "command": "fit",
-        "train": rows.name if request.train is None else str(request.train),
+        "train": fitted.name if request.train is None else str(request.train),
         "target": model.schema.target_name,
-        "n_rows": rows.train.X.shape[0],
+        "n_rows": fitted.n_rows,
         "n_features": model.schema.n_features,
         "n_classes": len(model.schema.labels),
         "multilabel": model.schema.multilabel,
         "solver": request.settings.solver,
-        "link": getattr(classifier, "link_", request.settings.link),
+        **_loss_of(classifier),
         "parameters": {name: value for name, value in parameters.items() if name != "callback"},
         "scale": request.scale,
         "n_passes": last.n_passes,
@@ -175,31 +239,38 @@ def _report(request: FitRequest, rows: _Rows, model: Model, scores: Scores | Non
         "certificate": classifier.certificate_,
         "status": str(classifier.status_),
         "converged": bool(classifier.certificate_ <= classifier.tol),
-        "evaluated_on": None if scores is None else {"rows": rows.test_name, "n_rows": scores.n_rows},
+        "evaluated_on": None if scores is None else {"rows": fitted.test_name, "n_rows": scores.n_rows},
         **({} if scores is None else scores.figures),
         "notes": [] if scores is None else scores.notes,
         "model": request.output,
+        "seconds": fitted.seconds,
     }
 
 
-def _print(request: FitRequest, rows: _Rows, model: Model, scores: Scores | None, report: dict[str, Any]) -> None:
-    X = rows.train.X
+def _loss_of(classifier: Any) -> dict[str, str]:
+    link = getattr(classifier, "link_", None)
+    return {"loss": classifier.loss} if link is None else {"link": link}
+
+
+def _print(request: FitRequest, fitted: _Fitted, scores: Scores | None, report: dict[str, Any]) -> None:
+    model = fitted.model
     outputs = "labels" if model.schema.multilabel else "classes"
-    kind = X.dtype.name if isinstance(X, np.ndarray) else f"sparse {X.dtype.name}"
-    shape = f"{X.shape[0]:,} rows × {X.shape[1]:,} columns ({kind}), {len(model.schema.labels):,} {outputs}"
+    size = f"{fitted.n_rows:,} rows × {model.schema.n_features:,} columns ({fitted.kind})"
+    shape = f"{size}, {len(model.schema.labels):,} {outputs}"
     target = (
         f" in column '{model.schema.target_name}'" if model.schema.target_name and request.train is not None else ""
     )
     parameters = report["parameters"]
-    chosen = f"{request.settings.solver}, {report['link']} link, alpha {parameters['alpha']:g}"
+    loss = f"{report['link']} link" if "link" in report else report["loss"].replace("_", " ")
+    chosen = f"{request.settings.solver}, {loss}, alpha {parameters['alpha']:g}"
     if hasattr(model.estimator, "steps"):
         chosen += f", {DESCRIPTIONS[request.scale]}"
-    facts = [("data", f"{rows.name}: {shape}{target}"), ("model", chosen)]
+    facts = [("data", f"{fitted.name}: {shape}{target}"), ("model", chosen)]
     if scores is not None:
         shown = scores.figures.keys() if model.schema.multilabel else ("error", "log_loss")
         figures = described({name: scores.figures[name] for name in shown})
         judged = ", ".join(f"{name} {value}" for name, value in figures)
-        facts.append(("test", f"{judged} on {scores.n_rows:,} rows ({rows.test_name})"))
+        facts.append(("test", f"{judged} on {scores.n_rows:,} rows ({fitted.test_name})"))
         facts += [("note", note) for note in scores.notes]
     seconds = report["seconds"]
     passes = f"{report['n_passes']:g} passes"

@@ -48,6 +48,16 @@ def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labe
     CommandError, DataFileError, OSError
         With a sentence on what to do.
     """
+    dataset = read(path, **reading(path, options, schema, labels_needed))
+    if labels_needed:
+        check_labels(path, dataset)
+    check_finite(path, dataset)
+    dataset = dataclasses.replace(dataset, X=_smallest(dataset.X))
+    return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
+
+
+def reading(path: Path, options: DataOptions, schema: Schema | None, labels_needed: bool = True) -> dict[str, Any]:
+    """The options of `manyclass.data.readers.read` for a file."""
     labels: str | int | Path | None = options.labels
     if labels is None and labels_needed and not options.target:
         labels = companion_labels(path)
@@ -60,21 +70,15 @@ def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labe
         if target is None and labels is None:
             names = schema.label_names if schema.multilabel else (schema.target_name,)
             target = tuple(name for name in names or () if name is not None) or None
-    dataset = read(
-        path,
-        target=target,
-        labels=labels,
-        features=features,
-        drop=options.drop,
-        format=options.format,
-        multilabel=True if schema is not None and schema.multilabel else None,
-        zero_based=None if schema is None else schema.zero_based,
-    )
-    if labels_needed:
-        _check_labels(path, dataset)
-    _check_finite(path, dataset)
-    dataset = dataclasses.replace(dataset, X=_smallest(dataset.X))
-    return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
+    return {
+        "target": target,
+        "labels": labels,
+        "features": features,
+        "drop": options.drop,
+        "format": options.format,
+        "multilabel": True if schema is not None and schema.multilabel else None,
+        "zero_based": None if schema is None else schema.zero_based,
+    }
 
 
 def digits() -> Dataset:
@@ -85,7 +89,7 @@ def digits() -> Dataset:
     return Dataset(bunch.data.astype(np.float32), bunch.target, tuple(bunch.feature_names), "digit")
 
 
-def _check_labels(path: Path, dataset: Dataset) -> None:
+def check_labels(path: Path, dataset: Dataset) -> None:
     y = dataset.y
     if y is None:
         raise CommandError(f"{path} has no labels: name their column with --target or their file with --labels")
@@ -107,7 +111,8 @@ def check_classes(name: str, y: NDArray[Any]) -> None:
         )
 
 
-def _check_finite(path: Path, dataset: Dataset) -> None:
+def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
+    """Refuse features that are missing or infinite; `rows_before` of the file came in other chunks."""
     X = dataset.X
     values = X.data if sparse.issparse(X) else X
     step = max(1, _BLOCK // max(1, values.shape[1] if values.ndim == 2 else 1))
@@ -128,7 +133,7 @@ def _check_finite(path: Path, dataset: Dataset) -> None:
     name = f"'{dataset.feature_names[column]}'" if dataset.feature_names is not None else str(column + 1)
     what = "is missing" if np.isnan(value) else "is infinite"
     raise CommandError(
-        f"{path}: the value in row {row + 1}, column {name} {what}: fill such cells in, for instance by "
+        f"{path}: the value in row {rows_before + row + 1}, column {name} {what}: fill such cells in, for instance by "
         "scikit-learn's SimpleImputer, remove those rows, or leave the column out with --drop"
     )
 

@@ -121,6 +121,9 @@ def _portable(estimator: Any) -> Any:
         twin.steps = [(name, _portable(step)) for name, step in twin.steps]
     if hasattr(twin, "callback"):
         twin.callback = None
+    if hasattr(twin, "_state"):
+        # What partial_fit needs beside the model: without it a stream goes on from the coefficients.
+        twin._state = None
     if hasattr(twin, "history_"):
         twin.history_ = [[r.n_passes, r.objective, r.certificate, r.seconds] for r in twin.history_]
         twin.status_ = twin.status_.name

@@ -7,17 +7,18 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Design
 from manyclass.data.design import Array
 from manyclass.estimators.base import LinearClassifier
 from manyclass.estimators.encoding import Labels, encode
+from manyclass.estimators.streams import chunk_labels, n_outputs_of, seed_of, split_rows, targets_of, weights_of
 from manyclass.estimators.validation import check_rows, check_weights
 from manyclass.solvers import Record
 from manyclass.solvers.subgradient.draws import make_draws
+from manyclass.solvers.subgradient.held_out import HeldOut
 from manyclass.solvers.subgradient.kernel import Targets, Weights
 from manyclass.solvers.subgradient.losses import LOSSES, Loss
 from manyclass.solvers.subgradient.pegasos import (
@@ -48,11 +49,12 @@ class PegasosClassifier(LinearClassifier):
     ----------
     alpha : float, default=1e-4
         Penalty, > 0. In other libraries' units: ``SGDClassifier(alpha=alpha)``, ``LinearSVC(C=1/(alpha*n))``.
-    loss : {"log_loss", "hinge", "perceptron"}, default="log_loss"
+    loss : {"log_loss", "hinge", "squared_hinge", "perceptron"}, default="log_loss"
         Joint losses: multinomial logistic (eq. 6); Crammer and Singer's hinge max(0, 1 + max_{j≠y} z_j − z_y) (eq. 9);
-        multi-class perceptron max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha.
+        half its square; multi-class perceptron max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha.
     multi_class : {"joint", "ovr"}, default="joint"
-        "ovr" fits one binary loss per class against the rest, all on the same rows: K-binaryLR, K-Pegasos. Indicator
+        "ovr" fits one binary loss per class against the rest, all on the same rows: K-binaryLR, K-Pegasos, and the
+        objective of LinearSVC (for "squared_hinge" at half its alpha, as the square is halved here). Indicator
         targets (multi-label) always have one binary loss per label.
     batch_size : int, default=1
         r, the rows of a step.
@@ -64,7 +66,8 @@ class PegasosClassifier(LinearClassifier):
         Whether the model is the average of the iterates W_t with weights (t + step_offset)², rather than the last one.
     step_offset : "auto" or float, default="auto"
         The steps are 1/(alpha (t + step_offset)). 0 is the paper; "auto" makes the first step no longer than the data
-        allow, (1/4) L · mean‖x‖² / alpha where L bounds the curvature of the loss.
+        allow, L · mean‖x‖² / alpha where L bounds the curvature of the loss; a quarter of that where subgradients are
+        bounded.
     replace : bool, default=False
         Whether rows are drawn with replacement, as in the paper, or each once before any is drawn again.
     fit_intercept : bool, default=True
@@ -77,7 +80,8 @@ class PegasosClassifier(LinearClassifier):
     max_time : float, default=None
         Limit in seconds, compilation not counted; the model so far is kept.
     early_stopping : bool, default=False
-        Whether to keep rows out of the fit and to stop when their score no longer improves; the best model is kept.
+        Whether to keep rows out of the fit and to stop when their mean loss, weighted, no longer falls (for the
+        perceptron: the share of them that is right no longer rises); the best model is kept.
         `partial_fit` takes every row once and holds none out.
     validation_fraction : float, default=0.1
         Share of the rows kept out.
@@ -109,7 +113,8 @@ class PegasosClassifier(LinearClassifier):
         Steps taken since the start.
     step_offset_ : float
     validation_scores_ : list of float
-        Share of the held-out rows that is right after each epoch; empty without early stopping.
+        Minus the mean loss of the held-out rows (perceptron: the share that is right) after each epoch; empty without
+        early stopping.
     compile_seconds_ : float
         Time spent compiling or loading compiled code before the clock of ``history_`` started; it happens once in a
         process for each type of data.
@@ -228,9 +233,9 @@ class PegasosClassifier(LinearClassifier):
         weight = check_weights(design, y, sample_weight, self.class_weight)
         kept, held_out = self._split(design, labels, weight)
         n_rows = design.n_rows if kept is None else len(kept)
-        draws = make_draws(n_rows, _seed(self.random_state), self.replace, kept)
+        draws = make_draws(n_rows, seed_of(self.random_state), self.replace, kept)
         plan = self._plan(labels)
-        stream = self._stream(design, labels, _weights(weight, kept), draws, plan, self._warm_state(design, labels))
+        stream = self._stream(design, labels, weights_of(weight, kept), draws, plan, self._warm_state(design, labels))
         n_draws = self.max_iter * n_rows if self.max_steps is None else self.max_steps * self.batch_size
         stopping = Stopping(self.tol, self.max_time, held_out, self.n_iter_no_change, self.callback)
         solution, self.validation_scores_ = solve(stream, n_draws, stopping)
@@ -262,20 +267,22 @@ class PegasosClassifier(LinearClassifier):
             )
         is_first = not hasattr(self, "classes_")
         design, y = self._check_rows(X, y, reset=is_first)
-        labels = self._chunk_labels(y, classes, is_first)
+        known = None if is_first else self.classes_
+        labels = chunk_labels(y, known, classes, type(self).__name__)
         weight = check_weights(design, y, sample_weight, self.class_weight)
         state = getattr(self, "_state", None)
         if state is None and not is_first:
             state = self._resumed(design, self._plan(labels))
         plan = self._plan(labels)
-        seed = np.random.SeedSequence([_seed(self.random_state), 0 if state is None else state.t])
+        seed = np.random.SeedSequence([seed_of(self.random_state), 0 if state is None else state.t])
         draws = make_draws(design.n_rows, int(seed.generate_state(1, np.uint64)[0]), False)
-        stream = self._stream(design, labels, Weights(np.empty(0), 1.0), draws, plan, state)
+        values = np.empty(0) if weight is None else weight.astype(np.float64)
+        stream = self._stream(design, labels, Weights(values, 1.0), draws, plan, state)
         state = stream.state
         state.rows_seen += design.n_rows
         state.weight_sum += design.n_rows if weight is None else float(weight.sum(dtype=np.float64))
         if weight is not None or state.weight_sum != state.rows_seen:
-            values = np.ones(design.n_rows) if weight is None else weight.astype(np.float64)
+            values = values if len(values) else np.ones(design.n_rows)
             stream.weights = Weights(values, state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0)
         state.position = 0
         stopping = Stopping(max_time=self.max_time, callback=self.callback)
@@ -293,8 +300,6 @@ class PegasosClassifier(LinearClassifier):
         if reset:
             design, y = check_rows(self, X, y, reset=True)
         else:
-            from sklearn.utils import check_X_y
-
             # The width is compared with that of the first chunk, y is checked against X.
             design = check_rows(self, X, reset=False)[0]
             _, y = check_X_y(design.X, y, accept_sparse="csr", multi_output=True, dtype=None, ensure_all_finite=False)
@@ -324,43 +329,27 @@ class PegasosClassifier(LinearClassifier):
     ) -> Stream:
         rows = as_rows(design)
         if state is None:
-            offset = plan.offset if plan.offset is not None else warm_offset(plan, mean_square(rows, draws))
-            state = State.zero(design.n_features, _n_outputs(labels), design.dtype, plan, offset)
+            offset = plan.offset if plan.offset is not None else warm_offset(plan, mean_square(rows, draws, weights))
+            state = State.zero(design.n_features, n_outputs_of(labels), design.dtype, plan, offset)
         state.set_alpha(plan.alpha)
-        return Stream(rows, _targets(labels), weights, draws, plan, state)
+        return Stream(rows, targets_of(labels), weights, draws, plan, state)
 
     def _split(self, design: Design, labels: Labels, weight: Array | None) -> tuple[np.ndarray | None, Any]:
         """Indices of the rows to fit on, and the score of a model on the others."""
         if not self.early_stopping:
             return None, None
-        strata = labels.codes
-        if strata is not None and np.bincount(strata, minlength=len(labels.classes)).min() < 2:
-            strata = None
-        kept, out = train_test_split(
-            np.arange(design.n_rows),
-            test_size=self.validation_fraction,
-            random_state=_seed(self.random_state),
-            stratify=strata,
-        )
-        rows = Design(design.take(np.sort(out)))
-        out = np.sort(out)
-        truth = labels.codes[out] if labels.codes is not None else labels.indicator[out] > 0  # type: ignore[index]
-        share = None if weight is None else weight[out]
-
-        def score(W: Array, b: Array) -> float:
-            Z = rows.matmat(W) + b
-            if labels.is_multilabel:
-                right = ((Z > 0) == truth).all(axis=1)
-            else:
-                right = (Z[:, 0] > 0) == truth if Z.shape[1] == 1 else Z.argmax(axis=1) == truth
-            return float(np.average(right, weights=share if share is not None and share.sum() > 0 else None))
-
-        return np.sort(kept), score
+        kept, out = split_rows(labels, design.n_rows, self.validation_fraction, seed_of(self.random_state))
+        targets = targets_of(labels)
+        some = Targets(targets.codes[out] if len(targets.codes) else targets.codes, targets.indicator, targets.first)
+        if len(targets.indicator):
+            some = some._replace(indicator=targets.indicator[out])
+        share = np.ones(len(out)) if weight is None else weight[out].astype(np.float64)
+        return kept, HeldOut(Design(design.take(out)), some, share, self._loss(labels)).score
 
     def _warm_state(self, design: Design, labels: Labels) -> State | None:
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        if tuple(self.coef_.shape) != (_n_outputs(labels), design.n_features):
+        if tuple(self.coef_.shape) != (n_outputs_of(labels), design.n_features):
             return None
         state = getattr(self, "_state", None)
         if state is None:
@@ -377,28 +366,6 @@ class PegasosClassifier(LinearClassifier):
         intercept = np.asarray(self.intercept_, dtype=np.float64)
         return state.resume(self.coef_.T, intercept, self.t_, plan.loss.scale_free)
 
-    def _chunk_labels(self, y: Any, classes: Any, is_first: bool) -> Labels:
-        known = self.classes_ if not is_first else None if classes is None else np.unique(classes)
-        if getattr(y, "ndim", 1) == 2:
-            labels = encode(y, type(self).__name__)
-            if not labels.is_multilabel:
-                raise ValueError("A 2-D y must be an indicator matrix of 0 and 1, one column per label.")
-            if known is not None and len(known) != len(labels.classes):
-                raise ValueError(f"y has {len(labels.classes)} label columns, but {len(known)} were announced before.")
-            return labels
-        if known is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will occur.")
-        if not is_first and classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit: {known!r}.")
-        if len(known) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least two classes, but `classes` holds only {known!r}.")
-        y = np.asarray(y)
-        codes = np.searchsorted(known, y)
-        unseen = known[np.minimum(codes, len(known) - 1)] != y
-        if unseen.any():
-            raise ValueError(f"y holds the label {y[unseen][0]!r}, which is not among `classes`: {known!r}.")
-        return Labels(known, codes, None)
-
     def _store_stream(self, stream: Stream, keep: bool) -> None:
         self.t_, self.step_offset_ = stream.state.t, stream.state.offset
         self.compile_seconds_ = stream.compile_seconds
@@ -411,34 +378,3 @@ class PegasosClassifier(LinearClassifier):
                 "CalibratedClassifierCV around this classifier."
             )
         return "logistic" if self.multi_class == "ovr" or getattr(self, "multilabel_", False) else "softmax"
-
-
-def _n_outputs(labels: Labels) -> int:
-    return 1 if labels.is_binary else len(labels.classes)
-
-
-def _targets(labels: Labels) -> Targets:
-    nothing = np.zeros((0, 0), dtype=np.int8)
-    if labels.indicator is not None:
-        sign = np.where(np.asarray(labels.indicator) > 0, 1, -1).astype(np.int8)
-        return Targets(np.zeros(0, dtype=np.int64), sign, 0)
-    codes = np.ascontiguousarray(labels.codes, dtype=np.int64)
-    return Targets(codes, nothing, 1 if labels.is_binary else 0)
-
-
-def _weights(weight: Array | None, kept: np.ndarray | None) -> Weights:
-    if weight is None:
-        return Weights(np.empty(0), 1.0)
-    values = weight.astype(np.float64)
-    mean = float(np.mean(values if kept is None else values[kept]))
-    if not mean > 0:
-        raise ValueError("All rows left after holding some out have weight zero; set early_stopping=False.")
-    return Weights(values, 1.0 / mean)
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))

@@ -87,6 +87,35 @@ def read(
     ((2, 2), ('length', 'width'), ['setosa', 'versicolor'])
     """
     path = Path(path)
+    request, labels_path = make_request(
+        target=target,
+        labels=labels,
+        features=features,
+        drop=drop,
+        dtype=dtype,
+        header=header,
+        multilabel=multilabel,
+        zero_based=zero_based,
+    )
+    with translated(path):
+        source = Source(path)
+        dataset = find_format(source, format).read(source, request)
+        _check_shape(dataset, request)
+    return dataset if labels_path is None else _with_labels(dataset, path, labels_path)
+
+
+def make_request(
+    *,
+    target: Any = None,
+    labels: str | os.PathLike[str] | int | None = None,
+    features: Sequence[str] | int | None = None,
+    drop: Sequence[str | int] = (),
+    dtype: Any = None,
+    header: bool | None = None,
+    multilabel: bool | None = None,
+    zero_based: bool | None = None,
+) -> tuple[Request, Path | None]:
+    """The options of `read` as the formats take them, and the file of the labels where they have their own."""
     request = Request(
         targets=_as_targets(target),
         multilabel=multilabel,
@@ -96,22 +125,15 @@ def read(
         header=header,
         zero_based=zero_based,
     )
-    labels_path: Path | None = None
+    if labels is None:
+        return request, None
     if isinstance(labels, int):
-        request = dataclasses.replace(request, n_label_columns=labels)
-    elif labels is not None:
-        labels_path = Path(labels)
-        if labels_path.suffix.lower() == ".xml":
-            with translated(labels_path):
-                request = dataclasses.replace(request, targets=mulan_label_names(labels_path), multilabel=True)
-            labels_path = None
-        else:
-            request = dataclasses.replace(request, targets=())
+        return dataclasses.replace(request, n_label_columns=labels), None
+    path = Path(labels)
+    if path.suffix.lower() != ".xml":
+        return dataclasses.replace(request, targets=()), path
     with translated(path):
-        source = Source(path)
-        dataset = find_format(source, format).read(source, request)
-        _check_shape(dataset, request)
-    return dataset if labels_path is None else _with_labels(dataset, path, labels_path)
+        return dataclasses.replace(request, targets=mulan_label_names(path), multilabel=True), None
 
 
 def _as_targets(target: Any) -> tuple[str | int, ...] | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features, as_labels
-from manyclass.data.readers.source import Source
+from manyclass.data.readers.source import Lines, Source
 
 SUFFIXES = (".libsvm", ".svm", ".svmlight")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -65,6 +68,22 @@ def read(source: Source, request: Request) -> Dataset:
         label_names=tuple(str(label) for label in as_labels(binarizer.classes_)),
         zero_based=zero_based,
     )
+
+
+def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
+    """So many lines at a time. Unless `request` says where features are counted from, they keep the file's numbers."""
+    # The width that is asked for holds once it is known whether there is a feature 0.
+    as_written = dataclasses.replace(request, zero_based=True, features=None)
+    counted = request if request.zero_based is not None else as_written
+    with source.binary() as file:
+        while content := b"".join(itertools.islice(file, n_rows)):
+            piece = Lines(source, content)
+            if not _lines(piece.head):
+                continue
+            chunk = read(piece, counted)
+            if request.zero_based is None:
+                chunk = dataclasses.replace(chunk, zero_based=bool(chunk.X.nnz) and int(chunk.X.indices.min()) == 0)
+            yield chunk
 
 
 def _lines(head: bytes) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.columns import choose_columns
+from manyclass.data.readers.columns import Columns, choose_columns
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
@@ -35,41 +37,85 @@ def read(source: Source, request: Request) -> Dataset:
     """
     pa, pq = _pyarrow()
     try:
-        file = pq.ParquetFile(source.seekable())
-        if not file.metadata.num_rows:
-            raise DataFileError("it has no rows")
-        widths = _list_widths(file, pa)
-        # Every entry of a list is a column of its own: (physical column, position in the list or None).
-        entries: list[tuple[str, int | None]] = []
-        for name in file.schema_arrow.names:
-            entries += [(name, i) for i in range(widths[name])] if name in widths else [(name, None)]
-        names = [name if i is None else f"{name}[{i}]" for name, i in entries]
-        drop = [
-            label
-            for column in request.drop
-            for label in ([f"{column}[{i}]" for i in range(widths[column])] if column in widths else [column])
-        ]
-        columns = choose_columns(names, len(names), dataclasses.replace(request, drop=tuple(drop)))
-        needed = dict.fromkeys(entries[j][0] for j in [*columns.features, *columns.targets])
-        table = file.read(columns=list(needed))
+        layout = _layout(pq.ParquetFile(source.seekable()), request, pa)
+        table = layout.file.read(columns=layout.needed)
     except pa.ArrowException as error:
-        raise DataFileError(f"it is not a whole Parquet file ({error}): save or copy it again") from error
-    arrays = {name: _numbers(table[name], name, pa, widths.get(name)) for name in needed if name in widths}
+        raise _broken(error) from error
+    return layout.dataset(table, request)
 
-    def column(position: int) -> NDArray[Any]:
-        name, entry = entries[position]
-        return _numbers(table[name], name, pa, None) if entry is None else arrays[name][:, entry]
 
-    y: NDArray[Any] | None = None
-    if columns.multilabel:
-        y = as_indicator(np.column_stack([column(j) for j in columns.targets]), columns.label_names)
-    elif columns.targets:
-        y = _labels(table[entries[columns.targets[0]][0]], names[columns.targets[0]], pa)
-    features = [as_features(column(j), request.dtype) for j in columns.features]
-    X = np.empty((table.num_rows, len(features)), dtype=np.result_type(*{values.dtype for values in features}))
-    for j, values in enumerate(features):
-        X[:, j] = values
-    return Dataset(X, y, columns.feature_names, columns.target_name, columns.label_names)
+def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
+    """At most so many rows at a time; none are read before they are asked for."""
+    pa, pq = _pyarrow()
+    try:
+        layout = _layout(pq.ParquetFile(source.seekable()), request, pa)
+        for batch in layout.file.iter_batches(batch_size=n_rows, columns=layout.needed):
+            if len(batch):
+                yield layout.dataset(pa.Table.from_batches([batch]), request)
+    except pa.ArrowException as error:
+        raise _broken(error) from error
+
+
+def _broken(error: Exception) -> DataFileError:
+    return DataFileError(f"it is not a whole Parquet file ({error}): save or copy it again")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """An open file and which of its columns are what.
+
+    `entries` are the columns that a reader of `names` sees, as (physical column, position in its list or None).
+    """
+
+    file: Any
+    widths: dict[str, int]
+    entries: list[tuple[str, int | None]]
+    names: list[str]
+    columns: Columns
+    pa: Any
+
+    @property
+    def needed(self) -> list[str]:
+        chosen = [*self.columns.features, *self.columns.targets]
+        return list(dict.fromkeys(self.entries[j][0] for j in chosen))
+
+    def dataset(self, table: Any, request: Request) -> Dataset:
+        pa, columns, widths = self.pa, self.columns, self.widths
+        arrays = {name: _numbers(table[name], name, pa, widths[name]) for name in self.needed if name in widths}
+
+        def column(position: int) -> NDArray[Any]:
+            name, entry = self.entries[position]
+            return _numbers(table[name], name, pa, None) if entry is None else arrays[name][:, entry]
+
+        y: NDArray[Any] | None = None
+        if columns.multilabel:
+            y = as_indicator(np.column_stack([column(j) for j in columns.targets]), columns.label_names)
+        elif columns.targets:
+            target = columns.targets[0]
+            y = _labels(table[self.entries[target][0]], self.names[target], pa)
+        features = [as_features(column(j), request.dtype) for j in columns.features]
+        X = np.empty((table.num_rows, len(features)), dtype=np.result_type(*{values.dtype for values in features}))
+        for j, values in enumerate(features):
+            X[:, j] = values
+        return Dataset(X, y, columns.feature_names, columns.target_name, columns.label_names)
+
+
+def _layout(file: Any, request: Request, pa: Any) -> _Layout:
+    if not file.metadata.num_rows:
+        raise DataFileError("it has no rows")
+    widths = _list_widths(file, pa)
+    # Every entry of a list is a column of its own.
+    entries: list[tuple[str, int | None]] = []
+    for name in file.schema_arrow.names:
+        entries += [(name, i) for i in range(widths[name])] if name in widths else [(name, None)]
+    names = [name if i is None else f"{name}[{i}]" for name, i in entries]
+    drop = [
+        label
+        for column in request.drop
+        for label in ([f"{column}[{i}]" for i in range(widths[column])] if column in widths else [column])
+    ]
+    columns = choose_columns(names, len(names), dataclasses.replace(request, drop=tuple(drop)))
+    return _Layout(file, widths, entries, names, columns, pa)
 
 
 def _list_widths(file: Any, pa: Any) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,10 @@ class Format:
     read : callable(Source, Request) -> Dataset
     read_labels : callable(Source, int) -> (labels, label names or None), or None
         Reads a file that holds nothing but the labels of so many rows.
+    read_chunks : callable(Source, Request, int) -> iterator of Dataset, or None
+        Reads so many rows at a time.
+    is_mapped : bool
+        Whether what `read` returns may stay in the file, so that its rows can be taken piece by piece.
     """
 
     name: str
@@ -33,15 +37,17 @@ class Format:
     sniff: Callable[[bytes], bool]
     read: Callable[[Source, Request], Dataset]
     read_labels: Callable[[Source, int], tuple[Any, tuple[str, ...] | None]] | None = None
+    read_chunks: Callable[[Source, Request, int], Iterator[Dataset]] | None = None
+    is_mapped: bool = False
 
 
 # In the order in which content is tried: text comes last, as anything may be text.
 FORMATS = (
-    Format("numpy", numpy_files.SUFFIXES, numpy_files.sniff, numpy_files.read, numpy_files.read_labels),
-    Format("parquet", parquet.SUFFIXES, parquet.sniff, parquet.read),
+    Format("numpy", numpy_files.SUFFIXES, numpy_files.sniff, numpy_files.read, numpy_files.read_labels, is_mapped=True),
+    Format("parquet", parquet.SUFFIXES, parquet.sniff, parquet.read, read_chunks=parquet.read_chunks),
     Format("idx", idx.SUFFIXES, idx.sniff, idx.read, idx.read_labels),
     Format("arff", arff.SUFFIXES, arff.sniff, arff.read),
-    Format("libsvm", libsvm.SUFFIXES, libsvm.sniff, libsvm.read),
+    Format("libsvm", libsvm.SUFFIXES, libsvm.sniff, libsvm.read, read_chunks=libsvm.read_chunks),
     Format("csv", text.SUFFIXES, text.sniff, text.read, text.read_labels),
 )
 FORMAT_NAMES = tuple(entry.name for entry in FORMATS)

@@ -61,6 +61,16 @@ class Source:
             return file.read(_HEAD)
 
 
+class Lines(Source):
+    """Some lines of a text file, as if they were a file of their own."""
+
+    def __init__(self, source: Source, content: bytes) -> None:
+        self.path, self.is_compressed, self._content = source.path, True, content
+
+    def binary(self) -> IO[bytes]:
+        return io.BytesIO(self._content)
+
+
 @contextmanager
 def translated(source_path: Path) -> Iterator[None]:
     """Damage found while decompressing or decoding, as a `DataFileError` that names the file."""

@@ -95,6 +95,16 @@ def crammer_singer_hinge(z, n, label, bits, g):
 
 
 @njit(cache=True)
+def crammer_singer_squared(z, n, label, bits, g):
+    """Half the square of Crammer and Singer's hinge h: ℓ = h²/2, g = h (e_{k*} − e_y)."""
+    h, active = crammer_singer_hinge(z, n, label, bits, g)
+    if active > 0.0:
+        for c in range(n):
+            g[c] *= h
+    return 0.5 * h * h, h - 0.5 * h * h
+
+
+@njit(cache=True)
 def multiclass_perceptron(z, n, label, bits, g):
     """Eq. 11 and 17: ℓ = max_j z_j − z_y, g = e_{k*} − e_y.
 
@@ -144,6 +154,19 @@ def column_hinge(z, n, sign, bits, g):
 
 
 @njit(cache=True)
+def column_squared_hinge(z, n, sign, bits, g):
+    """Σ_j max(0, 1 − s_j z_j)²/2, the loss of LIBLINEAR's solvers 1 and 2."""
+    loss = 0.0
+    active = 0.0
+    for c in range(n):
+        short = max(1.0 - sign[c] * z[c], 0.0)
+        loss += 0.5 * short * short
+        active += short
+        g[c] = -sign[c] * short
+    return loss, active - loss
+
+
+@njit(cache=True)
 def column_perceptron(z, n, sign, bits, g):
     """Σ_j max(0, −s_j z_j); a score of zero counts as a mistake."""
     loss = 0.0
@@ -169,6 +192,10 @@ def residual(code, z, n, label, sign, bits, g):
         return column_log(z, n, sign, bits, g)
     if code == 4:
         return column_hinge(z, n, sign, bits, g)
+    if code == 6:
+        return crammer_singer_squared(z, n, label, bits, g)
+    if code == 7:
+        return column_squared_hinge(z, n, sign, bits, g)
     return column_perceptron(z, n, sign, bits, g)
 
 
@@ -189,6 +216,9 @@ class Loss:
         ℓ(0) from the number of outputs.
     scale_free : bool
         Whether multiplying W by a positive number changes no prediction and no subgradient.
+    bounded : bool
+        Whether |g| stays below a constant, as Theorem 2 asks; where it grows with z, a step that overshoots leads to a
+        longer one.
     """
 
     code: int
@@ -196,6 +226,7 @@ class Loss:
     curvature: float
     at_zero: Callable[[int], float]
     scale_free: bool = False
+    bounded: bool = True
 
 
 LOSSES: dict[tuple[str, str], Loss] = {
@@ -204,5 +235,7 @@ LOSSES: dict[tuple[str, str], Loss] = {
     ("perceptron", "joint"): Loss(2, False, 2.0, lambda k: 0.0, scale_free=True),
     ("log_loss", "ovr"): Loss(3, True, 0.25, lambda k: k * math.log(2.0)),
     ("hinge", "ovr"): Loss(4, True, 1.0, lambda k: float(k)),
+    ("squared_hinge", "joint"): Loss(6, False, 2.0, lambda k: 0.5, bounded=False),
+    ("squared_hinge", "ovr"): Loss(7, True, 1.0, lambda k: 0.5 * k, bounded=False),
     ("perceptron", "ovr"): Loss(5, True, 1.0, lambda k: 0.0, scale_free=True),
 }

@@ -1,0 +1,138 @@
+"""``manyclass fit --solver pegasos``, with and without ``--chunk-rows``."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_digits
+
+from manyclass.cli.modelfile import load
+from manyclass.data.readers.chunks import read_chunks, survey
+
+STREAM = ("--solver", "pegasos", "--chunk-rows", 100)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@pytest.fixture
+def files(tmp_path, digits):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = digits
+    dump_svmlight_file(X, y, str(tmp_path / "digits.svm"), zero_based=False)
+    columns = {f"x{j}": X[:, j] for j in range(64)} | {"kind": np.array(list("abcdefghij"))[y]}
+    pq.write_table(pa.table(columns), tmp_path / "digits.parquet", row_group_size=333)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    np.save(tmp_path / "y.npy", y)
+    return tmp_path
+
+
+def options(name):
+    return {"digits.svm": (), "digits.parquet": ("--target", "kind"), "X.npy": ("--labels", "y.npy")}[name]
+
+
+@pytest.mark.parametrize("name", ["digits.svm", "digits.parquet", "X.npy"])
+def test_files_are_fitted_in_chunks(run_json, files, name, monkeypatch):
+    monkeypatch.chdir(files)
+    report = run_json("fit", name, *options(name), *STREAM, "--alpha", 1e-3, "--max-iter", 3, "-o", "m.skops")
+    assert report["n_rows"] == 1697 and report["n_features"] == 64 and report["n_classes"] == 10
+    assert report["evaluated_on"] == {"rows": "held out", "n_rows": 100}
+    assert report["error"] < 0.1
+    assert report["n_passes"] == pytest.approx(3)
+    assert report["loss"] == "log_loss"
+    labels = ("--labels", "y.npy") if name == "X.npy" else ()
+    assert run_json("evaluate", "m.skops", name, *labels)["error"] < 0.1
+
+
+def test_chunks_give_the_model_of_partial_fit(run_json, files, digits):
+    """Chunk for chunk: nothing but reading happens in between."""
+    from manyclass import PegasosClassifier
+
+    X, y = digits
+    run_json("fit", files / "digits.svm", *STREAM, "--holdout", 0, "--scale", "none", "-o", files / "m.skops")
+    model = PegasosClassifier(random_state=0)
+    for start in range(0, len(y), 100):
+        rows = slice(start, start + 100)
+        model.partial_fit(sparse.csr_array(X[rows]), y[rows], np.arange(10))
+    np.testing.assert_allclose(load(files / "m.skops").estimator.coef_, model.coef_, rtol=1e-10, atol=1e-12)
+
+
+def test_chunks_are_the_file(files, digits):
+    X, y = digits
+    for name, given in (
+        ("digits.svm", {"zero_based": False, "features": 64}),
+        ("digits.parquet", {"target": "kind"}),
+        ("X.npy", {"labels": files / "y.npy"}),
+    ):
+        chunks = list(read_chunks(files / name, 250, **given))
+        assert max(chunk.X.shape[0] for chunk in chunks) <= 250
+        rows = [chunk.X.toarray() if sparse.issparse(chunk.X) else chunk.X for chunk in chunks]
+        np.testing.assert_allclose(np.concatenate(rows), X, atol=1e-6)
+        labels = np.concatenate([chunk.y for chunk in chunks])
+        np.testing.assert_array_equal(labels, y if name != "digits.parquet" else np.array(list("abcdefghij"))[y])
+
+
+def test_a_memory_mapped_file_stays_where_it_is(files):
+    chunk = next(iter(read_chunks(files / "X.npy", 10, labels=files / "y.npy")))
+    assert isinstance(chunk.X, np.memmap)
+
+
+def test_a_survey_knows_the_whole_file(tmp_path):
+    """Labels, width and numbering that no single chunk shows."""
+    (tmp_path / "a.svm").write_text("2 1:0.5\n0 7:1.5\n# a remark\n1 3:1\n")
+    found = survey(tmp_path / "a.svm", 1)
+    assert (found.n_rows, found.n_features, found.zero_based) == (3, 7, False)
+    assert found.classes.tolist() == [0, 1, 2] and found.dtype == np.float64
+    (tmp_path / "b.svm").write_text("2 1:1\n0 0:2\n")
+    assert (survey(tmp_path / "b.svm", 1).n_features, survey(tmp_path / "b.svm", 1).zero_based) == (2, True)
+
+
+def test_several_labels_per_row(run_json, tmp_path, rng):
+    X = rng.standard_normal((300, 6))
+    Y = (X @ rng.standard_normal((6, 3)) > 0).astype(int)
+    rows = [",".join(str(j) for j in np.flatnonzero(labels)) for labels in Y]
+    lines = [f"{r} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(x)) for r, x in zip(rows, X, strict=True)]
+    # Rows without a label cannot open a file: the reader looks at the first lines for commas.
+    (tmp_path / "m.svm").write_text("\n".join(sorted(lines, key=lambda line: "," not in line)) + "\n")
+    report = run_json("fit", tmp_path / "m.svm", "--solver", "pegasos", "--chunk-rows", 300, "--max-iter", 20)
+    assert report["multilabel"] and report["hamming_loss"] < 0.15
+
+
+def test_time_limits_hold(run_json, files):
+    report = run_json("fit", files / "digits.svm", *STREAM, "--max-iter", 10**6, "--max-time", 0.5)
+    assert 0 < report["n_passes"] < 10**5
+
+
+def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
+    report = run_json("fit", iris_csv, "--solver", "pegasos", "--loss", "hinge", "--alpha", 1e-2)
+    assert report["loss"] == "hinge" and report["error"] < 0.3 and report["log_loss"] is None
+    assert "pegasos, hinge, alpha 0.01" in run_ok(
+        "fit", iris_csv, "--solver", "pegasos", "--loss", "hinge", "--alpha", 1e-2
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, code, sentence",
+    [
+        (("fit", "digits.svm", "--chunk-rows", 9), 2, "--chunk-rows needs a solver that learns from one chunk"),
+        (("fit", "--solver", "pegasos", "--chunk-rows", 9), 2, "name the file after 'fit'"),
+        (("fit", "digits.svm", *STREAM, "--scale", "standard"), 2, "--scale standard needs all rows at once"),
+        (("fit", "digits.svm", *STREAM, "--class-weight", "balanced"), 1, "needs all labels at once"),
+        (("fit", "digits.svm", "--loss", "hinge"), 2, "--loss belongs to --solver pegasos"),
+        (("fit", "digits.svm", *STREAM, "--link", "identity"), 2, "choose the loss of 'pegasos' with --loss"),
+        (("fit", "table.csv", *STREAM), 1, "csv files cannot be read in chunks"),
+        (("fit", "one.svm", *STREAM), 1, "at least two classes"),
+        (("fit", "nan.svm", *STREAM, "--chunk-rows", 2), 1, "row 3, column 1 is missing"),
+        (("fit", "X.npy", *STREAM), 1, "has no labels"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused(run, files, monkeypatch, arguments, code, sentence):
+    monkeypatch.chdir(files)
+    (files / "table.csv").write_text("a,b\n1,x\n2,y\n")
+    (files / "one.svm").write_text("1 1:2\n1 2:1\n")
+    (files / "nan.svm").write_text("1 1:2\n0 2:1\n1 1:nan\n")
+    result = run(*arguments)
+    assert result.code == code
+    assert sentence in result.err and result.out == ""

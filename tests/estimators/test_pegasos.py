@@ -1,0 +1,325 @@
+"""PegasosClassifier as its users meet it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from manyclass import PegasosClassifier
+from manyclass.solvers import Status
+from manyclass.solvers.subgradient.losses import LOSSES
+from tests.oracles import pegasos as oracle
+
+PAPER = {"step_offset": 0.0, "average": False, "replace": True, "fit_intercept": False, "tol": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.standard_normal((80, 6))
+    y = np.argmax(X @ rng.standard_normal((6, 3)) + 0.3 * rng.standard_normal((80, 3)), axis=1)
+    return X, np.array(["a", "b", "c"])[y]
+
+
+@pytest.mark.parametrize("loss, multi_class", LOSSES)
+def test_every_loss_classifies_digits(digits, loss, multi_class):
+    X, y = digits
+    model = PegasosClassifier(1e-3, loss=loss, multi_class=multi_class).fit(X[:1200], y[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.88
+    assert model.coef_.shape == (10, 64) and model.intercept_.shape == (10,)
+
+
+def test_softmax_and_svm_reach_the_optima_of_converged_solvers(rows):
+    """The objectives are those the docstring names, in other libraries' units."""
+    X, y = rows
+    codes = np.searchsorted(["a", "b", "c"], y)
+    options = {"alpha": 0.1, "max_iter": 3000, "tol": 0, "fit_intercept": False}
+    ours = PegasosClassifier(**options).fit(X, y)
+    theirs = LogisticRegression(C=1 / (0.1 * 80), fit_intercept=False, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=3e-3)
+    for loss, peer in (
+        ("hinge", LinearSVC(C=1 / 8, loss="hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)),
+        ("squared_hinge", LinearSVC(C=1 / 16, fit_intercept=False, tol=1e-10, max_iter=10**6)),
+    ):
+        values = []
+        for model in (PegasosClassifier(loss=loss, multi_class="ovr", **options).fit(X, y), peer.fit(X, y)):
+            values.append(oracle.objective(loss, "ovr", X, codes, 0.1, model.coef_.T))
+        assert values[0] == pytest.approx(values[1], rel=1e-3)
+
+
+def test_the_papers_variant_is_algorithm_1(rows):
+    """step_offset=0, no average, no intercept, drawn with replacement: Algorithm 3 on the same draws."""
+    from manyclass.solvers.subgradient.draws import draw, make_draws
+
+    X, y = rows
+    codes = np.searchsorted(["a", "b", "c"], y)
+    model = PegasosClassifier(0.1, loss="hinge", batch_size=2, max_steps=25, random_state=4, **PAPER).fit(X, y)
+    draws = make_draws(80, 4, replace=True)
+    batches = [[draw(draws, 2 * t + a) for a in range(2)] for t in range(25)]
+    np.testing.assert_allclose(
+        model.coef_.T, oracle.algorithm_1("hinge", X, codes, 3, 0.1, batches)[-1], rtol=1e-9, atol=1e-10
+    )
+    assert model.t_ == 25 and model.status_ is Status.COMPLETED
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("loss, multi_class", LOSSES)
+def test_dense_sparse_and_wide_indices_agree(digits, loss, multi_class, average):
+    X, y = (part[:300] for part in digits)
+    options = {"loss": loss, "multi_class": multi_class, "average": average, "max_iter": 3, "tol": 0}
+    narrow = sp.csr_array(X)
+    wide = sp.csr_array((narrow.data, narrow.indices.astype(np.int64), narrow.indptr.astype(np.int64)), X.shape)
+    dense, *others = [PegasosClassifier(1e-2, **options).fit(rows, y) for rows in (X, narrow, wide)]
+    for other in others:
+        np.testing.assert_allclose(other.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_single_precision_stays_and_agrees(digits, average):
+    X, y = (part[:500] for part in digits)
+    single, double = (PegasosClassifier(1e-2, average=average, tol=0).fit(X.astype(t), y) for t in (np.float32, float))
+    assert single.coef_.dtype == np.float32 and double.coef_.dtype == np.float64
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-3 * np.abs(double.coef_).max())
+
+
+def test_memory_maps_are_read_where_they_are(digits, tmp_path):
+    from manyclass.data import Design
+    from manyclass.solvers.subgradient.pegasos import as_rows
+
+    X, y = digits
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(as_rows(Design(mapped)).data, mapped)
+    first, second = (PegasosClassifier(max_iter=2).fit(rows, y).coef_ for rows in (X, mapped))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_seed_decides_everything(digits):
+    X, y = digits
+    first, second, other = (PegasosClassifier(max_iter=2, random_state=s).fit(X, y).coef_ for s in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_weights_are_repetition_in_expectation(rows):
+    X, y = rows
+    weight = np.tile([1, 2, 0, 3], 20)
+    repeated = np.repeat(np.arange(80), weight)
+
+    def mean(X, y, weight):
+        fits = [
+            PegasosClassifier(0.1, max_steps=240, tol=0, replace=True, random_state=s).fit(X, y, weight).coef_
+            for s in range(150)
+        ]
+        return np.mean(fits, axis=0), np.std(fits, axis=0) / np.sqrt(150)
+
+    (first, first_error), (second, second_error) = mean(X, y, weight), mean(X[repeated], y[repeated], None)
+    assert (np.abs(first - second) < 5 * np.hypot(first_error, second_error)).all()
+
+
+def test_only_ratios_of_weights_matter(rows):
+    X, y = rows
+    weight = np.linspace(0.5, 2, 80)
+    first, second = (PegasosClassifier(0.1).fit(X, y, c * weight).coef_ for c in (1.0, 1000.0))
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+def test_rows_of_weight_zero_do_not_count(rows):
+    X, y = rows
+    spoiled = np.vstack([X, 100 * np.ones((20, 6))])
+    labels = np.concatenate([y, np.repeat("a", 20)])
+    weight = np.concatenate([np.ones(80), np.zeros(20)])
+    model = PegasosClassifier(0.1, max_iter=50).fit(spoiled, labels, weight)
+    assert model.score(X, y) > 0.85
+
+
+# -- chunks ------------------------------------------------------------------------------------------------------------
+
+
+def chunked(X, y, n_chunks, weight=None, **options):
+    model = PegasosClassifier(**options)
+    for part in np.array_split(np.arange(len(y)), n_chunks):
+        model.partial_fit(X[part], y[part], np.unique(y), None if weight is None else weight[part])
+    return model
+
+
+def test_chunks_continue_the_stream(digits):
+    """As many steps as one pass over everything, and nearly as good a model."""
+    X, y = digits
+    whole = PegasosClassifier(1e-3, max_iter=1, tol=0).fit(X[:1200], y[:1200])
+    parts = chunked(X[:1200], y[:1200], 7, alpha=1e-3)
+    assert parts.t_ == whole.t_ == 1200
+    assert parts.score(X[1200:], y[1200:]) > whole.score(X[1200:], y[1200:]) - 0.03
+
+
+def test_a_chunk_of_everything_is_a_pass(digits):
+    """Same offset, same steps; only the order of the rows is another."""
+    X, y = digits
+    whole, part = PegasosClassifier(max_iter=1, tol=0).fit(X, y), chunked(X, y, 1)
+    assert part.t_ == whole.t_
+    assert part.step_offset_ == pytest.approx(whole.step_offset_, rel=0.1)
+
+
+def test_chunks_of_weighted_rows_keep_ratios_between_chunks(rows):
+    """A chunk of rows of weight 5 after one of weight 1: as scaled by the mean weight so far, known at its end."""
+    X, y = rows
+    weight = np.repeat([1.0, 5.0], 40)
+    first, second = (chunked(X, y, 2, weight=c * weight, alpha=0.1).coef_ for c in (1.0, 10.0))
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+    assert not np.allclose(first, chunked(X, y, 2, alpha=0.1).coef_)
+
+
+def test_classes_may_come_late(rows):
+    X, y = rows
+    order = np.argsort(y, kind="stable")
+    model = chunked(X[order], y[order], 5, alpha=0.1)
+    assert list(model.classes_) == ["a", "b", "c"]
+
+
+def test_a_loaded_model_goes_on_where_it_stood(rows):
+    import pickle
+
+    X, y = rows
+    model = PegasosClassifier(0.1).partial_fit(X[:40], y[:40], ["a", "b", "c"])
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.partial_fit(X[40:], y[40:]).coef_, twin.partial_fit(X[40:], y[40:]).coef_)
+
+
+def test_partial_fit_after_fit_continues(rows):
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=5, tol=0).fit(X, y)
+    model.partial_fit(X, y)
+    assert model.t_ == 480
+    assert model.score(X, y) > 0.8
+
+
+def test_indicators_in_chunks(rng):
+    X = rng.standard_normal((90, 5))
+    Y = (X @ rng.standard_normal((5, 3)) > 0).astype(int)
+    model = PegasosClassifier(1e-2)
+    for _ in range(5):
+        for part in np.array_split(np.arange(90), 3):
+            model.partial_fit(X[part], Y[part])
+    assert model.multilabel_ and (model.predict(X) == Y).mean() > 0.9
+
+
+# -- early stopping ----------------------------------------------------------------------------------------------------
+
+
+def test_early_stopping_keeps_the_best_model(digits):
+    X, y = digits
+    model = PegasosClassifier(1e-6, early_stopping=True, n_iter_no_change=2, max_iter=200, tol=0).fit(X, y)
+    assert model.status_ is Status.EARLY_STOPPED
+    scores = model.validation_scores_
+    assert len(scores) - 1 - int(np.argmax(scores)) == 2
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "perceptron"])
+def test_held_out_rows_count_by_their_weights(loss):
+    """Where one class has nearly all the weight, the model kept is the one that serves it."""
+    X, y = make_blobs(200, centers=3, cluster_std=20, random_state=0)
+    X = X / 20
+    plain, weighted = (
+        PegasosClassifier(loss=loss, early_stopping=True, class_weight=w, max_iter=100).fit(X, y)
+        for w in (None, {0: 1000, 1: 1e-3, 2: 1e-3})
+    )
+    assert np.mean(weighted.predict(X) == 0) > max(0.85, np.mean(plain.predict(X) == 0))
+
+
+def test_held_out_scores_are_weighted_means(rows):
+    """Against the loss written out, on the rows the split leaves out."""
+    from manyclass.estimators.encoding import encode
+    from manyclass.estimators.streams import split_rows
+
+    X, y = rows
+    weight = np.linspace(0.1, 3, 80)
+    model = PegasosClassifier(0.1, early_stopping=True, max_iter=1, tol=0).fit(X, y, weight)
+    _, out = split_rows(encode(y, ""), 80, 0.1, 0)
+    Z, codes = model.decision_function(X[out]), np.searchsorted(["a", "b", "c"], y[out])
+    losses = [oracle.loss("log_loss", "joint", z, c) for z, c in zip(Z, codes, strict=True)]
+    assert model.validation_scores_ == pytest.approx([-np.average(losses, weights=weight[out])])
+
+
+# -- what cannot be fitted ---------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_with_a_remedy(rows):
+    X, y = rows
+    spoiled = X.copy()
+    spoiled[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        PegasosClassifier().fit(spoiled, y)
+    with pytest.raises(ValueError, match="NaN"):
+        PegasosClassifier().fit(sp.csr_array(spoiled), y)
+    with pytest.raises(ValueError, match="one class"):
+        PegasosClassifier().fit(X, np.repeat("a", 80))
+    with pytest.raises(ValueError, match="alpha"):
+        PegasosClassifier(alpha=0).fit(X, y)
+    with pytest.raises(ValueError, match="zero"):
+        PegasosClassifier().fit(X, y, np.zeros(80))
+    with pytest.raises(ValueError, match="egative"):
+        PegasosClassifier().fit(X, y, -np.ones(80))
+
+
+def test_bad_chunks_are_refused_and_leave_the_model_as_it_was(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="first call"):
+        PegasosClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="balanced"):
+        PegasosClassifier(class_weight="balanced").partial_fit(X, y, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="two classes"):
+        PegasosClassifier().partial_fit(X, np.repeat("a", 80), ["a"])
+    model = PegasosClassifier(0.1).partial_fit(X, y, ["a", "b", "c"])
+    coef, spoiled = model.coef_.copy(), X.copy()
+    spoiled[0, 0] = np.inf
+    for bad_rows, labels, classes, message in (
+        (X, np.repeat("z", 80), None, "'z'"),
+        (X[:, :5], y, None, "5 features"),
+        (X, y, ["a", "b"], "not the same"),
+        (spoiled, y, None, "infinity"),
+        (X, y[:70], None, "inconsistent"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(bad_rows, labels, classes)
+    np.testing.assert_array_equal(model.coef_, coef)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "perceptron"])
+def test_huge_values_give_a_model_or_a_sentence(rows, loss):
+    X, y = rows
+    for size in (1e6, 1e15, 1e30):
+        for dtype in (np.float32, np.float64):
+            model = PegasosClassifier(loss=loss, max_iter=2, tol=0)
+            try:
+                model.fit((X * size).astype(dtype), y)
+            except ValueError as error:
+                assert "scale the features" in str(error)
+            else:
+                assert np.isfinite(model.coef_).all()
+
+
+def test_the_papers_first_step_does_not_overflow(rows):
+    X, y = rows
+    model = PegasosClassifier(1e-12, max_steps=3, **PAPER).fit(X.astype(np.float32), y)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_no_probabilities_without_a_log_loss(rows):
+    X, y = rows
+    model = PegasosClassifier(loss="hinge").fit(X, y)
+    assert not hasattr(model, "predict_proba")
+    P = PegasosClassifier().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+def test_compilation_is_not_in_the_clock(rows):
+    X, y = rows
+    model = PegasosClassifier().fit(X, y)
+    assert model.compile_seconds_ >= 0 and model.history_[-1].seconds >= 0
