@@ -84,7 +84,7 @@ def epoch_many(
 
     Parameters
     ----------
-    V : array of shape (n_features, n_outputs rounded up to a multiple of LANES)
+    V : array of shape (n_features, `rows.width` of n_outputs)
     order : integer array of shape (n_rows,)
         The first n_active entries are the rows to visit; they are permuted afresh.
     threshold : array of shape (n_outputs,)

@@ -13,7 +13,17 @@ from numba import njit
 LANES = 8
 """Outputs that a row meets together in registers: one cache line of float64."""
 
+FEW_LANES = 4
+"""The same for up to four outputs, whose V is then half as large and stays in nearer caches."""
+
 FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def width(n_outputs):
+    """Columns of V for so many outputs."""
+    if n_outputs == 1:
+        return 1
+    return FEW_LANES if n_outputs <= FEW_LANES else -(-n_outputs // LANES) * LANES
 
 
 @njit(cache=True, fastmath=FAST)
@@ -42,11 +52,22 @@ def row_add(data, indices, start, stop, by, v):
 
 @njit(cache=True, fastmath=FAST)
 def row_scores(data, indices, start, stop, V, z):
-    """z = Vᵀx for V of shape (n_features, 1 or a multiple of LANES)."""
+    """z = Vᵀx for V of shape (n_features, `width`)."""
     if z.size == 1:
         z[0] = row_dot(data, indices, start, stop, V[:, 0])
         return
     sparse = indices.size > 0
+    if z.size == FEW_LANES:
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for p in range(start, stop):
+            x = np.float64(data[p])
+            row = V[indices[p] if sparse else p - start]
+            s0 += x * row[0]
+            s1 += x * row[1]
+            s2 += x * row[2]
+            s3 += x * row[3]
+        z[0], z[1], z[2], z[3] = s0, s1, s2, s3
+        return
     for first in range(0, z.size, LANES):
         z0, z1, z2, z3, z4, z5, z6, z7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
