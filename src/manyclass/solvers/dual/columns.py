@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from manyclass.solvers.dual import scalar
+from manyclass.solvers.dual.prefetch import ask_ahead
 from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, shuffle
 
 OFFSET, DUAL_SUM, MEAN_SCORE, MEAN_SQUARE, KAPPA = range(5)
@@ -48,6 +49,7 @@ def epoch_one(code, epsilon, data, indices, indptr, y, c, q, shift, affine, a, v
     mean_square, kappa = affine[MEAN_SQUARE], affine[KAPPA]
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         old, wanted = a[i], y[i]
@@ -103,6 +105,7 @@ def epoch_many(
     centred = shift.size > 0
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         row_scores(data, indices, start, stop, V, z)

@@ -16,6 +16,7 @@ from numba import njit
 
 from manyclass.solvers.dual.columns import DUAL_SUM, KAPPA, OFFSET
 from manyclass.solvers.dual.losses import CRAMMER_SINGER
+from manyclass.solvers.dual.prefetch import ask_ahead
 from manyclass.solvers.dual.rows import FAST, row_scores, row_spread, shuffle
 
 NEWTON_STEPS = 25
@@ -158,6 +159,7 @@ def epoch(code, data, indices, indptr, codes, c, q, affine, P, V, order, n_activ
     z, change, new, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(k), np.zeros(k)
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop, p, y = indptr[i], indptr[i + 1], P[i], codes[i]
         row_scores(data, indices, start, stop, V, z)
