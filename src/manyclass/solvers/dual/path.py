@@ -8,7 +8,6 @@ import numpy as np
 
 from manyclass.solvers.dual.problem import DualProblem
 
-
 STEP = 4.0
 """Ratio of one penalty to the next on the automatic path, at most."""
 
