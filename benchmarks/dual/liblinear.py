@@ -28,12 +28,16 @@ class Fit:
         as it does not give its dual variables away.
     epochs : int
         The largest over the outputs.
+    switched : bool
+        Whether it gave up after 300 epochs and went over to its primal Newton method, as -s 1 and -s 7 do by
+        themselves; `dual` is then that of the epochs before.
     """
 
     coef: np.ndarray
     seconds: float
     dual: float
     epochs: int
+    switched: bool
 
 
 class Problem:
@@ -62,7 +66,7 @@ class Problem:
         liblinear.free_and_destroy_model(model)
         values = [float(v) for v in re.findall(r"Objective value = (\S+)", text)]
         epochs = [int(v) for v in re.findall(r"#iter = (\d+)", text)]
-        return Fit(coef, seconds, -sum(values), max(epochs))
+        return Fit(coef, seconds, -sum(values), max(epochs), "Switching" in text)
 
     def _coef(self, model, joint: bool) -> np.ndarray:
         k = len(self.classes)
