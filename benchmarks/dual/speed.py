@@ -47,7 +47,7 @@ NOTES = (
     "warmed up before.",
     "LIBLINEAR and scikit-learn run at each eps in turn, and only their first run below the target counts. "
     "scikit-learn gives no dual value and is judged by (F − F*)/F(0), which is less than the gap. After 300 epochs "
-    "-s 1 and -s 7 go over to a primal method by themselves, and are then judged like scikit-learn; -s 3 stops there, and "
+    "-s 1 and -s 7 go over to a primal method by themselves, and are then judged like scikit-learn; -s 3 stops, and "
     "'never' gives its longest run.",
 )
 

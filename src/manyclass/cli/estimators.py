@@ -47,7 +47,8 @@ def _glm(solver: str, settings: FitSettings, callback: Callable[[Any], None]) ->
 
 
 BUILDERS: dict[str, Builder] = {
-    name: partial(_glm, name) for name in ("quasi-newton", "newton-cg", "accelerated", "majorize")
+    name: partial(_glm, name)
+    for name in ("quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient")
 }
 
 

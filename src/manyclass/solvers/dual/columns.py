@@ -15,7 +15,7 @@ from numba import njit
 
 from manyclass.solvers.dual import scalar
 from manyclass.solvers.dual.prefetch import ask_ahead
-from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, shuffle
+from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, row_spread_moved, shuffle
 
 OFFSET, DUAL_SUM, MEAN_SCORE, MEAN_SQUARE, KAPPA = range(5)
 """Rows of ``affine``."""
@@ -138,11 +138,7 @@ def epoch_many(
             order[t], order[n_active] = order[n_active], order[t]
             continue
         t += 1
-        if n_moved * 4 > k:
-            row_spread(data, indices, start, stop, change, V)
-        else:
-            for m in range(n_moved):
-                row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
+        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
     return n_active, estimate, worst
 
 

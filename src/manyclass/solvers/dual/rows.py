@@ -96,6 +96,16 @@ def row_spread(data, indices, start, stop, change, V):
             row[j] += x * change[j]
 
 
+@njit(cache=True, fastmath=FAST)
+def row_spread_moved(data, indices, start, stop, change, moved, V):
+    """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
+    if moved.size * 4 > change.size:
+        row_spread(data, indices, start, stop, change, V)
+    else:
+        for m in range(moved.size):
+            row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
+
+
 @njit(cache=True)
 def next_random(state):
     """A number in [0, 1) from a 64-bit xorshift generator (Marsaglia, 2003) whose state is one non-zero word."""
