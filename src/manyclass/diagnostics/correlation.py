@@ -120,9 +120,8 @@ def response_correlation(
 def responses(y: Any) -> np.ndarray:
     """y as float64 of shape (n_rows, n_responses); see `response_correlation`."""
     values = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-    if values.ndim == 2 and values.shape[1] > 1:
+    if values.ndim == 2:
         return values.astype(np.float64)
-    values = values.reshape(-1)
     kind = type_of_target(values)
     if kind == "continuous":
         return values.astype(np.float64)[:, None]
