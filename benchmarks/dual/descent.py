@@ -138,7 +138,7 @@ def main() -> None:
     )
     table.note(
         "Lemma 5 is printed with ζ in place of each σ_j² > ζ in its first term: ½[r(ζ)(1 − γζ)^{2t} + d − r(ζ)]τζ. At "
-        "t = 0 that falls to 0 with ζ, and the suboptimality does not. With σ_j² it is a bound for every ζ and t, drawn "
+        "t = 0 that falls to 0 with ζ, and the suboptimality does not. With σ_j² it is a bound for all ζ and t, drawn "
         "as 'Lemma 5'. So for Lemma 7, where τ(ν − alpha)²/(8 ν alpha), a quarter of the printed factor, will do, by "
         "(σ² + ν)² ≥ 4νσ²."
     )

@@ -55,7 +55,7 @@ def test_response_correlation(ax):
 
 def test_convergence(ax):
     models = {
-        str(homotopy): SDCAClassifier("squared", alpha=1e-3, tol=1e-6, homotopy=homotopy).fit(X, y)
+        str(homotopy): SDCAClassifier("squared", alpha=1e-3, tol=1e-3, homotopy=homotopy).fit(X, y)
         for homotopy in (False, True)
     }
     display = ConvergenceDisplay.from_estimators(models, ax=ax, x="seconds")
