@@ -46,7 +46,9 @@ class Curve:
 def follow(problem: DualProblem, path: list[float], n_epochs: int, test: tuple, loss: str) -> Curve:
     """n_epochs epochs, each followed by a measurement at the alpha asked for; phases end as in `ascend`."""
     warm = start_ascent(problem)
-    warm.epoch(), warm.judge()
+    warm.set_alpha(path[0])
+    warm.epoch()
+    warm.judge()
     state, curve = start_ascent(problem), Curve(path)
     spent, zero = 0.0, max(state.zero_value(), 1e-300)
     for point, alpha in enumerate(path):
