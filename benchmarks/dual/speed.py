@@ -154,24 +154,30 @@ def best_bound(task: Task) -> float:
 
 def theirs(task: Task, problem: liblinear.Problem, least: float, given: argparse.Namespace) -> Peer:
     """LIBLINEAR's first run to the target, or its last."""
-    solver = liblinear.SOLVERS[task.loss]
     for eps in given.eps:
-        fit = problem.fit(solver, task.C, eps)
-        gap = (task.primal(fit.coef) - least) / task.zero_value if fit.switched else task.gap(fit)
-        seconds, reached = fit.seconds, gap <= TARGET
-        if reached:
-            seconds = min(seconds, shortest(lambda eps=eps: problem.fit(solver, task.C, eps).seconds))
-        if reached or seconds > given.limit:
+        peer = one_run(task, problem, least, eps)
+        if peer.reached and peer.seconds < QUICK:
+            # Its permutations differ from run to run, and a run counts only if it gets there too.
+            again = [one_run(task, problem, least, eps) for _ in range(REPEATS - 1)]
+            peer = min([peer, *(p for p in again if p.reached)], key=lambda p: p.seconds)
+        if peer.reached or peer.seconds > given.limit:
             break
+    return peer
+
+
+def one_run(task: Task, problem: liblinear.Problem, least: float, eps: float) -> Peer:
+    solver = liblinear.SOLVERS[task.loss]
+    fit = problem.fit(solver, task.C, eps)
+    gap = (task.primal(fit.coef) - least) / task.zero_value if fit.switched else task.gap(fit)
     name = f"-s {solver}" + (" → primal" if fit.switched else "")
-    return Peer(name, seconds, reached, gap, eps, fit.epochs)
+    return Peer(name, fit.seconds, gap <= TARGET, gap, eps, fit.epochs)
 
 
 def scikit_learn(task: Task, least: float, given: argparse.Namespace) -> str:
     """Seconds of the first run of its dual solver with (F − least)/F(0) below the target."""
     X = task.X.astype(np.float64)
     for tol in given.eps:
-        shared = {"C": task.C, "tol": tol, "max_iter": 100_000, "fit_intercept": False}
+        shared = {"C": task.C, "tol": tol, "max_iter": 100_000, "fit_intercept": False, "random_state": 0}
         if task.loss == "log_loss":
             model = LogisticRegression(solver="liblinear", dual=True, **shared)
             if task.n_outputs > 1:

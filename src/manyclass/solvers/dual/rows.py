@@ -13,8 +13,8 @@ from numba import njit
 LANES = 8
 """Outputs that a row meets together in registers: one cache line of float64."""
 
-FEW_LANES = 4
-"""The same for up to four outputs, whose V is then half as large and stays in nearer caches."""
+HALF_LANES = LANES // 2
+"""What is left of the outputs after those in full lanes is rounded up to this, so that V stays small."""
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -23,7 +23,7 @@ def width(n_outputs):
     """Columns of V for so many outputs."""
     if n_outputs == 1:
         return 1
-    return FEW_LANES if n_outputs <= FEW_LANES else -(-n_outputs // LANES) * LANES
+    return -(-n_outputs // HALF_LANES) * HALF_LANES
 
 
 @njit(cache=True, fastmath=FAST)
@@ -57,18 +57,8 @@ def row_scores(data, indices, start, stop, V, z):
         z[0] = row_dot(data, indices, start, stop, V[:, 0])
         return
     sparse = indices.size > 0
-    if z.size == FEW_LANES:
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for p in range(start, stop):
-            x = np.float64(data[p])
-            row = V[indices[p] if sparse else p - start]
-            s0 += x * row[0]
-            s1 += x * row[1]
-            s2 += x * row[2]
-            s3 += x * row[3]
-        z[0], z[1], z[2], z[3] = s0, s1, s2, s3
-        return
-    for first in range(0, z.size, LANES):
+    first = 0
+    while first + LANES <= z.size:
         z0, z1, z2, z3, z4, z5, z6, z7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
             x = np.float64(data[p])
@@ -83,6 +73,17 @@ def row_scores(data, indices, start, stop, V, z):
             z7 += x * row[first + 7]
         z[first], z[first + 1], z[first + 2], z[first + 3] = z0, z1, z2, z3
         z[first + 4], z[first + 5], z[first + 6], z[first + 7] = z4, z5, z6, z7
+        first += LANES
+    if first < z.size:
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for p in range(start, stop):
+            x = np.float64(data[p])
+            row = V[indices[p] if sparse else p - start]
+            s0 += x * row[first]
+            s1 += x * row[first + 1]
+            s2 += x * row[first + 2]
+            s3 += x * row[first + 3]
+        z[first], z[first + 1], z[first + 2], z[first + 3] = s0, s1, s2, s3
 
 
 @njit(cache=True, fastmath=FAST)
