@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from manyclass import diagnostics as diagnostics
     from manyclass.data.moments import Moments
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
@@ -25,6 +26,8 @@ _PUBLIC = {
     "StagewiseRegressor": "manyclass.estimators.stagewise",
 }
 
+_PACKAGES = ("diagnostics",)
+
 __all__ = [
     "BoundMajorizationClassifier",
     "CalibratedLeastSquaresClassifier",
@@ -39,6 +42,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_PUBLIC[name]), name)
@@ -47,4 +52,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, *_PACKAGES})

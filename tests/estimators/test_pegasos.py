@@ -89,6 +89,18 @@ def test_single_precision_stays_and_agrees(digits, average):
     np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-3 * np.abs(double.coef_).max())
 
 
+def test_memory_maps_are_read_where_they_are(digits, tmp_path):
+    from manyclass.data import Design
+    from manyclass.solvers.subgradient.pegasos import as_rows
+
+    X, y = digits
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(as_rows(Design(mapped)).data, mapped)
+    first, second = (PegasosClassifier(max_iter=2).fit(rows, y).coef_ for rows in (X, mapped))
+    np.testing.assert_array_equal(first, second)
+
+
 def test_a_seed_decides_everything(digits):
     X, y = digits
     first, second, other = (PegasosClassifier(max_iter=2, random_state=s).fit(X, y).coef_ for s in (1, 1, 2))

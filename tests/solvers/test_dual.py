@@ -250,6 +250,21 @@ def test_homotopy_path():
     assert path(0.5, 7) == [0.5]  # ν would be below alpha
 
 
+def test_automatic_path_comes_from_the_easy_end_in_steps_of_at_most_four():
+    def path(alpha):
+        built = problem("squared", np.full((100, 1), 2.0), np.ones((100, 1)), alpha, fit_intercept=False)
+        return homotopy_path(built, "auto")
+
+    easy = 2.0**2 / 100  # mean ‖x‖²/n
+    assert path(easy) == [easy] and path(easy / 3.9) == [easy / 3.9]
+    for alpha in (easy / 5, easy / 300, easy / 1e7):
+        found = path(alpha)
+        assert found[0] == pytest.approx(easy) and found[-1] == alpha
+        ratios = np.divide(found[:-1], found[1:])
+        np.testing.assert_allclose(ratios, ratios[0])
+        assert ratios[0] <= 4 * (1 + 1e-9) and (easy / alpha) ** (1 / (len(found) - 2 or 1)) > 4
+
+
 @pytest.mark.parametrize("name", ["squared", "squared_hinge"])
 def test_homotopy_beats_the_zero_start_where_alpha_is_small(name):
     """The paper's claim on epochs, the first phases counted: correlated columns, alpha far below ‖x‖²/n."""
@@ -295,7 +310,7 @@ def test_bad_cases_end_with_an_honest_certificate(name, alpha, case):
     y = targets(name, codes)
     if LOSSES[name].joint and case == "one row":
         y = np.array([2])
-    found = solve(problem(name, X, y, alpha), tol=1e-6, max_iter=300)
+    found = solve(problem(name, X, y, alpha), tol=1e-6, max_iter=400)
     assert np.isfinite(found.coef).all() and np.isfinite(found.intercept).all()
     assert 0 <= found.certificate < np.inf
     weight = np.ones(len(X))

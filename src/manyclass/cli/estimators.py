@@ -51,7 +51,8 @@ def _given(settings: FitSettings, **own: Any) -> dict[str, Any]:
 
 
 BUILDERS: dict[str, Builder] = {
-    name: partial(_glm, name) for name in ("quasi-newton", "newton-cg", "accelerated", "majorize")
+    name: partial(_glm, name)
+    for name in ("quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient")
 }
 BUILDERS["pegasos"] = _pegasos
 

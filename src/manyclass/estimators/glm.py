@@ -40,13 +40,16 @@ class GLMClassifier(LinearClassifier):
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "identity" least squares (no probabilities); "sparsemax" gives probabilities that can be exactly zero.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
-    solver : {"quasi-newton", "newton-cg", "accelerated", "majorize"}, default="quasi-newton"
+    solver : {"quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient"}, \
+            default="quasi-newton"
         "quasi-newton" is the fastest and hands over to "newton-cg" for tight tolerances; "majorize" is Algorithm 1 of
-        the paper, which never raises the objective; "accelerated" adds momentum to it.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound"}, default="auto"
+        the paper, which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent
+        with an exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and
+        y (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "identity"}, default="auto"
         What stands in for the Hessian. "auto" takes "kronecker" ("second-moment" for the solvers that need a
-        majorizer), and "diagonal" when a d×d factor would not fit. "partition-bound" couples all d·k parameters
-        (`BoundMajorizationClassifier`), for a few thousand of them.
+        majorizer, "identity" for gradient descent), and "diagonal" when a d×d factor would not fit. "partition-bound"
+        couples all d·k parameters (`BoundMajorizationClassifier`), for a few thousand of them.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
@@ -201,7 +204,9 @@ class GLMClassifier(LinearClassifier):
         solver = SOLVERS[self.solver]
         needs_majorizer = solver.needs_majorizer
         name = self.curvature
-        if name == "auto":
+        if name == "auto" and solver.default_curvature:
+            name = solver.default_curvature
+        elif name == "auto":
             if design.n_features > DENSE_FACTOR_FEATURES:
                 name = "diagonal"
             else:

@@ -276,12 +276,13 @@ class PegasosClassifier(LinearClassifier):
         plan = self._plan(labels)
         seed = np.random.SeedSequence([seed_of(self.random_state), 0 if state is None else state.t])
         draws = make_draws(design.n_rows, int(seed.generate_state(1, np.uint64)[0]), False)
-        stream = self._stream(design, labels, Weights(np.empty(0), 1.0), draws, plan, state)
+        values = np.empty(0) if weight is None else weight.astype(np.float64)
+        stream = self._stream(design, labels, Weights(values, 1.0), draws, plan, state)
         state = stream.state
         state.rows_seen += design.n_rows
         state.weight_sum += design.n_rows if weight is None else float(weight.sum(dtype=np.float64))
         if weight is not None or state.weight_sum != state.rows_seen:
-            values = np.ones(design.n_rows) if weight is None else weight.astype(np.float64)
+            values = values if len(values) else np.ones(design.n_rows)
             stream.weights = Weights(values, state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0)
         state.position = 0
         stopping = Stopping(max_time=self.max_time, callback=self.callback)
@@ -328,7 +329,7 @@ class PegasosClassifier(LinearClassifier):
     ) -> Stream:
         rows = as_rows(design)
         if state is None:
-            offset = plan.offset if plan.offset is not None else warm_offset(plan, mean_square(rows, draws))
+            offset = plan.offset if plan.offset is not None else warm_offset(plan, mean_square(rows, draws, weights))
             state = State.zero(design.n_features, n_outputs_of(labels), design.dtype, plan, offset)
         state.set_alpha(plan.alpha)
         return Stream(rows, targets_of(labels), weights, draws, plan, state)

@@ -25,7 +25,7 @@ JOINT_FORM = {"crammer_singer": "hinge", "multinomial": "log_loss"}
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="neither")],
-    "homotopy": ["boolean", Interval(Integral, 2, None, closed="left")],
+    "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
     "fit_intercept": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -40,7 +40,7 @@ class _DualAscent(PortableEstimator):
     """What the classifier and the regressor share: the call of the solver and the attributes of the run."""
 
     alpha: float
-    homotopy: bool | int
+    homotopy: str | bool | int
     tol: float
     max_iter: int
     max_time: float | None
@@ -100,12 +100,12 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
         "ovr" fits each class (or label) against the rest, all of them in one pass over X. With three or more classes
         "crammer_singer" (for loss="hinge") is max_j (z_j + [j ≠ y]) − z_y and "multinomial" (for loss="log_loss") is
         log Σ_j exp z_j − z_y: one dual point in the simplex per row.
-    homotopy : bool or int, default=False
-        True solves at ν = 0.25·√alpha first and continues at alpha from the same dual point
-        (*Homotopic Initialization*, §3.2); an integer goes through that many penalties in geometric progression, from
-        the larger of ν and mean ‖x‖²/n to alpha. Each but the last is solved until its own estimated gap is at most
-        ``tol``, or until its even share of half of ``max_iter`` or ``max_time`` is spent. Worth it when alpha is
-        small for the data, say ‖x‖² > 10·alpha·n.
+    homotopy : "auto", bool or int, default="auto"
+        Penalties to solve at before alpha, each from the dual point of the last. True is ν = 0.25·√alpha
+        (*Homotopic Initialization*, §3.2); an integer that many penalties, alpha included, in geometric progression
+        from the larger of ν and mean ‖x‖²/n; "auto" as many as are needed to come from mean ‖x‖²/n to alpha in steps
+        of at most 4, and none where alpha is that large or larger. Each phase but the last ends when its own
+        estimated gap is at most ``tol``, or when its even share of half of ``max_iter`` or ``max_time`` is spent.
     fit_intercept : bool, default=True
         The intercept is not penalised: by centring for the squared loss, by a proximal-point method in b for the
         others (a constant feature whose penalty is around the present intercept).
@@ -186,7 +186,7 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
         *,
         alpha: float = 1e-4,
         multi_class: str = "ovr",
-        homotopy: bool | int = False,
+        homotopy: str | bool | int = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-3,
@@ -331,7 +331,7 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, _DualAscent):
         *,
         epsilon: float = 0.1,
         alpha: float = 1e-4,
-        homotopy: bool | int = False,
+        homotopy: str | bool | int = "auto",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,

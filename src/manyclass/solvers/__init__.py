@@ -2,10 +2,13 @@
 
 from manyclass.solvers.accelerated import Accelerated
 from manyclass.solvers.base import LiveRecord, Monitor, Record, Solution, Solver, Status
+from manyclass.solvers.biased_gradient import BiasedGradient, Gradient
 from manyclass.solvers.majorize import Majorize
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
 
-SOLVERS: dict[str, Solver] = {s.name: s for s in (QuasiNewton(), NewtonCG(), Accelerated(), Majorize())}
+SOLVERS: dict[str, Solver] = {
+    s.name: s for s in (QuasiNewton(), NewtonCG(), Accelerated(), Majorize(), Gradient(), BiasedGradient())
+}
 
 __all__ = ["SOLVERS", "LiveRecord", "Monitor", "Record", "Solution", "Solver", "Status"]

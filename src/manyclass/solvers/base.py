@@ -226,11 +226,14 @@ class Solver(ABC):
         Whether only a curvature with ``majorizes`` will do.
     refreshes_majorizer : bool
         Whether one that is ``local`` will do too.
+    default_curvature : str, optional
+        The curvature that belongs to it, where that is not a matter of the data.
     """
 
     name: ClassVar[str]
     needs_majorizer: ClassVar[bool]
     refreshes_majorizer: ClassVar[bool] = False
+    default_curvature: ClassVar[str | None] = None
 
     @abstractmethod
     def solve(

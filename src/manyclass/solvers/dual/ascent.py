@@ -21,7 +21,7 @@ from manyclass.solvers.dual.columns import (
     scaled_conjugates,
 )
 from manyclass.solvers.dual.problem import DualProblem
-from manyclass.solvers.dual.rows import LANES
+from manyclass.solvers.dual.rows import width
 
 AMPLE = 10.0
 """κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
@@ -80,7 +80,7 @@ class Ascent:
         self.problem, self.shrink = problem, shrink
         n, d, k = problem.design.n_rows, problem.design.n_features, problem.n_outputs
         self.a = np.zeros((n, k)) if start is None else np.array(start[0], dtype=np.float64, order="C")
-        self.width = 1 if k == 1 else -(-k // LANES) * LANES
+        self.width = width(k)
         self.V = np.zeros((d, self.width))
         self.affine = np.zeros((5, k))
         assert problem.Y is not None  # filled by the problem itself

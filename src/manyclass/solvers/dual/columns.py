@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 
 from manyclass.solvers.dual import scalar
-from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, shuffle
+from manyclass.solvers.dual.prefetch import ask_ahead
+from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, row_spread_moved, shuffle
 
 OFFSET, DUAL_SUM, MEAN_SCORE, MEAN_SQUARE, KAPPA = range(5)
 """Rows of ``affine``."""
@@ -48,6 +49,7 @@ def epoch_one(code, epsilon, data, indices, indptr, y, c, q, shift, affine, a, v
     mean_square, kappa = affine[MEAN_SQUARE], affine[KAPPA]
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         old, wanted = a[i], y[i]
@@ -84,7 +86,7 @@ def epoch_many(
 
     Parameters
     ----------
-    V : array of shape (n_features, n_outputs rounded up to a multiple of LANES)
+    V : array of shape (n_features, `rows.width` of n_outputs)
     order : integer array of shape (n_rows,)
         The first n_active entries are the rows to visit; they are permuted afresh.
     threshold : array of shape (n_outputs,)
@@ -103,6 +105,7 @@ def epoch_many(
     centred = shift.size > 0
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         row_scores(data, indices, start, stop, V, z)
@@ -135,11 +138,7 @@ def epoch_many(
             order[t], order[n_active] = order[n_active], order[t]
             continue
         t += 1
-        if n_moved * 4 > k:
-            row_spread(data, indices, start, stop, change, V)
-        else:
-            for m in range(n_moved):
-                row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
+        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
     return n_active, estimate, worst
 
 

@@ -16,7 +16,8 @@ from numba import njit
 
 from manyclass.solvers.dual.columns import DUAL_SUM, KAPPA, OFFSET
 from manyclass.solvers.dual.losses import CRAMMER_SINGER
-from manyclass.solvers.dual.rows import FAST, row_scores, row_spread, shuffle
+from manyclass.solvers.dual.prefetch import ask_ahead
+from manyclass.solvers.dual.rows import FAST, row_scores, row_spread_moved, shuffle
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6
@@ -156,8 +157,10 @@ def epoch(code, data, indices, indptr, codes, c, q, affine, P, V, order, n_activ
     k = P.shape[1]
     estimate, worst = 0.0, 0.0
     z, change, new, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(k), np.zeros(k)
+    moved = np.empty(k, np.int64)
     t = 0
     while t < n_active:
+        ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop, p, y = indptr[i], indptr[i + 1], P[i], codes[i]
         row_scores(data, indices, start, stop, V, z)
@@ -177,14 +180,15 @@ def epoch(code, data, indices, indptr, codes, c, q, affine, P, V, order, n_activ
         else:
             t += 1
             estimate += c[i] * multinomial_step(p, z, q[i], k, new, work)
-        moved = False
+        n_moved = 0
         for j in range(k):
             change[j] = c[i] * (p[j] - new[j])
-            moved = moved or change[j] != 0.0
+            if change[j] != 0.0:
+                moved[n_moved] = j
+                n_moved += 1
             affine[DUAL_SUM, j] += change[j]
             p[j] = new[j]
-        if moved:
-            row_spread(data, indices, start, stop, change, V)
+        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
     return n_active, estimate, worst
 
 

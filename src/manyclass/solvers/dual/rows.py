@@ -13,7 +13,17 @@ from numba import njit
 LANES = 8
 """Outputs that a row meets together in registers: one cache line of float64."""
 
+HALF_LANES = LANES // 2
+"""What is left of the outputs after those in full lanes is rounded up to this, so that V stays small."""
+
 FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def width(n_outputs):
+    """Columns of V for so many outputs."""
+    if n_outputs == 1:
+        return 1
+    return -(-n_outputs // HALF_LANES) * HALF_LANES
 
 
 @njit(cache=True, fastmath=FAST)
@@ -42,12 +52,13 @@ def row_add(data, indices, start, stop, by, v):
 
 @njit(cache=True, fastmath=FAST)
 def row_scores(data, indices, start, stop, V, z):
-    """z = Vᵀx for V of shape (n_features, 1 or a multiple of LANES)."""
+    """z = Vᵀx for V of shape (n_features, `width`)."""
     if z.size == 1:
         z[0] = row_dot(data, indices, start, stop, V[:, 0])
         return
     sparse = indices.size > 0
-    for first in range(0, z.size, LANES):
+    first = 0
+    while first + LANES <= z.size:
         z0, z1, z2, z3, z4, z5, z6, z7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
             x = np.float64(data[p])
@@ -62,6 +73,17 @@ def row_scores(data, indices, start, stop, V, z):
             z7 += x * row[first + 7]
         z[first], z[first + 1], z[first + 2], z[first + 3] = z0, z1, z2, z3
         z[first + 4], z[first + 5], z[first + 6], z[first + 7] = z4, z5, z6, z7
+        first += LANES
+    if first < z.size:
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for p in range(start, stop):
+            x = np.float64(data[p])
+            row = V[indices[p] if sparse else p - start]
+            s0 += x * row[first]
+            s1 += x * row[first + 1]
+            s2 += x * row[first + 2]
+            s3 += x * row[first + 3]
+        z[first], z[first + 1], z[first + 2], z[first + 3] = s0, s1, s2, s3
 
 
 @njit(cache=True, fastmath=FAST)
@@ -73,6 +95,16 @@ def row_spread(data, indices, start, stop, change, V):
         row = V[indices[p] if sparse else p - start]
         for j in range(change.size):
             row[j] += x * change[j]
+
+
+@njit(cache=True, fastmath=FAST)
+def row_spread_moved(data, indices, start, stop, change, moved, V):
+    """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
+    if moved.size * 4 > change.size:
+        row_spread(data, indices, start, stop, change, V)
+    else:
+        for m in range(moved.size):
+            row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
 
 
 @njit(cache=True)

@@ -39,8 +39,7 @@ SAMPLED_ROWS = 1000
 """Rows from which the mean ‖x‖² is estimated: a number that does not grow with n."""
 
 OFFSET_FACTOR = 0.25
-"""Chosen by ``python -m benchmarks.pegasos_start`` on validation rows of 20 Newsgroups and letter: anything from 0.1 to
-0.3 does nearly as well."""
+"""Chosen by ``python -m benchmarks.stochastic.first_steps``, on held-out rows of 20 Newsgroups and letter."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,8 @@ class State:
         if self.average and totals[AVERAGE_WEIGHT] > 0:
             U = self.wide()[:, _width(k) : _width(k) + k]
             a, b = totals[MEAN_WEIGHT] / totals[AVERAGE_WEIGHT], 1.0 / totals[AVERAGE_WEIGHT]
-            W = V * V.dtype.type(a) - U * V.dtype.type(b)
+            with np.errstate(invalid="ignore", over="ignore"):  # the caller looks whether the result is finite
+                W = V * V.dtype.type(a) - U * V.dtype.type(b)
             emphasis = totals[AVERAGE_WEIGHT]
             return W, (self.bias_average / emphasis).astype(V.dtype)
         scale = self._last_scale()
@@ -188,16 +188,18 @@ def as_rows(design: Design) -> Rows:
     return Rows(flat, np.arange(design.n_features, dtype=np.int32), np.zeros(1, dtype=np.int32), design.n_features)
 
 
-def mean_square(rows: Rows, draws: Draws) -> float:
-    """Mean ‖x‖² of a sample of rows."""
-    total = 0.0
+def mean_square(rows: Rows, draws: Draws, weights: Weights) -> float:
+    """Weighted mean ‖x‖² of a sample of rows."""
+    total = weight_sum = 0.0
     count = min(SAMPLED_ROWS, draws.n)
     for position in range(count):
         i = draw(draws, position)
         start, stop = (i * rows.stride, (i + 1) * rows.stride) if rows.stride else (rows.indptr[i], rows.indptr[i + 1])
         x = rows.data[start:stop].astype(np.float64)
-        total += float(x @ x)
-    return total / count
+        weight = weights.values[i] if len(weights.values) else 1.0
+        total += weight * float(x @ x)
+        weight_sum += weight
+    return total / weight_sum if weight_sum > 0 else 0.0
 
 
 def warm_offset(plan: Plan, mean_square: float) -> float:
@@ -339,7 +341,7 @@ def solve(stream: Stream, n_draws: int, stopping: Stopping) -> tuple[Solution, l
             status = Status.EARLY_STOPPED
         elif state.position >= end:
             status = Status.COMPLETED
-        elif not in_time:
+        elif not in_time or time.perf_counter() >= deadline:
             status = Status.MAX_TIME
     if best is not None:
         W, b = best

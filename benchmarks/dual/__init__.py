@@ -1,0 +1,1 @@
+"""Dual coordinate ascent: speed against peers, homotopy, spectra and plain gradient descent."""

@@ -1,0 +1,203 @@
+"""Zero start against homotopic start: suboptimality and test error per epoch and per second (Figures 3 and 5).
+
+``python -m benchmarks.dual.homotopy {a9a,w8a,adult,kddcup,mnist} [--loss squared hinge]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.dual.problems import TWO_CLASSES, signs, standardised
+from benchmarks.report import RESULTS, Table
+from manyclass.data import Design
+from manyclass.solvers.base import Monitor
+from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, homotopy_path
+from manyclass.solvers.dual.driver import ROUNDING, ascend, start_ascent
+
+ALPHA = 1e-6
+TRAIN_SHARE = 0.8
+PHASE_TOL = 1e-3
+"""Estimated gap at which a phase before the last ends, the default of the estimators."""
+STARTS: dict[str, str | bool | int] = {"from zero": False, "ν = 0.25·√alpha": True, "path (default)": "auto"}
+LEVELS = (1e-1, 1e-2, 1e-3)
+KDD_ROWS = 100_000
+
+
+@dataclass
+class Curve:
+    """What is seen after each epoch: measuring is not counted in the seconds."""
+
+    path: list[float]
+    epochs: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    primal: list[float] = field(default_factory=list)
+    dual: list[float] = field(default_factory=list)
+    test: list[float] = field(default_factory=list)
+    error: list[float] = field(default_factory=list)
+    first: int = 0
+    """Epochs before the last phase."""
+
+
+def follow(problem: DualProblem, path: list[float], n_epochs: int, test: tuple, loss: str) -> Curve:
+    """n_epochs epochs, each followed by a measurement at the alpha asked for; phases end as in `ascend`."""
+    warm = start_ascent(problem)
+    warm.set_alpha(path[0])
+    warm.epoch()
+    warm.judge()
+    state, curve = start_ascent(problem), Curve(path)
+    spent, zero = 0.0, max(state.zero_value(), 1e-300)
+    for point, alpha in enumerate(path):
+        last, in_phase = point == len(path) - 1, 0
+        begun = time.perf_counter()
+        state.set_alpha(alpha)
+        spent += time.perf_counter() - begun
+        while len(curve.epochs) < n_epochs:
+            begun = time.perf_counter()
+            estimate = state.epoch() / zero
+            spent += time.perf_counter() - begun
+            in_phase += 1
+            measure(curve, state, problem, spent, test, loss)
+            # As `ascend`: the phases before the last may take half of all the epochs together.
+            late = not last and len(curve.epochs) >= 0.5 * n_epochs * (point + 1) / max(len(path) - 1, 1)
+            if not last and (estimate <= PHASE_TOL or late):
+                curve.first = len(curve.epochs)
+                break
+    return curve
+
+
+def measure(curve: Curve, state, problem: DualProblem, spent: float, test: tuple, loss: str) -> None:
+    order, n_active, threshold = state.order.copy(), state.n_active, state.threshold.copy()
+    verdict = state.judge()
+    state.order, state.n_active, state.threshold = order, n_active, threshold  # measuring must not help
+    curve.epochs.append(len(curve.epochs) + 1)
+    curve.seconds.append(spent)
+    curve.primal.append(verdict.primal(problem.alpha))
+    curve.dual.append(verdict.dual(problem.alpha))
+    coef, intercept = state.parameters()
+    X, y = test
+    scores = np.asarray(X @ coef)[:, 0] + intercept[0]
+    losses = 0.5 * (y - scores) ** 2 if loss == "squared" else np.maximum(1.0 - y * scores, 0.0)
+    curve.test.append(float(losses.mean()))
+    curve.error.append(float(np.mean(np.where(scores > 0, 1.0, -1.0) != y)))
+
+
+def split(name: str) -> tuple:
+    X, y = TWO_CLASSES[name]()
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))[: KDD_ROWS if name == "kddcup" else None]
+    if name in ("adult", "kddcup"):
+        X = standardised(X)
+    X, y = X[order], signs(y)[order]
+    # float32 as users hold such data; sparse where most entries are 0, which is what a coordinate step costs.
+    X = X.astype(np.float32)
+    if not sparse.issparse(X) and np.mean(X != 0) < 0.3:
+        X = sparse.csr_matrix(X)
+    n_train = int(TRAIN_SHARE * len(y))
+    return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
+
+
+def reference(problem: DualProblem, limit: float) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The best primal and dual values reached in a long run, and its model."""
+    path = homotopy_path(problem, "auto")
+    found = ascend(problem, path, Monitor(10 * ROUNDING, 100_000, limit), check_every=20)
+    duals = max(record.dual for record in found.history)
+    return found.history[-1].objective, duals, found.coef, found.intercept
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", choices=list(TWO_CLASSES))
+    parser.add_argument("--loss", nargs="+", default=["squared", "hinge"])
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--reference-seconds", type=float, default=40.0)
+    given = parser.parse_args()
+    X, y, X_test, y_test = split(given.data)
+    table = Table(
+        f"{given.data}: zero start and homotopic start at alpha {ALPHA:g}, {X.shape[0]} training rows",
+        [
+            "loss", "start", "epochs before alpha", *(f"epochs (s) to {level:g}" for level in LEVELS),
+            f"dual left after {given.epochs}", f"primal left after {given.epochs}", "test loss", "test error",
+        ],
+    )  # fmt: skip
+    plots = {}
+    for loss in given.loss:
+        problem = DualProblem(Design(X), COLUMN_LOSSES[loss], ALPHA, 1, Y=y[:, None], fit_intercept=True)
+        zero = start_ascent(problem).zero_value()
+        curves = {
+            label: follow(problem, homotopy_path(problem, homotopy), given.epochs, (X_test, y_test), loss)
+            for label, homotopy in STARTS.items()
+        }
+        primal, dual, coef, intercept = reference(problem, given.reference_seconds)
+        primal = min(primal, *(min(curve.primal) for curve in curves.values()))
+        dual = max(dual, *(max(curve.dual) for curve in curves.values()))
+        print(f"{loss}: reference gap {(primal - dual) / zero:.1e}", flush=True)
+        plots[loss] = (curves, primal, dual, zero)
+        for label, curve in curves.items():
+            left = np.maximum(np.array(curve.primal) - primal, primal - dual) / zero
+            table.add(
+                loss, label, curve.first, *(to_level(curve, left, level) for level in LEVELS),
+                f"{(dual - curve.dual[-1]) / zero:.1e}", f"{(curve.primal[-1] - primal) / zero:.1e}",
+                f"{curve.test[-1]:.4f}", f"{curve.error[-1]:.2%}",
+            )  # fmt: skip
+        scores = np.asarray(X_test @ coef)[:, 0] + intercept[0]
+        losses = 0.5 * (y_test - scores) ** 2 if loss == "squared" else np.maximum(1.0 - y_test * scores, 0.0)
+        error = np.mean(np.where(scores > 0, 1.0, -1.0) != y_test)
+        table.add(
+            loss,
+            f"best known (gap {(primal - dual) / zero:.0e})",
+            *[""] * (3 + len(LEVELS)),
+            f"{losses.mean():.4f}",
+            f"{error:.2%}",
+        )
+    table.note(
+        "Suboptimalities are shares of the loss of the zero model, primal and dual, both at alpha, at each epoch's own "
+        "point (not the best so far); 'epochs (s) to' is for the primal. The epochs of all phases are counted, "
+        "measuring is not. A phase before the last ends at an estimated gap of "
+        f"{PHASE_TOL:g} of its own problem, or at its share of half of all epochs. 80 % of the rows train; one thread."
+    )
+    table.publish(f"dual_homotopy_{given.data}")
+    draw(given.data, plots)
+
+
+def to_level(curve: Curve, left: np.ndarray, level: float) -> str:
+    below = np.flatnonzero(left <= level)
+    return f"{curve.epochs[below[0]]} ({curve.seconds[below[0]]:.2g})" if len(below) else "–"
+
+
+def draw(name: str, plots: dict) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(len(plots), 4, figsize=(15, 3.3 * len(plots)), layout="constrained", squeeze=False)
+    for row, (loss, (curves, primal, dual, zero)) in zip(axes, plots.items(), strict=True):
+        floor = max((primal - dual) / zero, 1e-12)
+        for (label, curve), colour in zip(curves.items(), ("C3", "C0", "C2"), strict=True):
+            duals = np.maximum((dual - np.array(curve.dual)) / zero, floor)
+            primals = np.maximum((np.array(curve.primal) - primal) / zero, floor)
+            panels = (
+                (curve.epochs, duals),
+                (curve.epochs, primals),
+                (curve.seconds, primals),
+                (curve.epochs, curve.test),
+            )
+            for ax, (x, values) in zip(row, panels, strict=True):
+                ax.plot(x, values, color=colour, label=label, linewidth=1.6)
+        titles = ("dual suboptimality", "primal suboptimality", "primal suboptimality", "mean test loss")
+        for ax, title, x in zip(row, titles, ("epochs", "epochs", "seconds", "epochs"), strict=True):
+            ax.set(yscale="log", xlabel=x, title=f"{loss}: {title}")
+        low = min(min(curve.test) for curve in curves.values())
+        row[3].set_ylim(0.95 * low, 20 * low)
+    axes[0, 0].legend()
+    fig.suptitle(f"{name}, alpha {ALPHA:g}")
+    fig.savefig(RESULTS / f"dual_homotopy_{name}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Claim: a step costs the same whatever the number of rows, and not far from what memory allows.
+
+Rows are those of the RCV1-like set of 4 classes, and these again up to a million. The bound is the time to read a
+step's rows from memory once, and the pieces of V and U that they touch once for the scores and once, with writing,
+for the step, at rates that plain loops over arrays of these sizes reach.
+
+``python -m benchmarks.stochastic.cost_per_step``
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import typer
+from numba import njit
+from scipy import sparse
+
+from benchmarks.report import Table
+from benchmarks.stochastic.trajectory import Problem, load, stream
+
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+STEPS = 100_000
+REPEATS = 3
+ALPHA = 1e-4
+
+
+@njit(fastmath=True)
+def _sum(x):
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += x[i]
+    return total
+
+
+@njit
+def _subtract(x, y):
+    for i in range(len(x)):
+        x[i] -= y[i & 15]
+
+
+def _rate(work, n_bytes: int) -> float:
+    """Bytes per second at the best of a few turns of some milliseconds."""
+    work()
+    best = np.inf
+    for _ in range(REPEATS):
+        turns, start = 0, time.perf_counter()
+        while time.perf_counter() - start < 0.05:
+            work()
+            turns += 1
+        best = min(best, (time.perf_counter() - start) / turns)
+    return n_bytes / best
+
+
+def bound(problem: Problem, n_outputs: int, average: bool) -> float:
+    """Seconds per row that memory alone would take."""
+    non_zeros = problem.X.nnz / problem.X.shape[0]
+    table = np.ones(problem.X.shape[1] * n_outputs * (2 if average else 1), dtype=np.float32)
+    far, step = np.ones(1 << 26, dtype=np.float32), np.ones(16, dtype=np.float32)
+    read_far = _rate(lambda: _sum(far), far.nbytes)
+    read_near = _rate(lambda: _sum(table), table.nbytes)
+    write_near = _rate(lambda: _subtract(table, step), table.nbytes)
+    piece = 4 * n_outputs * non_zeros
+    return 8 * non_zeros / read_far + piece / read_near + piece * (2 if average else 1) / write_near
+
+
+def seconds_per_step(problem: Problem, loss: str, average: bool) -> float:
+    one = stream(problem, loss, "joint", ALPHA, 0, average=average)
+    one.advance(STEPS // 4)
+    best = np.inf
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        one.advance(STEPS)
+        best = min(best, (time.perf_counter() - start) / STEPS)
+    return best
+
+
+def main() -> None:
+    columns = [
+        "data",
+        "loss",
+        "average",
+        *(f"{n:,} rows" for n in SIZES),
+        "largest / smallest",
+        "10⁹ rows·nnz·k/s",
+        "bound",
+    ]
+    table = Table("Nanoseconds per step of one row, by number of rows", columns)
+    for name in ("rcv1-like-4", "rcv1-like-53"):
+        whole = load(name)
+        X = sparse.vstack([whole.X, whole.X[: SIZES[-1] - whole.X.shape[0]]]).tocsr()
+        y = np.concatenate([whole.y, whole.y])[: SIZES[-1]]
+        k = whole.n_classes
+        for loss, average in (("log_loss", True), ("hinge", True), ("hinge", False)):
+            costs = []
+            for n in SIZES:
+                part = Problem(X[:n], y[:n], whole.X_test[:1], whole.y_test[:1])
+                costs.append(seconds_per_step(part, loss, average))
+            limit = bound(whole, k, average)
+            rate = whole.X.nnz / whole.X.shape[0] * k / costs[-1] / 1e9
+            most = whole.X.nnz / whole.X.shape[0] * k / limit / 1e9
+            shown = [f"{1e9 * cost:.0f}" for cost in costs]
+            table.add(name, loss, average, *shown, f"{costs[-1] / costs[0]:.2f}", f"{rate:.2f}", f"{most:.2f}")
+            print(table.rows[-1], flush=True)
+    table.note(
+        f"Best of {REPEATS} runs of {STEPS:,} steps, r = 1, drawn with replacement, one thread. The bound supposes "
+        "that every row is stepped on; hinge steps only on rows within the margin."
+    )
+    table.publish("cost_per_step")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,131 @@
+"""How strongly the response depends on directions of small variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from manyclass.diagnostics.spectra import Spectrum, check_matrix, spectrum
+
+
+@dataclass(frozen=True)
+class ResponseCorrelation:
+    """Eigenfeatures Z_j and their covariances with the response (*Homotopic Initialization*, equation 9).
+
+    Data have τ-bounded response correlation if ρ_j² ≤ τ λ_j for every eigenfeature that varies. The smaller τ, the
+    less gradient descent from zero has to do in directions of small variance, which are those it is slow in.
+
+    Attributes
+    ----------
+    spectrum : Spectrum
+    covariance : ndarray of shape (n_components, n_responses)
+        c_j = E[Y Z_j].
+    """
+
+    spectrum: Spectrum
+    covariance: np.ndarray
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """λ_j = E[Z_j²], of shape (n_components,)."""
+        return self.spectrum.eigenvalues
+
+    @property
+    def rho_squared(self) -> np.ndarray:
+        """ρ_j² = c_j²/λ_j, of shape (n_components, n_responses): the share of the variance of Y along Z_j."""
+        return self.covariance**2 / self.eigenvalues[:, None]
+
+    @property
+    def boundedness(self) -> np.ndarray:
+        """c_j²/λ_j², of shape (n_components, n_responses); its maximum is τ."""
+        return (self.covariance / self.eigenvalues[:, None]) ** 2
+
+    @property
+    def tau_per_response(self) -> np.ndarray:
+        """max_j c_j²/λ_j² of each response."""
+        return self.boundedness.max(axis=0, initial=0.0)
+
+    @property
+    def tau(self) -> float:
+        """τ = max_j c_j²/λ_j², the largest over the responses.
+
+        A lower bound where `spectrum` holds the leading eigenvalues only.
+        """
+        return float(self.tau_per_response.max(initial=0.0))
+
+
+def response_correlation(
+    X: Any,
+    y: Any,
+    *,
+    center: bool = True,
+    unit_variance: bool = True,
+    n_components: int | None = None,
+    random_state: Any = None,
+) -> ResponseCorrelation:
+    """Covariances of the response with the eigenfeatures of X, and the τ that bounds them.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,) or (n_rows, n_responses)
+        Real responses; or labels (anything but floats with fractions, in one dimension): two classes count as −1 and
+        1, more as one indicator each. Two-dimensional y is taken as it is.
+    center : bool
+        Whether the means of X and Y are subtracted.
+    unit_variance : bool
+        Whether each response is divided by its standard deviation (without `center`, by its root mean square), as in
+        the paper; constant ones are left as they are.
+    n_components, random_state
+        As in `spectrum`.
+
+    Returns
+    -------
+    ResponseCorrelation
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite matrix or y has another number of rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from manyclass.diagnostics import response_correlation
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = response_correlation(scale(X), y)
+    >>> bool(0 < found.rho_squared.sum() < 1)  # R² of least squares
+    True
+    """
+    design = check_matrix(X)
+    Y = responses(y)
+    if len(Y) != design.n_rows:
+        raise ValueError(f"X has {design.n_rows} rows but y has {len(Y)}; give one response per row of X.")
+    if center:
+        Y = Y - Y.mean(axis=0)
+    if unit_variance:
+        scale = np.sqrt(np.mean(Y**2, axis=0))
+        Y = Y / np.where(scale > 0, scale, 1.0)
+    found = spectrum(design.X, center=center, n_components=n_components, random_state=random_state)
+    cross = np.asarray(design.rmatmat(Y)) / design.n_rows
+    if center:
+        cross -= np.outer(design.mean(), Y.mean(axis=0))
+    return ResponseCorrelation(found, found.components @ cross)
+
+
+def responses(y: Any) -> np.ndarray:
+    """y as float64 of shape (n_rows, n_responses); see `response_correlation`."""
+    values = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    if values.ndim == 2:
+        return values.astype(np.float64)
+    kind = type_of_target(values)
+    if kind == "continuous":
+        return values.astype(np.float64)[:, None]
+    classes, codes = np.unique(values, return_inverse=True)
+    if len(classes) <= 2:
+        return (2.0 * codes - 1.0)[:, None]
+    return (codes[:, None] == np.arange(len(classes))).astype(np.float64)

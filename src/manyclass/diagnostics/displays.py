@@ -1,0 +1,239 @@
+"""Plots of what `diagnostics` computes, as Display objects in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
+from manyclass.diagnostics.spectra import Spectrum, spectrum
+from manyclass.solvers.base import Record
+
+
+def _axes(ax: Any) -> Any:
+    """`ax`, or that of a new figure; matplotlib is imported here and nowhere else."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib: pip install 'manyclass[plot]'.") from error
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+class SpectrumDisplay:
+    """The spectrum of a data set (*Least Squares Revisited*, Figure 4).
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    name : str, optional
+        Of the data, for the legend.
+
+    Attributes
+    ----------
+    ax_, line_, figure_ : matplotlib objects, after `plot`
+    """
+
+    def __init__(self, spectrum: Spectrum, *, name: str | None = None):
+        self.spectrum, self.name = spectrum, name
+
+    @classmethod
+    def from_data(cls, X: Any, *, name: str | None = None, ax: Any = None, kind: str = "captured", **options: Any):
+        """Compute `diagnostics.spectrum` of X with `options` and plot it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        name, ax, kind
+            As in the constructor and in `plot`.
+        **options
+            Of `diagnostics.spectrum`.
+
+        Returns
+        -------
+        SpectrumDisplay
+        """
+        return cls(spectrum(X, **options), name=name).plot(ax, kind=kind)
+
+    def plot(self, ax: Any = None, *, kind: str = "captured", **line: Any) -> SpectrumDisplay:
+        """Draw the spectrum.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        kind : {"captured", "eigenvalues"}
+            The share that the x leading singular values have in the sum of those known, as in the paper; or λ_j
+            against j on log scales.
+        **line
+            For ``ax.plot``.
+
+        Returns
+        -------
+        self
+        """
+        if kind not in ("captured", "eigenvalues"):
+            raise ValueError(f"kind={kind!r} is not known; use 'captured' or 'eigenvalues'.")
+        ax = _axes(ax)
+        values = self.spectrum.eigenvalues
+        line = {"label": self.name, **line}
+        if kind == "captured":
+            singular = np.sqrt(values)
+            share = np.concatenate([[0.0], np.cumsum(singular)]) / max(float(singular.sum()), np.finfo(float).tiny)
+            (self.line_,) = ax.plot(np.arange(len(share)), share, **line)
+            ax.set(xlabel="singular values", ylabel=f"share of the sum of {len(singular)}", ylim=(0, 1.02))
+        else:
+            (self.line_,) = ax.plot(np.arange(1, len(values) + 1), values, **line)
+            ax.set(xlabel="j", ylabel="λ_j", xscale="log", yscale="log")
+        return _finish(self, ax, self.name)
+
+
+class ResponseCorrelationDisplay:
+    """Boundedness of the response correlation (*Homotopic Initialization*, Figure 2).
+
+    A point for each eigenfeature: log10 c_j²/λ_j² over log10 λ_j²; the highest is at log10 τ.
+
+    Parameters
+    ----------
+    correlation : ResponseCorrelation
+    name : str, optional
+
+    Attributes
+    ----------
+    ax_, points_, figure_ : matplotlib objects, after `plot`
+    """
+
+    def __init__(self, correlation: ResponseCorrelation, *, name: str | None = None):
+        self.correlation, self.name = correlation, name
+
+    @classmethod
+    def from_data(cls, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **options: Any):
+        """Compute `diagnostics.response_correlation` of X and y with `options` and plot it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like
+        name, ax
+            As in the constructor and in `plot`.
+        **options
+            Of `diagnostics.response_correlation`.
+
+        Returns
+        -------
+        ResponseCorrelationDisplay
+        """
+        return cls(response_correlation(X, y, **options), name=name).plot(ax)
+
+    def plot(self, ax: Any = None, *, show_tau: bool = True, **points: Any) -> ResponseCorrelationDisplay:
+        """Draw the points and a line at τ.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        show_tau : bool
+        **points
+            For ``ax.scatter``.
+
+        Returns
+        -------
+        self
+        """
+        ax = _axes(ax)
+        found = self.correlation
+        bound = found.boundedness
+        variance = np.broadcast_to(found.eigenvalues[:, None] ** 2, bound.shape)
+        seen = bound > 0
+        self.points_ = ax.scatter(
+            np.log10(variance[seen]), np.log10(bound[seen]), **{"s": 12, "label": self.name, **points}
+        )
+        if show_tau and found.tau > 0:
+            ax.axhline(np.log10(found.tau), color="gray", linewidth=0.8, zorder=0)
+            ax.annotate(
+                f"τ = {found.tau:.3g}", (0.98, np.log10(found.tau)), xycoords=("axes fraction", "data"),
+                xytext=(0, 3), textcoords="offset points", ha="right",
+            )  # fmt: skip
+        ax.margins(y=0.1)
+        ax.set(xlabel="log10 λ_j²", ylabel="log10 c_j²/λ_j²")
+        return _finish(self, ax, self.name)
+
+
+class ConvergenceDisplay:
+    """Curves of one or more fits against passes or seconds (*Homotopic Initialization*, Figures 1, 3 and 5).
+
+    Parameters
+    ----------
+    histories : mapping of str to sequence of Record
+        ``history_`` of fitted estimators, by the name of each.
+    optimum : float, optional
+        Minimum of the objective; what is drawn is then the objective above it.
+
+    Attributes
+    ----------
+    ax_, lines_, figure_ : matplotlib objects, after `plot`
+    """
+
+    def __init__(self, histories: Mapping[str, Sequence[Record]], *, optimum: float | None = None):
+        self.histories, self.optimum = histories, optimum
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        *,
+        optimum: float | None = None,
+        ax: Any = None,
+        x: str = "n_passes",
+        y: str = "certificate",
+    ):
+        """Plot the ``history_`` of fitted estimators.
+
+        Parameters
+        ----------
+        estimators : mapping of str to estimator
+        optimum, ax, x, y
+            As in the constructor and in `plot`.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        return cls({name: fitted.history_ for name, fitted in estimators.items()}, optimum=optimum).plot(ax, x=x, y=y)
+
+    def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "certificate", **line: Any) -> ConvergenceDisplay:
+        """Draw one line for each history.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        x : {"n_passes", "seconds"}
+        y : str
+            A field of the records: "certificate", "objective", or for dual ascent "primal", "dual" and so on. Where an
+            optimum is known "objective" and "primal" are drawn less the optimum, and the optimum less "dual".
+        **line
+            For ``ax.plot``.
+
+        Returns
+        -------
+        self
+        """
+        ax = _axes(ax)
+        self.lines_ = []
+        for name, history in self.histories.items():
+            values = np.array([getattr(record, y) for record in history], dtype=float)
+            label = y
+            if self.optimum is not None and y in ("objective", "primal", "dual"):
+                values = self.optimum - values if y == "dual" else values - self.optimum
+                label = f"{y} − optimum" if y != "dual" else "optimum − dual"
+            along = [getattr(record, x) for record in history]
+            # What rounding left at or below 0 has no place on a log scale.
+            self.lines_ += ax.plot(along, np.where(values > 0, values, np.nan), **{"label": name, **line})
+        ax.set(xlabel={"n_passes": "passes"}.get(x, x), ylabel=label if self.histories else y, yscale="log")
+        return _finish(self, ax, *self.histories)
+
+
+def _finish(display: Any, ax: Any, *names: str | None) -> Any:
+    if any(names):
+        ax.legend()
+    display.ax_, display.figure_ = ax, ax.figure
+    return display

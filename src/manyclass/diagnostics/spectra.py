@@ -1,0 +1,235 @@
+"""The eigenvalues of the covariance of the rows, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.utils import check_array, check_random_state
+
+from manyclass.data.design import GRAM_BLOCK_BYTES, Design
+from manyclass.data.factor import eigh_in_place
+from manyclass.data.moments import Moments
+
+EXACT_SIZE = 4096
+"""Smaller side of X up to which all eigenvalues are computed; a matrix of that size is 0.13 GB."""
+LEADING = 200
+"""Eigenvalues computed for larger X."""
+ROUNDING = 1e-13
+"""Share of the largest eigenvalue below which an eigenvalue is rounding, and its eigenfeature counts as constant."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of Σ̂ = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ, or of the second moment without centring.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (n_components,)
+        λ_1 ≥ λ_2 ≥ … > 0, the variances of the eigenfeatures; those of no variance are left out.
+    components : ndarray of shape (n_components, n_features)
+        Eigenvectors: eigenfeature j of a row is ``components[j] @ (x − x̄)``.
+    total_variance : float
+        The trace of Σ̂, whatever the number of components.
+    n_rows, n_features : int
+    is_complete : bool
+        Whether all eigenvalues that are not zero are there, rather than the leading ones.
+    """
+
+    eigenvalues: np.ndarray
+    components: np.ndarray
+    total_variance: float
+    n_rows: int
+    n_features: int
+    is_complete: bool
+
+    @property
+    def n_components(self) -> int:
+        return len(self.eigenvalues)
+
+    def condition_number(self, alpha: float = 0.0) -> float:
+        """κ = (λ_1 + alpha)/(λ_d + alpha) of ridge regression (*Homotopic Initialization*, Corollary 3).
+
+        For alpha = 0 λ_d is the smallest eigenvalue that is not zero: directions without variance never move. Where
+        only the leading eigenvalues are known this is a lower bound.
+
+        Parameters
+        ----------
+        alpha : float
+            Penalty, ≥ 0, as in the estimators.
+
+        Returns
+        -------
+        float
+            1 for rows that do not vary.
+        """
+        if not self.n_components:
+            return 1.0
+        smallest = self.eigenvalues[-1]
+        if alpha > 0 and self.is_complete and self.n_components < self.n_features:
+            smallest = 0.0
+        return float((self.eigenvalues[0] + alpha) / (smallest + alpha))
+
+    def effective_dimension(self, alpha: float) -> float:
+        """Σ_j λ_j/(λ_j + alpha): how many directions a ridge penalty leaves free.
+
+        Where only the leading eigenvalues are known, the rest of the variance counts as spread evenly over the other
+        directions, which makes this an upper bound.
+
+        Parameters
+        ----------
+        alpha : float
+            Penalty, > 0.
+
+        Returns
+        -------
+        float
+        """
+        known = float(np.sum(self.eigenvalues / (self.eigenvalues + alpha)))
+        others = min(self.n_rows, self.n_features) - self.n_components
+        if self.is_complete or others <= 0:
+            return known
+        rest = max(self.total_variance - float(self.eigenvalues.sum()), 0.0) / others
+        return known + others * rest / (rest + alpha)
+
+
+def check_matrix(X: Any) -> Design:
+    """X as a `Design`, or the error scikit-learn raises."""
+    return Design(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
+
+
+def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, random_state: Any = None) -> Spectrum:
+    """Eigenvalues and eigenvectors of the covariance of the rows of X.
+
+    All of them, from the d×d covariance or the n×n Gram matrix, where the smaller side of X is at most 4096; the
+    leading ones otherwise, by ARPACK's Lanczos method from a random start, which reads X in products only. Sparse X is
+    never filled: the mean is subtracted inside the products.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    n_components : int, optional
+        Leading eigenvalues to compute. By default all, or 200 for X with both sides above 4096.
+    center : bool
+        Whether the mean row is subtracted.
+    random_state : int, RandomState or None
+        Of the random start; None means a fixed one.
+
+    Returns
+    -------
+    Spectrum
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite matrix, or n_components is below 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.diagnostics import spectrum
+    >>> found = spectrum(load_digits().data)
+    >>> found.n_components, found.n_features  # three pixels are always 0
+    (61, 64)
+    """
+    design = check_matrix(X)
+    if n_components is not None and n_components < 1:
+        raise ValueError(f"n_components={n_components} must be at least 1; leave it out for the default.")
+    mean = np.asarray(design.mean()) if center else np.zeros(design.n_features)
+    total = max(float(np.sum(design.mean_square()) - mean @ mean), 0.0)
+    smaller = min(design.n_rows, design.n_features)
+    wanted = smaller if smaller <= EXACT_SIZE and n_components is None else min(n_components or LEADING, smaller)
+    if smaller <= EXACT_SIZE:
+        eigenvalues, components = _decompose(design, mean)
+        total = float(np.maximum(eigenvalues, 0.0).sum())  # the same without cancellation
+    else:
+        eigenvalues, components = _leading(design, mean, wanted, random_state)
+    varying = eigenvalues > ROUNDING * max(float(np.max(eigenvalues, initial=0.0)), np.finfo(float).tiny)
+    is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= wanted
+    eigenvalues, components = eigenvalues[varying][:wanted], components[varying][:wanted]
+    return Spectrum(eigenvalues, components, total, design.n_rows, design.n_features, is_complete)
+
+
+def condition_number(X: Any, alpha: float = 0.0, *, center: bool = True) -> float:
+    """`Spectrum.condition_number` of X: (λ_1 + alpha)/(λ_d + alpha), over varying directions where alpha is 0.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    alpha : float
+    center : bool
+
+    Returns
+    -------
+    float
+    """
+    return spectrum(X, center=center).condition_number(alpha)
+
+
+def effective_dimension(X: Any, alpha: float, *, center: bool = True) -> float:
+    """`Spectrum.effective_dimension` of X: Σ_j λ_j/(λ_j + alpha).
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    alpha : float
+    center : bool
+
+    Returns
+    -------
+    float
+    """
+    return spectrum(X, center=center).effective_dimension(alpha)
+
+
+def _centred_block(block: Any, mean: np.ndarray) -> Any:
+    """Rows in float64, the mean taken off where that fills nothing."""
+    wide = block.astype(np.float64)
+    return wide if hasattr(wide, "tocsr") else wide - mean
+
+
+def _decompose(design: Design, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All eigenvalues, descending, and their eigenvectors, from the smaller of the two Gram matrices."""
+    if design.n_features <= design.n_rows:
+        moments = Moments.zeros(design.n_features, 0)
+        for rows, block in design.blocks(design.rows_per_block(1, GRAM_BLOCK_BYTES)):
+            moments.update(_centred_block(block, mean), np.empty((rows.stop - rows.start, 0)))
+        covariance = moments.second_moment
+        if design.is_sparse:
+            covariance -= np.outer(mean, mean)
+        values, vectors = eigh_in_place(covariance)
+        return values[::-1], vectors.T[::-1]
+    rows = _centred_block(design.X, mean)
+    gram = rows @ rows.T
+    if design.is_sparse:
+        gram = gram.toarray()
+        products = rows @ mean
+        gram += mean @ mean - products[:, None] - products
+    values, vectors = eigh_in_place(gram / design.n_rows)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    scale = np.sqrt(np.maximum(values, np.finfo(float).tiny) * design.n_rows)
+    components = (rows.T @ vectors).T
+    if design.is_sparse:
+        components -= np.outer(vectors.sum(axis=0), mean)
+    return values, components / scale[:, None]
+
+
+def _leading(design: Design, mean: np.ndarray, n_components: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The leading eigenvalues, descending, and their eigenvectors, from products with X alone."""
+    X = design.X
+
+    def forward(V: np.ndarray) -> np.ndarray:
+        return X @ V - mean @ V
+
+    def backward(U: np.ndarray) -> np.ndarray:
+        return X.T @ U - (np.outer(mean, U.sum(axis=0)) if U.ndim == 2 else mean * U.sum())
+
+    centred = LinearOperator(
+        X.shape, matvec=forward, rmatvec=backward, matmat=forward, rmatmat=backward, dtype=np.dtype(np.float64)
+    )
+    start = check_random_state(0 if random_state is None else random_state).standard_normal(min(X.shape))
+    _, singular, components = svds(centred, k=n_components, v0=start)
+    order = np.argsort(-singular)
+    return singular[order] ** 2 / design.n_rows, components[order]

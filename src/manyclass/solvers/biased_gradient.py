@@ -1,0 +1,147 @@
+"""Gradient descent, plain and in the plane that also holds the cross-covariance of X and Y."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+
+from manyclass.curvature import Curvature
+from manyclass.data.design import Array
+from manyclass.model.objective import Evaluation, Objective
+from manyclass.solvers.base import Monitor, Solution, Solver, Status
+
+PLANE_STEPS = 12
+"""BFGS steps in the plane: enough for an exact search, as its metric there is known."""
+DEPENDENT = 1e-10
+"""Relative curvature below which the second direction adds nothing to the first."""
+
+
+class Gradient(Solver):
+    """theta ← theta − γ H⁻¹∇F with γ by an exact search; plain gradient descent for curvature="identity", its default.
+
+    Starts at the constant model, not at least squares: it is here to be compared with, and to show what the spectrum
+    of the data does to a method that knows nothing of it (*Homotopic Initialization*, equation 4).
+    """
+
+    name = "gradient"
+    needs_majorizer = False
+    default_curvature: ClassVar[str | None] = "identity"
+
+    def directions(self, objective: Objective, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
+        return [-curvature.solve(evaluation.gradient)]
+
+    def solve(
+        self,
+        objective: Objective,
+        curvature: Curvature,
+        start: Array | None = None,
+        monitor: Monitor | None = None,
+    ) -> Solution:
+        monitor = monitor or Monitor()
+        theta = objective.constant_model() if start is None else start
+        evaluation = monitor.evaluate(objective, theta)
+        while (status := monitor.stop(objective, curvature, theta, evaluation)) is None:
+            directions = self.directions(objective, curvature, evaluation)
+            lengths = PlaneSearch(objective, theta, directions).lowest()
+            if lengths is None:
+                status = Status.STALLED
+                break
+            for length, direction in zip(lengths, directions, strict=True):
+                theta = theta + float(length) * direction
+            evaluation = monitor.evaluate(objective, theta)
+        assert status is not None
+        return monitor.solution(objective, theta, status)
+
+
+class BiasedGradient(Gradient):
+    """theta ← theta − γ H⁻¹∇F − η H⁻¹E[xyᵀ], γ and η by a search in the plane.
+
+    *Homotopic Initialization*, equation 23: for Gaussian rows there are γ and η for which each step is one of
+    gradient descent for least squares (Lemma 14), so that data of bounded response correlation are fitted as quickly
+    by any generalized linear model as by that. The paper leaves γ and η to a line search; here both are exact, and as
+    (γ, 0) is a point of the plane a step is never worse than that of `Gradient` from the same theta.
+    """
+
+    name = "biased-gradient"
+
+    def directions(self, objective: Objective, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
+        xp = objective.xp
+        bias = xp.astype(objective.cross_covariance, objective.design.dtype)
+        if objective.fit_intercept:
+            bias = xp.concat([bias, evaluation.gradient[-1:, :] * 0], axis=0)
+        return [*super().directions(objective, curvature, evaluation), curvature.solve(bias)]
+
+
+class PlaneSearch:
+    """The lowest F(theta + Σ_j t_j D_j) over t, for one or two directions D.
+
+    Scores are linear in theta, so after one pass for the scores of theta and of the directions no trial reads X: it
+    costs O(n_rows · n_outputs). Those scores are held, (1 + number of directions) · n_rows · n_outputs numbers.
+    """
+
+    def __init__(self, objective: Objective, theta: Array, directions: list[Array]):
+        self.objective, self.n_directions = objective, len(directions)
+        xp = objective.xp
+        points = [objective.unpack(point) for point in (theta, *directions)]
+        self.rows = [
+            (rows, [objective.scores(block, W, b) for W, b in points], weight)
+            for rows, block, weight in objective.blocks()
+        ]
+        parts = [xp.astype(objective.penalised(point), xp.float64) for point in (theta, *directions)]
+        self.products = np.array([[float(xp.sum(a * b)) for b in parts] for a in parts])
+
+    def value_and_slope(self, t: np.ndarray) -> tuple[float, np.ndarray]:
+        """F at t, and its gradient in t."""
+        objective = self.objective
+        xp, link = objective.xp, objective.link
+        loss, slope = 0.0, np.zeros(self.n_directions)
+        for rows, (base, *moves), weight in self.rows:
+            Z = base
+            for length, move in zip(t, moves, strict=True):
+                Z = Z + float(length) * move
+            Z = link.normalise(Z, xp)
+            matched = objective.targets.dot(rows, Z, xp)
+            potential, P = link.potential_and_mean(Z, xp)
+            losses, residual = potential - matched, P - objective.targets.dense(rows, P, xp)
+            if weight is not None:
+                losses, residual = losses * weight, residual * weight[:, None]
+            loss += float(xp.sum(losses, dtype=xp.float64))
+            slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
+        along, S = np.concatenate([[1.0], t]), objective.total_weight
+        penalty = self.products @ along
+        value = loss / S + objective.target_conjugate + 0.5 * objective.alpha * float(along @ penalty)
+        return value, slope / S + objective.alpha * penalty[1:]
+
+    def bound(self) -> np.ndarray:
+        """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the link."""
+        objective = self.objective
+        xp, total = objective.xp, np.zeros((self.n_directions, self.n_directions))
+        for _, (_, *moves), weight in self.rows:
+            weighted = moves if weight is None else [move * weight[:, None] for move in moves]
+            total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
+        return objective.link.lipschitz * total / objective.total_weight + objective.alpha * self.products[1:, 1:]
+
+    def lowest(self) -> np.ndarray | None:
+        """t, or None where rounding leaves nothing to gain."""
+        bound = self.bound()
+        size = np.sqrt(np.maximum(np.diag(bound), np.finfo(float).tiny))
+        values, vectors = np.linalg.eigh(bound / np.outer(size, size))
+        kept = values > DEPENDENT * max(values[-1], np.finfo(float).tiny)
+        # In u with t = B u the bound is the identity: one step downhill never raises F, and BFGS starts well scaled.
+        B = (vectors[:, kept] / np.sqrt(values[kept])) / size[:, None]
+        here, slope = self.value_and_slope(np.zeros(self.n_directions))
+
+        def in_plane(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = self.value_and_slope(B @ u)
+            return value, B.T @ slope
+
+        descent = -B.T @ slope
+        if not descent.any():
+            return None
+        tolerance = 1e-3 * float(np.abs(descent).max())
+        found = minimize(
+            in_plane, descent, jac=True, method="BFGS", options={"maxiter": PLANE_STEPS, "gtol": tolerance}
+        )
+        return B @ found.x if found.fun < here else None

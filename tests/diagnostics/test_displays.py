@@ -1,0 +1,72 @@
+"""What the plots hold is what was computed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from manyclass import SDCAClassifier
+from manyclass.diagnostics import (
+    ConvergenceDisplay,
+    ResponseCorrelationDisplay,
+    SpectrumDisplay,
+    response_correlation,
+    spectrum,
+)
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+X, y = load_breast_cancer(return_X_y=True)
+X = scale(X)
+
+
+@pytest.fixture
+def ax():
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def test_spectrum(ax):
+    display = SpectrumDisplay.from_data(X, name="cancer", ax=ax)
+    assert display.ax_ is ax and display.figure_ is ax.figure
+    share = display.line_.get_ydata()
+    assert share[0] == 0 and share[-1] == pytest.approx(1) and (np.diff(share) > 0).all()
+    assert (np.diff(share, 2) <= 1e-12).all()  # the largest first
+    again = display.plot(ax, kind="eigenvalues")
+    np.testing.assert_allclose(again.line_.get_ydata(), spectrum(X).eigenvalues)
+    with pytest.raises(ValueError, match="'captured' or 'eigenvalues'"):
+        display.plot(ax, kind="both")
+
+
+def test_response_correlation(ax):
+    display = ResponseCorrelationDisplay.from_data(X, y, ax=ax)
+    found = response_correlation(X, y)
+    points = np.asarray(display.points_.get_offsets())
+    assert len(points) == found.spectrum.n_components
+    assert points[:, 1].max() == pytest.approx(np.log10(found.tau))
+    np.testing.assert_allclose(points[:, 0], 2 * np.log10(found.eigenvalues))
+
+
+def test_convergence(ax):
+    models = {
+        str(homotopy): SDCAClassifier("squared", alpha=1e-3, tol=1e-3, homotopy=homotopy).fit(X, y)
+        for homotopy in (False, True)
+    }
+    display = ConvergenceDisplay.from_estimators(models, ax=ax, x="seconds")
+    for line, model in zip(display.lines_, models.values(), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), [record.certificate for record in model.history_])
+    optimum = models["False"].history_[-1].dual
+    above = ConvergenceDisplay.from_estimators(models, optimum=optimum, ax=ax, y="primal")
+    assert all(np.nanmin(line.get_ydata()) > 0 for line in above.lines_)
+    assert "optimum" in ax.get_ylabel()
+
+
+def test_matplotlib_is_not_imported_before_it_is_needed():
+    code = "import sys, manyclass; manyclass.diagnostics.spectrum; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
