@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
-from manyclass.data import Design, MatrixTargets, Targets
+from manyclass.data import Design, MatrixTargets
 from manyclass.data.design import Array
-from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.portable import PortableEstimator
 from manyclass.estimators.replayed import (
     ReplayedClassifier,
     fitted_rows,
@@ -23,109 +20,15 @@ from manyclass.estimators.replayed import (
     hold_out_rows,
     targets_and_domain,
 )
+from manyclass.estimators.staged import StagedEstimator
 from manyclass.estimators.validation import check_rows, check_weights, generator
-from manyclass.features import FeatureGenerator, RandomFourierFeatures
+from manyclass.features import FeatureGenerator
 from manyclass.model.domains import Box, Domain, Simplex, WholeSpace
-from manyclass.solvers.base import Record, Status
+from manyclass.solvers.base import Record
 from manyclass.solvers.inner import INNER_UPDATES, InnerUpdate, Linear
-from manyclass.solvers.stages import StageRecord, StagewiseModel, final_states, staged_states
-from manyclass.solvers.stagewise import Stagewise
 
 
-class _StagewiseModel(PortableEstimator):
-    """What classifier and regressor share: parameters, fitting, and the replay of stages."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "features": [HasMethods(["fit", "draw"]), None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "block_size": [Interval(Integral, 1, None, closed="left")],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
-        "n_models": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="left")],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
-    }
-
-    def _fit_models(
-        self,
-        design: Design,
-        y: Any,
-        targets: Targets,
-        inner: InnerUpdate,
-        weight: Array | None,
-        held_out_weight: Array | None,
-        all_weight: Array | None,
-        started: float,
-    ) -> None:
-        rng = generator(self.random_state)
-        maker: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
-        if "random_state" in maker.get_params():
-            maker.set_params(random_state=int(rng.integers(2**31)))
-        maker.fit(design.X, y, sample_weight=all_weight)
-        if self.n_components is None and maker.capacity is None:
-            raise ValueError(
-                f"{type(maker).__name__} can give any number of features; set n_components to how many to use."
-            )
-        if self.n_models > 1 and maker.capacity is not None:
-            raise ValueError(
-                f"{type(maker).__name__} has {maker.capacity} features and no others for a second model; use "
-                "n_models=1, or a generator of random features."
-            )
-        solver = Stagewise(
-            inner,
-            self.alpha,
-            self.block_size,
-            self.n_components,
-            self.n_passes,
-            self.fit_intercept,
-            self.cache_size * 2**20,
-            self.n_iter_no_change,
-            self.max_time,
-            self.callback,
-        )
-        self.models_: list[StagewiseModel] = []
-        self.history_: list[StageRecord] = []
-        for model in range(self.n_models):
-            try:
-                solution = solver.solve(design, targets, maker, rng, weight, held_out_weight, started, model)
-            except KeyboardInterrupt:
-                if not self.models_:
-                    raise
-                self.status_ = Status.INTERRUPTED
-                break
-            self.models_.append(StagewiseModel(solution.blocks, solution.stages))
-            self.history_ += solution.history
-            self.status_ = solution.status
-            if solution.status in (Status.INTERRUPTED, Status.TIME_UP):
-                break
-        self.n_iter_ = sum(len(model.stages) for model in self.models_)
-        self.certificate_ = self.history_[-1].certificate
-        warn_unfinished(self, self.status_, self.certificate_)
-
-    def _states(self, design: Design) -> Array:
-        """The state of each row, averaged over the models."""
-        states = [final_states(design, m.blocks, m.stages, self._inner_update()) for m in self.models_]
-        return sum(states[1:], states[0]) / len(states)
-
-    def _staged_states(self, design: Design) -> Iterator[Array]:
-        inner = self._inner_update()
-        runs = [staged_states(design, m.blocks, m.stages, inner) for m in self.models_]
-        present = [next(run) for run in runs]
-        for _ in range(max(len(m.stages) for m in self.models_)):
-            yield sum(present[1:], present[0] + 0.0) / len(present)
-            present = [next(run, last) for run, last in zip(runs, present, strict=True)]
-
-    def _inner_update(self) -> InnerUpdate:
-        raise NotImplementedError
-
-
-class StagewiseClassifier(_StagewiseModel, ReplayedClassifier):
+class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
     """Stagewise regression over generated features: *Least Squares Revisited*, Algorithm 3.
 
     From ŷ = 0, stage t generates a block of p new features φ_t(x), fits what is left over,
@@ -215,7 +118,7 @@ class StagewiseClassifier(_StagewiseModel, ReplayedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_StagewiseModel._parameter_constraints,
+        **StagedEstimator._parameter_constraints,
         "inner": [StrOptions(set(INNER_UPDATES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
@@ -325,7 +228,7 @@ class StagewiseClassifier(_StagewiseModel, ReplayedClassifier):
         return 0.0 if self.inner == "softmax" else 0.5
 
 
-class StagewiseRegressor(RegressorMixin, _StagewiseModel):
+class StagewiseRegressor(RegressorMixin, StagedEstimator):
     """Least squares on generated features, block by block; see `StagewiseClassifier`.
 
     Minimises (1/2S) Σ_i s_i ‖y_i − Wᵀφ(x_i) − b‖² + (alpha/2) ‖W‖² by block coordinate descent over blocks of φ that
