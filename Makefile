@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .PHONY: run test lint format types readme check lock bench-peers bench-many-classes bench-memory \
-	bench-softmax-path bench-accuracy bench-profile clean
+	bench-softmax-path bench-accuracy bench-profile bench-bound bench-dual bench-stagewise bench-stochastic clean
 
 run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
 	$(BIN)/manyclass fit
@@ -58,7 +58,8 @@ lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
 bench-peers: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet -r requirements/bench.lock
 
-bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile: bench-%: bench-peers
+bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile bench-bound bench-dual \
+	bench-stagewise bench-stochastic: bench-%: bench-peers
 	$(BIN)/python -m benchmarks.$(subst -,_,$*)
 
 clean:

@@ -1,0 +1,19 @@
+"""All benchmarks of ``benchmarks.stagewise``: ``python -m benchmarks.stagewise``."""
+
+from benchmarks.suite import run_all
+
+run_all(
+    "benchmarks.stagewise",
+    [
+        "table1 table",
+        "curves goals",
+        "curves figure",
+        "fig2 measure 2048",
+        "fig2 measure 8192",
+        "fig2 table",
+        "newsgroups",
+        "calibration",
+        "memory",
+        "cifar",
+    ],
+)
