@@ -14,6 +14,8 @@ from manyclass import GLMClassifier
 from manyclass.cli.estimators import BUILDERS
 from manyclass.cli.modelfile import load
 
+OTHER_OBJECTIVES = ("calibrated", "stagewise", "sdca", "pegasos")
+
 
 def test_without_a_file_it_fits_the_digits(run_ok):
     text = run_ok("fit")
@@ -44,12 +46,27 @@ def test_the_same_seed_gives_the_same_model(run_json):
     assert figures(3) != figures(4)
 
 
-@pytest.mark.parametrize("solver", [name for name in BUILDERS if name != "pegasos"])
+@pytest.mark.parametrize("solver", [name for name in BUILDERS if name not in OTHER_OBJECTIVES])
 def test_solvers_reach_the_same_objective(run_json, iris_csv, solver):
     report = run_json("fit", iris_csv, "--solver", solver, "--tol", 1e-5, "--max-iter", 20_000, "--alpha", 1e-2)
     reference = run_json("fit", iris_csv, "--tol", 1e-9, "--max-iter", 20_000, "--alpha", 1e-2)
     assert report["objective"] == pytest.approx(reference["objective"], abs=2e-5)
     assert report["parameters"]["solver"] == solver
+
+
+@pytest.mark.parametrize("solver", OTHER_OBJECTIVES)
+def test_other_estimators_fit_and_are_loaded_again(run_json, iris_csv, solver, tmp_path):
+    model = tmp_path / "model.skops"
+    report = run_json("fit", iris_csv, "--solver", solver, "--alpha", 1e-2, "--output", model)
+    assert report["solver"] == solver
+    assert report["error"] < 0.3
+    assert run_json("evaluate", model, iris_csv)["error"] < 0.3
+
+
+def test_options_that_an_estimator_does_not_know_are_refused(run, iris_csv):
+    result = run("fit", iris_csv, "--solver", "stagewise", "--tol", 0.1)
+    assert result.code != 0
+    assert "--solver stagewise has no --tol: leave it out" in result.err
 
 
 def test_every_solver_has_a_name_here():

@@ -44,6 +44,19 @@ def _pegasos(settings: FitSettings, callback: Callable[[Any], None]) -> Any:
     return PegasosClassifier(callback=callback, **_given(settings, loss=settings.loss))
 
 
+def _plain(solver: str, name: str, settings: FitSettings, callback: Callable[[Any], None]) -> Any:
+    """Any other estimator, with those of the options that it knows."""
+    import manyclass
+
+    estimator = getattr(manyclass, name)(callback=callback)
+    link = None if settings.link == "auto" else settings.link
+    given, known = _given(settings, link=link, loss=settings.loss), estimator.get_params()
+    for option in given:
+        if option not in known:
+            raise UsageError(f"--solver {solver} has no --{option.replace('_', '-')}: leave it out")
+    return estimator.set_params(**given)
+
+
 def _given(settings: FitSettings, **own: Any) -> dict[str, Any]:
     shared = {name: getattr(settings, name) for name in ("alpha", "tol", "max_iter", "max_time", "class_weight")}
     options = own | shared | {"random_state": settings.seed}
@@ -55,6 +68,14 @@ BUILDERS: dict[str, Builder] = {
     for name in ("quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient")
 }
 BUILDERS["pegasos"] = _pegasos
+BUILDERS |= {
+    solver: partial(_plain, solver, name)
+    for solver, name in (
+        ("calibrated", "CalibratedLeastSquaresClassifier"),
+        ("stagewise", "StagewiseClassifier"),
+        ("sdca", "SDCAClassifier"),
+    )
+}
 
 
 def build(settings: FitSettings, callback: Callable[[Any], None]) -> Any:

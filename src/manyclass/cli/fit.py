@@ -205,7 +205,7 @@ def _labels(dataset: Dataset) -> NDArray[Any]:
 
 
 def _fit(request: FitRequest, estimator: Any, train: Dataset, progress: Progress) -> tuple[Any, float]:
-    progress.goal(estimator.tol)
+    progress.goal(estimator.get_params().get("tol"))
     started = time.perf_counter()
     scaler = fitted_scaler(request.scale, train)
     X = train.X if scaler is None else transformed(scaler, train.X)
@@ -238,7 +238,7 @@ def _report(request: FitRequest, fitted: _Fitted, scores: Scores | None) -> dict
         "objective": last.objective,
         "certificate": classifier.certificate_,
         "status": str(classifier.status_),
-        "converged": bool(classifier.certificate_ <= classifier.tol),
+        "converged": _has_converged(classifier),
         "evaluated_on": None if scores is None else {"rows": fitted.test_name, "n_rows": scores.n_rows},
         **({} if scores is None else scores.figures),
         "notes": [] if scores is None else scores.notes,
@@ -249,7 +249,14 @@ def _report(request: FitRequest, fitted: _Fitted, scores: Scores | None) -> dict
 
 def _loss_of(classifier: Any) -> dict[str, str]:
     link = getattr(classifier, "link_", None)
-    return {"loss": classifier.loss} if link is None else {"link": link}
+    if link is not None:
+        return {"link": link}
+    return {"loss": getattr(classifier, "loss", None) or getattr(classifier, "inner", "squared error")}
+
+
+def _has_converged(classifier: Any) -> bool:
+    tol = classifier.get_params().get("tol")
+    return not classifier.status_.is_failure if tol is None else bool(classifier.certificate_ <= tol)
 
 
 def _print(request: FitRequest, fitted: _Fitted, scores: Scores | None, report: dict[str, Any]) -> None:
@@ -275,7 +282,8 @@ def _print(request: FitRequest, fitted: _Fitted, scores: Scores | None, report: 
     seconds = report["seconds"]
     passes = f"{report['n_passes']:g} passes"
     facts.append(("time", f"{seconds['fit']:.2f} s to fit in {passes}, {seconds['read']:.2f} s to read"))
-    facts.append(("certificate", f"{report['certificate']:.1e} (tol {parameters['tol']:g}). {report['status']}"))
+    goal = f" (tol {parameters['tol']:g})" if "tol" in parameters else ""
+    facts.append(("certificate", f"{report['certificate']:.1e}{goal}. {report['status']}"))
     if request.output is None:
         facts.append(("saved", "no; --output FILE.skops keeps the model for 'manyclass predict'"))
     else:

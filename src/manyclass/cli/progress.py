@@ -18,7 +18,7 @@ class Progress:
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text, refresh=True)
 
-    def goal(self, tol: float) -> None:
+    def goal(self, tol: float | None) -> None:
         self._tol = tol
 
     def callback(self, record: Any) -> None:
