@@ -251,7 +251,7 @@ def _loss_of(classifier: Any) -> dict[str, str]:
     link = getattr(classifier, "link_", None)
     if link is not None:
         return {"link": link}
-    return {"loss": getattr(classifier, "loss", None) or getattr(classifier, "inner", "squared error")}
+    return {"loss": str(getattr(classifier, "loss", None) or getattr(classifier, "inner", "squared error"))}
 
 
 def _has_converged(classifier: Any) -> bool:
