@@ -150,9 +150,9 @@ def main() -> None:
         "smallest eigenvalue that is not 0. Bounds are minimised over 400 thresholds ζ."
     )
     table.note(
-        "Lemma 5 is printed with ζ in place of each σ_j² > ζ in its first term: ½[r(ζ)(1 − γζ)^{2t} + d − r(ζ)]τζ. That "
+        "Lemma 5 is printed with ζ in place of each σ_j² > ζ in its first term: ½[r(ζ)(1 − γζ)^{2t} + d − r(ζ)]τζ. It "
         "falls to 0 with ζ at every t, and the suboptimality does not; its proof gives σ_j², with which it is a bound "
-        "for all ζ and t ('Lemma 5'). So for Lemma 7, where τ(ν − alpha)²/(8 ν alpha), a quarter of the printed factor, "
+        "for all ζ and t ('Lemma 5'). So for Lemma 7, where τ(ν − alpha)²/(8 ν alpha), a quarter of that printed, "
         "will do, by (σ² + ν)² ≥ 4νσ²."
     )
     table.publish("dual_descent")
