@@ -141,7 +141,8 @@ def main() -> None:
                 marks = (f"{values[mark]:.1e}" for mark in (0, *MARKS))
                 table.add(name, problem, "a*_ν" if "ν" in label or "7" in label else "0", label, *marks, above)
             ax.set(xscale="log", yscale="log", title=f"{name}: {problem}, τ = {tau:.2g}", xlabel="gradient steps t")
-            ax.margins(y=0.08)
+            low, high = ax.get_ylim()
+            ax.set_ylim(low * (low / high) ** 0.3, high)  # room for the legend
             ax.legend(fontsize="small", loc="lower left")
         column[0].set_ylabel("suboptimality")
         column[1].set_ylabel("suboptimality")

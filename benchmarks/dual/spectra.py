@@ -31,7 +31,7 @@ PLAIN = [(x, y, "c²/λ²") for x, y in (("centred", "unit variance"), ("centred
 def multilabel(name: str) -> Rows:
     folder = data.data_dir() / "multilabel" / name
     found = read(folder / f"{name}-train.arff.gz", labels=folder / f"{name}.xml")
-    y = found.y.toarray() if sparse.issparse(found.y) else np.asarray(found.y)
+    y = sparse.csr_matrix(found.y).toarray()
     return found.X, y[:, y.std(axis=0) > 0]
 
 
@@ -161,7 +161,7 @@ def readings(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[tuple[str, str, str
             measures = {
                 "c²/λ²": (c / lam) ** 2,
                 "c²/λ": c**2 / lam,
-                "|c|/λ": c / lam,
+                "abs(c)/λ": c / lam,
                 "c²/(λ + 1e-6)²": (c / (lam + 1e-6)) ** 2,
                 "c²/(λ + 2.5e-4)²": (c / (lam + 2.5e-4)) ** 2,
                 "c²/λ², eigenfeatures of 99.9 % of the variance": (c[mass] / lam[mass]) ** 2,
