@@ -16,7 +16,7 @@ from benchmarks.dual.problems import TWO_CLASSES, signs, standardised
 from benchmarks.report import RESULTS, Table
 from manyclass.data import Design
 from manyclass.solvers.base import Monitor
-from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, homotopy_path
+from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, DualRecord, homotopy_path
 from manyclass.solvers.dual.driver import ROUNDING, ascend, start_ascent
 
 ALPHA = 1e-6
@@ -105,7 +105,7 @@ def reference(problem: DualProblem, limit: float) -> tuple[float, float, np.ndar
     """The best primal and dual values reached in a long run, and its model."""
     path = homotopy_path(problem, "auto")
     found = ascend(problem, path, Monitor(10 * ROUNDING, 100_000, limit), check_every=20)
-    duals = max(record.dual for record in found.history)
+    duals = max(record.dual for record in found.history if isinstance(record, DualRecord))
     return found.history[-1].objective, duals, found.coef, found.intercept
 
 

@@ -48,6 +48,8 @@ def main(
                 steps, np.maximum(mean - spread, mean / 2), mean + spread, alpha=0.2, color=line.get_color()
             )
         ax.set(xscale="log", yscale="log", xlabel="T", title=f"{name}, alpha = {alpha:g} · mean ‖x‖²")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
         print(table, flush=True)
     axes[0, 0].set_ylabel("test error, %")
     axes[0, 0].legend()

@@ -215,7 +215,7 @@ def test_indicators_in_chunks(rng):
 
 def test_early_stopping_keeps_the_best_model(digits):
     X, y = digits
-    model = PegasosClassifier(1e-6, early_stopping=True, n_iter_no_change=2, max_iter=200, tol=0).fit(X, y)
+    model = PegasosClassifier(1e-6, early_stopping=True, n_iter_no_change=2, max_iter=200, tol=0.5).fit(X, y)
     assert model.status_ is Status.EARLY_STOPPED
     scores = model.validation_scores_
     assert len(scores) - 1 - int(np.argmax(scores)) == 2

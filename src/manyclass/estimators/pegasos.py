@@ -76,7 +76,8 @@ class PegasosClassifier(LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-2
-        Stop after an epoch when ``certificate_`` is at or below this; 0 takes all steps.
+        Stop after an epoch when ``certificate_`` is at or below this; 0 takes all steps. Without effect under
+        `early_stopping`, where held-out rows decide.
     max_time : float, default=None
         Limit in seconds, compilation not counted; the model so far is kept.
     early_stopping : bool, default=False

@@ -14,8 +14,10 @@ from manyclass.solvers.base import Monitor, Solution, Solver, Status
 
 PLANE_STEPS = 12
 """BFGS steps in the plane: enough for an exact search, as its metric there is known."""
-DEPENDENT = 1e-10
-"""Relative curvature below which the second direction adds nothing to the first."""
+DEPENDENT = 1e-6
+"""Relative curvature below which the second direction adds to the first little but rounding."""
+FLAT = 1e-12
+"""Relative change of F that rounding may hide; slopes decide then."""
 
 
 class Gradient(Solver):
@@ -144,4 +146,6 @@ class PlaneSearch:
         found = minimize(
             in_plane, descent, jac=True, method="BFGS", options={"maxiter": PLANE_STEPS, "gtol": tolerance}
         )
-        return B @ found.x if found.fun < here else None
+        flattened = np.linalg.norm(in_plane(found.x)[1]) < 0.5 * np.linalg.norm(descent)
+        falls = found.fun < here or (flattened and found.fun - here <= FLAT * abs(here))
+        return B @ found.x if falls else None

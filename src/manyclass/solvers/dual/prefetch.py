@@ -43,7 +43,7 @@ def ask_ahead(data, indices, indptr, order, t, n_active):
     i = order[t + AHEAD]
     start, stop = indptr[i], indptr[i + 1]
     for p in range(start, stop, LINE // data.itemsize):
-        touch(data, p)
+        touch(data, p)  # type: ignore[call-arg]  # the typing context is Numba's
     if indices.size:
         for p in range(start, stop, LINE // indices.itemsize):
-            touch(indices, p)
+            touch(indices, p)  # type: ignore[call-arg]

@@ -286,7 +286,8 @@ class Stopping:
     Attributes
     ----------
     tol : float
-        Certificate at which to stop; 0 for never.
+        Certificate at which to stop; 0 for never. It speaks of the rows that are fitted: where others are held out,
+        their score decides.
     max_time : float, optional
         Seconds, compilation not counted.
     held_out : callable, optional
@@ -335,7 +336,7 @@ def solve(stream: Stream, n_draws: int, stopping: Stopping) -> tuple[Solution, l
             scores.append(stopping.held_out(W, b))
             if scores[-1] >= max(scores):
                 best = W, b
-        if certificate <= stopping.tol:
+        if certificate <= stopping.tol and stopping.held_out is None:
             status = Status.CONVERGED
         elif scores and len(scores) - 1 - int(np.argmax(scores)) >= stopping.patience:
             status = Status.EARLY_STOPPED
