@@ -115,11 +115,12 @@ def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
             cells.append(f"{errors.mean():.2f}{spread} ({paper}), {np.median(seconds):.1f} s")
         result.add(features, *cells)
     alphas = ", ".join(f"{alpha:g} ({name})" for name, alpha in ALPHAS.items())
+    counts = " and ".join(seeds.split(","))
     result.note(
-        f"In brackets: the paper's. Mean ± standard deviation over seeds of the features ({' and '.join(seeds.split(','))}"
-        " of them); median seconds of fit on one thread, features ready. 50 principal components times their standard "
-        f"deviation to the power {mnist.TILT}, bandwidth {BANDWIDTH} × median squared distance, alpha = {alphas}, chosen "
-        "on held-out training rows; on raw pixels alpha = 1e-4, and 300 iterations of calibration."
+        f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of the features; median seconds of fit "
+        "on one thread, features ready. 50 principal components times their standard deviation to the power "
+        f"{mnist.TILT}, bandwidth {BANDWIDTH} × median squared distance, alpha = {alphas}, chosen on held-out rows of "
+        "the training set; on raw pixels alpha = 1e-4, and 300 iterations of calibration."
     )
     result.publish("stagewise_table1")
 
