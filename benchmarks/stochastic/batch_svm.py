@@ -60,7 +60,7 @@ def main(
             runs: list[Any] = [
                 trajectory(stream(part, "hinge", "joint", alpha, seed), part, steps) for seed in range(SEEDS)
             ]
-            ours = float(np.mean([first(*run, target) for run in runs]))
+            ours = float(np.mean([first(spent, errors, target) for spent, errors in runs]))
             least = min(run[1].min() for run in runs)
             curves.append((n, seconds, ours))
             reached = f"{ours:.3f}" if np.isfinite(ours) else "not reached"

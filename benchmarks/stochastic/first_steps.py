@@ -8,20 +8,22 @@ t², "plain" that with equal weights. The default of `step_offset` is the row "w
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import typer
 
 from benchmarks.report import Table
 from benchmarks.stochastic.trajectory import load, stream, trajectory
 
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {"offset": 0.0},
     "projected": {"offset": 0.0, "project": True},
     "warm / 4": {"factor": 0.25},
     "warm": {"factor": 1.0},
     "warm × 4": {"factor": 4.0},
 }
-MODELS = {"last": {"average": False}, "plain": {"power": 0.0}, "average": {"power": 2.0}}
+MODELS: dict[str, dict[str, Any]] = {"last": {"average": False}, "plain": {"power": 0.0}, "average": {"power": 2.0}}
 PASSES = (1, 3, 10)
 SEEDS = 3
 LOSSES = ("log_loss", "hinge")
@@ -40,7 +42,7 @@ def main() -> None:
                     for model in MODELS.values():
                         errors = []
                         for seed in range(SEEDS):
-                            options = {**given, **model}
+                            options: dict[str, Any] = {**given, **model}
                             factor = options.pop("factor", None)
                             one = stream(problem, loss, "joint", alpha, seed, **options)
                             if factor is not None:

@@ -58,8 +58,8 @@ def load(name: str) -> Problem:
     X, X_test, y, y_test = train_test_split(table.X, codes, test_size=0.2, random_state=0)
     scaler = StandardScaler().fit(X)
     root = np.sqrt(X.shape[1])
-    return Problem(*((scaler.transform(part) / root).astype(np.float32) for part in (X,)), y,
-                   (scaler.transform(X_test) / root).astype(np.float32), y_test)  # fmt: skip
+    rows, test_rows = ((scaler.transform(part) / root).astype(np.float32) for part in (X, X_test))
+    return Problem(rows, y, test_rows, y_test)
 
 
 def stream(
