@@ -146,6 +146,10 @@ class PlaneSearch:
         found = minimize(
             in_plane, descent, jac=True, method="BFGS", options={"maxiter": PLANE_STEPS, "gtol": tolerance}
         )
-        flattened = np.linalg.norm(in_plane(found.x)[1]) < 0.5 * np.linalg.norm(descent)
-        falls = found.fun < here or (flattened and found.fun - here <= FLAT * abs(here))
-        return B @ found.x if falls else None
+        if found.fun < here:
+            return B @ found.x
+        # Rounding hides what F may still fall; the slope along the step that would not raise F has more digits.
+        share = 1.0 / max(1.0 + float(descent @ in_plane(descent)[1]) / float(descent @ descent), 1e-3)
+        value, left = in_plane(share * descent)
+        flattened = np.linalg.norm(left) < 0.9 * np.linalg.norm(descent)
+        return share * (B @ descent) if flattened and value - here <= FLAT * abs(here) else None
