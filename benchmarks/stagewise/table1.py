@@ -117,7 +117,7 @@ def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
     alphas = ", ".join(f"{alpha:g} ({name})" for name, alpha in ALPHAS.items())
     counts = " and ".join(seeds.split(","))
     result.note(
-        f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of the features; median seconds of fit "
+        f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of features; median seconds of fit "
         "on one thread, features ready. 50 principal components times their standard deviation to the power "
         f"{mnist.TILT}, bandwidth {BANDWIDTH} × median squared distance, alpha = {alphas}, chosen on held-out rows of "
         "the training set; on raw pixels alpha = 1e-4, and 300 iterations of calibration."
