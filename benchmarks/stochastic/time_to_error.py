@@ -137,8 +137,15 @@ def plot(data: str, runs: dict[str, dict[str, Any]], best: float) -> None:
             name in peers
         ) else {"color": plt.get_cmap("viridis")(own.index(name) / len(own)), "linewidth": 2.2}  # fmt: skip
         ax.plot([p["seconds"] for p in points], [p["error"] for p in points], marker=".", label=name, **style)
+    worst = max(point["error"] for run in runs.values() for point in run["points"] if point["error"] is not None)
     ax.axhline(best + POINTS, color="gray", linewidth=0.8)
-    ax.set(xscale="log", xlabel="seconds, one thread", ylabel="test error, %", title=data, ylim=(best - 0.3, best + 6))
+    ax.set(
+        xscale="log",
+        xlabel="seconds, one thread",
+        ylabel="test error, %",
+        title=data,
+        ylim=(best - 0.3, min(best + 6, worst + 0.3)),
+    )
     ax.annotate(f"best + {POINTS}", (1, best + POINTS), xycoords=("axes fraction", "data"), ha="right", va="bottom")
     fig.legend(loc="outside right upper", fontsize="small")
     fig.savefig(RESULTS / f"time_to_error_{data}.png", dpi=120)
