@@ -76,9 +76,9 @@ def main(
     axes[0, 0].set_ylabel("seconds, one thread")
     axes[0, 0].legend()
     table.note(
-        f"Ours counts as there at {POINTS:g} points more. Same alpha for both, chosen for ours on held-out training rows. "
-        f"Ours: mean of {SEEDS} seeds, without compiling and looking at the test rows; LIBLINEAR: tolerance 0.1, without "
-        "building its problem structure."
+        f"Ours counts as there at {POINTS:g} points more. Same alpha for both, chosen for ours on held-out training "
+        f"rows. Ours: mean of {SEEDS} seeds, without compiling and looking at the test rows; LIBLINEAR: tolerance 0.1, "
+        "without building its problem structure."
     )
     table.publish("batch_svm")
     fig.savefig(RESULTS / "batch_svm.png", dpi=110)

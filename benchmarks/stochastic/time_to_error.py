@@ -111,8 +111,8 @@ def publish(data: str, runs: dict[str, dict[str, Any]], compile_seconds: float, 
     table.note(
         "One thread. alpha is relative to the mean ‖x‖², C = 1/(alpha n); settings were chosen on held-out training "
         f"rows. Means of {SEEDS} seeds where a fit took less than {QUICK:g} s. A run that took more than {limit:g} s "
-        f"was ended; no more work was tried once two increases had gained less than {FLAT:g} points. Methods given one by "
-        "one (--method) were run at other times than the rest."
+        f"was ended; no more work was tried once two increases had gained less than {FLAT:g} points. Methods "
+        "given one by one (--method) were run at other times than the rest."
     )
     table.note(
         "Not timed: building LIBLINEAR's and Vowpal Wabbit's own formats, and compiling or loading our loops, which "
