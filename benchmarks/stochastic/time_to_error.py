@@ -111,7 +111,8 @@ def publish(data: str, runs: dict[str, dict[str, Any]], compile_seconds: float, 
     table.note(
         "One thread. alpha is relative to the mean ‖x‖², C = 1/(alpha n); settings were chosen on held-out training "
         f"rows. Means of {SEEDS} seeds where a fit took less than {QUICK:g} s. A run that took more than {limit:g} s "
-        f"was ended; no more work was tried once two increases had gained less than {FLAT:g} points."
+        f"was ended; no more work was tried once two increases had gained less than {FLAT:g} points. Methods "
+        "given one by one (--method) were run at other times than the rest."
     )
     table.note(
         "Not timed: building LIBLINEAR's and Vowpal Wabbit's own formats, and compiling or loading our loops, which "
@@ -137,8 +138,15 @@ def plot(data: str, runs: dict[str, dict[str, Any]], best: float) -> None:
             name in peers
         ) else {"color": plt.get_cmap("viridis")(own.index(name) / len(own)), "linewidth": 2.2}  # fmt: skip
         ax.plot([p["seconds"] for p in points], [p["error"] for p in points], marker=".", label=name, **style)
+    worst = max(point["error"] for run in runs.values() for point in run["points"] if point["error"] is not None)
     ax.axhline(best + POINTS, color="gray", linewidth=0.8)
-    ax.set(xscale="log", xlabel="seconds, one thread", ylabel="test error, %", title=data, ylim=(best - 0.3, best + 6))
+    ax.set(
+        xscale="log",
+        xlabel="seconds, one thread",
+        ylabel="test error, %",
+        title=data,
+        ylim=(best - 0.3, min(best + 6, worst + 0.3)),
+    )
     ax.annotate(f"best + {POINTS}", (1, best + POINTS), xycoords=("axes fraction", "data"), ha="right", va="bottom")
     fig.legend(loc="outside right upper", fontsize="small")
     fig.savefig(RESULTS / f"time_to_error_{data}.png", dpi=120)
