@@ -144,8 +144,7 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
     n_gap_passes_ : int
         Passes spent on gaps beside the epochs, and ``gap_seconds_``, the time they took.
     multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_
 
     Raises
     ------
