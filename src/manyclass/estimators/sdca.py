@@ -102,10 +102,9 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
         log Σ_j exp z_j − z_y: one dual point in the simplex per row.
     homotopy : "auto", bool or int, default="auto"
         Penalties to solve at before alpha, each from the dual point of the last. True is ν = 0.25·√alpha
-        (*Homotopic Initialization*, §3.2); an integer that many penalties, alpha included, in geometric progression
-        from the larger of ν and mean ‖x‖²/n; "auto" as many as are needed to come from mean ‖x‖²/n to alpha in steps
-        of at most 4, and none where alpha is that large or larger. Each phase but the last ends when its own
-        estimated gap is at most ``tol``, or when its even share of half of ``max_iter`` or ``max_time`` is spent.
+        (*Homotopic Initialization*, §3.2), an integer P is P points in geometric progression from the larger of ν and
+        mean ‖x‖²/n to alpha, and "auto" goes there from mean ‖x‖²/n in steps of at most 4. A phase ends when its
+        estimated gap is at most ``tol``, or its even share of half of ``max_iter`` or ``max_time`` is spent.
     fit_intercept : bool, default=True
         The intercept is not penalised: by centring for the squared loss, by a proximal-point method in b for the
         others (a constant feature whose penalty is around the present intercept).
@@ -146,8 +145,7 @@ class SDCAClassifier(LinearClassifier, _DualAscent):
     n_gap_passes_ : int
         Passes spent on gaps beside the epochs, and ``gap_seconds_``, the time they took.
     multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_
 
     Raises
     ------
@@ -299,10 +297,8 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, _DualAscent):
         ``coef_ = dual_coef_.T @ X``.
     certificate_ : float
         (F − D)/F(zero model) ≥ 0, the zero model being the mean of y where there is an intercept.
-    status_, history_, n_iter_, phase_epochs_, n_gap_passes_, gap_seconds_
+    status_, history_, n_iter_, phase_epochs_, n_gap_passes_, gap_seconds_, n_features_in_, feature_names_in_
         As in `SDCAClassifier`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     Raises
     ------
