@@ -212,8 +212,8 @@ def test_probabilities_only_where_the_loss_has_them(iris):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge"])
 def test_warm_start_continues(cancer, loss):
     X, y = cancer
-    cold = SDCAClassifier(loss, alpha=1e-3, tol=1e-4, max_iter=5000).fit(X, y)
-    model = SDCAClassifier(loss, alpha=1e-3, tol=1e-2, max_iter=5000, warm_start=True).fit(X, y)
+    cold = SDCAClassifier(loss, alpha=1e-3, tol=1e-4, max_iter=5000, homotopy=False).fit(X, y)
+    model = SDCAClassifier(loss, alpha=1e-3, tol=1e-2, max_iter=5000, homotopy=False, warm_start=True).fit(X, y)
     model.set_params(tol=1e-4).fit(X, y)
     assert model.n_iter_ < cold.n_iter_
     again = model.fit(X, y)

@@ -51,8 +51,10 @@ class _DualAscent(PortableEstimator):
     def _ascend(self, problem: DualProblem, started: float) -> DualSolution:
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
         seed = int(generator(self.random_state).integers(2**31))
-        path = homotopy_path(problem, self.homotopy)
-        solution = ascend(problem, path, monitor, start=self._previous(problem), seed=seed)
+        path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
+        if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
+            path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
+        solution = ascend(problem, path, monitor, start=start, seed=seed)
         self.n_iter_, self.history_ = solution.n_passes, solution.history
         self.status_, self.certificate_ = solution.status, solution.certificate
         self.phase_epochs_ = solution.phase_epochs
