@@ -47,6 +47,7 @@ class _DualAscent(PortableEstimator):
     warm_start: bool
     callback: Callable[[Record], Any] | None
     random_state: Any
+    _dual_alpha: float
 
     def _ascend(self, problem: DualProblem, started: float) -> DualSolution:
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
