@@ -19,7 +19,7 @@ BANDWIDTH = 0.7
 TILT = 0.4
 """Components are multiplied by their standard deviation to this power: the kernel then looks at the leading ones."""
 ALPHA = 1e-6
-BLOCK = 1024
+BLOCK = 2048
 N_HELD_OUT = 10_000
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
