@@ -98,8 +98,8 @@ def table() -> None:
     for name in (OURS, *peers.PEERS):
         cells, ratios = [], []
         for width in WIDTHS:
-            one, ours = found.get(f"{width} {name}"), found[f"{width} {OURS}"]
-            if one is None:
+            one, ours = (found.get(f"{width} {method}") for method in (name, OURS))
+            if one is None or ours is None:
                 cells += ["not run", ""]
                 continue
             late = one["error"] is None
