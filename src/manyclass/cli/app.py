@@ -138,7 +138,8 @@ def fit(
         typer.Option(
             "--loss",
             rich_help_panel=_MODEL,
-            help="Of pegasos: log_loss (the default), hinge, squared_hinge or perceptron.",
+            help="Of pegasos: log_loss (the default), hinge, squared_hinge or perceptron; of sdca: squared_hinge "
+            "(the default), hinge, log_loss or squared.",
         ),
     ] = None,
     chunk_rows: Annotated[

@@ -32,7 +32,7 @@ def _glm(solver: str, settings: FitSettings, callback: Callable[[Any], None]) ->
     from manyclass import GLMClassifier
 
     if settings.loss is not None:
-        raise UsageError(f"--loss belongs to --solver pegasos: choose the loss of '{solver}' with --link")
+        raise UsageError(f"--loss belongs to --solver pegasos and sdca: choose the loss of '{solver}' with --link")
     return GLMClassifier(solver=solver, callback=callback, **_given(settings, link=settings.link))
 
 
