@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def tuned(problem: Problem, schedules: str, batches: tuple[int, ...], passes: in
     taus = (np.inf,) if schedules == "SGD" else (0.0, *TAUS)
     best, best_score = Gain(0.0, 1), -np.inf
     for batch, tau in itertools.product(batches, taus):
-        make = (lambda eta: Gain(eta, batch)) if tau == np.inf else (lambda eta: Gain.searching(eta, batch, tau))  # noqa: B023
+        make = partial(Gain, batch=batch) if tau == np.inf else partial(Gain.searching, batch=batch, tau=tau)
         here, worse = -np.inf, 0
         for eta in STEPS:
             value = score(make(eta))

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import argparse
-import io
-import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +17,7 @@ from sklearn.preprocessing import normalize
 from benchmarks import data
 from benchmarks.dual.problems import Rows, libsvm, signs, standardised, table, text_rows
 from benchmarks.report import RESULTS, Table
+from benchmarks.stagewise import cifar_images
 from manyclass.data.readers import read
 from manyclass.diagnostics import ResponseCorrelation, ResponseCorrelationDisplay, response_correlation
 
@@ -45,17 +45,10 @@ def banking77() -> Rows:
 
 
 def cifar10() -> Rows:
-    """The first training images of each class, pixels in [0, 1]."""
-    from PIL import Image
-
-    X, y = [], []
-    with zipfile.ZipFile(data.data_dir() / "cifar10" / "cifar10_jpg.zip") as archive:
-        names = sorted(n for n in archive.namelist() if "train/" in n and n.endswith(".jpg"))
-        for name in names[:: max(len(names) // IMAGES, 1)]:
-            image = Image.open(io.BytesIO(archive.read(name))).convert("RGB")
-            X.append(np.asarray(image, np.float32).ravel() / 255)
-            y.append(name.split("/")[-2])
-    return np.array(X), np.array(y)
+    """Training images of every class, pixels in [0, 1]."""
+    X, y, *_ = cifar_images.load()
+    every = max(len(X) // IMAGES, 1)
+    return X[::every].astype(np.float32) / 255, y[::every]
 
 
 TABLES = ("adult", "connect_4", "ecoli", "kddcup", "krkopt", "letter", "optdigits", "satimage", "shuttle")
@@ -63,10 +56,10 @@ DATA: dict[str, Callable[[], Rows]] = {
     "a9a": lambda: libsvm("a9a"),
     "w8a": lambda: libsvm("w8a"),
     "pendigits": lambda: libsvm("pendigits"),
-    **{name: lambda name=name: table(name) for name in TABLES},  # type: ignore[misc]
+    **{name: partial(table, name) for name in TABLES},
     "mnist": data.mnist,
     "cifar10": cifar10,
-    **{name: lambda name=name: multilabel(name) for name in ("yeast", "scene", "bibtex", "delicious")},  # type: ignore[misc]
+    **{name: partial(multilabel, name) for name in ("yeast", "scene", "bibtex", "delicious")},
     "banking77": banking77,
     "20news-unit": lambda: text_rows("20news-unit"),
 }

@@ -28,7 +28,7 @@ def known() -> dict[str, dict]:
     return json.loads(KEPT.read_text()) if KEPT.exists() else {}
 
 
-def keep(width: int, name: str, **found: object) -> None:
+def keep(width: int | str, name: str, **found: object) -> None:
     print(width, name, found, flush=True)
     everything = known()
     everything[f"{width} {name}"] = found
@@ -85,7 +85,7 @@ def chosen(name: str, peer: peers.Method) -> peers.Setting:
         order = np.random.default_rng(0).permutation(len(X))[: SUBSET + SUBSET // 2]
         train, held = order[:SUBSET], order[SUBSET:]
         settings = peers.chosen_setting(peer, np.asarray(X[train]), y[train], np.asarray(X[held]), y[held])
-        keep("settings", name, **settings)  # type: ignore[arg-type]
+        keep("settings", name, **settings)
     return settings
 
 

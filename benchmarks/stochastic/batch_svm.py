@@ -38,8 +38,9 @@ def batch(problem: Problem, alpha: float) -> tuple[float, float] | None:
 
 
 def main(
-    data: Annotated[list[str], typer.Option(help="Data sets.")] = ["rcv1-like-4", "rcv1-like-53"],  # noqa: B006
+    data: Annotated[list[str] | None, typer.Option(help="Data sets, by default rcv1-like-4, rcv1-like-53.")] = None,
 ) -> None:
+    data = data or ["rcv1-like-4", "rcv1-like-53"]
     import matplotlib
 
     matplotlib.use("agg")

@@ -24,8 +24,9 @@ MAX_STEPS = 200_000
 
 
 def main(
-    data: Annotated[list[str], typer.Option(help="Data sets.")] = ["20news-unit", "letter", "kddcup"],  # noqa: B006
+    data: Annotated[list[str] | None, typer.Option(help="Data sets, by default 20news-unit, letter, kddcup.")] = None,
 ) -> None:
+    data = data or ["20news-unit", "letter", "kddcup"]
     import matplotlib
 
     matplotlib.use("agg")
