@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.curvature.base import Curvature
 from manyclass.data import Design
 from manyclass.data.design import Array
 from manyclass.estimators.base import LinearClassifier, resolve_link
+from manyclass.estimators.bound_methods import METHODS, BoundSettings, methods_that
 from manyclass.estimators.encoding import Labels, encode
 from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.model import LINKS, Objective
-from manyclass.solvers.base import HeldOut, LiveRecord, Monitor, Solver
+from manyclass.solvers.base import HeldOut, LiveRecord, Monitor
 
 
 class BoundMajorizationClassifier(LinearClassifier):
@@ -112,7 +112,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "method": [StrOptions({"stochastic", "batch"})],
+        "method": [StrOptions(set(METHODS))],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "step": [StrOptions({"paper", "refreshed"}), Interval(Real, 0, None, closed="neither")],
@@ -187,18 +187,21 @@ class BoundMajorizationClassifier(LinearClassifier):
         """
         self._validate_params()
         started = time.perf_counter()
-        if self.method == "batch" and self.rank is not None:
-            raise ValueError("rank belongs to method='stochastic'; the batch method keeps the full curvature.")
+        method = METHODS[self.method]
+        if self.rank is not None and not method.takes_rank:
+            others = methods_that(lambda m: m.takes_rank)
+            raise ValueError(f"rank belongs to {others}; method={self.method!r} keeps the full curvature.")
         design, y = check_rows(self, X, y, reset=True)
-        if self.method == "stochastic" and not design.is_numpy:
-            raise ValueError("method='stochastic' runs on NumPy arrays; use method='batch' or GLMClassifier instead.")
+        if method.needs_numpy and not design.is_numpy:
+            others = methods_that(lambda m: not m.needs_numpy)
+            raise ValueError(f"method={self.method!r} runs on NumPy arrays; use {others}, or GLMClassifier, instead.")
         labels = encode(y, type(self).__name__)
         weight = check_weights(design, y, sample_weight, self.class_weight)
         self.link_, _, _ = resolve_link("auto", labels)
         rng = generator(self.random_state)
         kept, held_out = self._split(design, labels, weight, rng)
         objective = self._objective(design, labels, weight, self.alpha, kept)
-        curvature, solver = self._choose(objective, rng)
+        curvature, solver = method.build(objective, BoundSettings(self.rank, self.step, self.batch_size), rng)
         start = self._warm_start(objective, labels) if self.warm_start else None
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started, held_out)
         solution = solver.solve(objective, curvature, start, monitor)
@@ -207,22 +210,6 @@ class BoundMajorizationClassifier(LinearClassifier):
         if held_out is not None:
             self.validation_scores_ = [-loss for loss in held_out.losses]
         return self
-
-    def _choose(self, objective: Objective, rng: np.random.Generator) -> tuple[Curvature, Solver]:
-        """The one loop, and the curvature that makes it batch, stochastic or low rank."""
-        if self.method == "batch":
-            from manyclass.curvature import CURVATURES
-            from manyclass.solvers import SOLVERS
-
-            return CURVATURES["partition-bound"].build(objective, rng), SOLVERS["majorize"]
-        from manyclass.curvature.dense_inverse import DenseInverse
-        from manyclass.curvature.low_rank import LowRank
-        from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
-
-        curvature = DenseInverse(objective) if self.rank is None else LowRank(objective, int(self.rank))
-        steps: dict[Any, float] = {"paper": 1.0, "refreshed": FIRST_ETA}
-        eta = steps.get(self.step) or float(self.step)
-        return curvature, StochasticBound(eta, self.batch_size, refresh=self.step == "refreshed", rng=rng)
 
     def _objective(
         self, design: Design, labels: Labels, weight: Array | None, alpha: float, rows: np.ndarray | None = None
@@ -233,7 +220,7 @@ class BoundMajorizationClassifier(LinearClassifier):
             targets = targets.take(rows)
             weight = None if weight is None else design.xp.take(weight, design.asarray(rows, dtype=design.xp.int64))
             design = Design(design.take(rows))
-        options = {"fit_intercept": self.fit_intercept, "center": self.method == "batch"}
+        options = {"fit_intercept": self.fit_intercept, "center": METHODS[self.method].center}
         return Objective(design, targets, link, alpha, sample_weight=weight, **options)
 
     def _split(
