@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manyclass.data import ClassTargets, Design, MatrixTargets, Moments
+from manyclass.data import ClassTargets, Design, MatrixTargets, Moments, TrainingSet
 from manyclass.model.calibration import Calibrator, squared_error
 from manyclass.model.domains import Box, Simplex
 from manyclass.solvers import Status
@@ -22,7 +22,7 @@ def problem(n=200, d=6, k=4, seed=0, dtype=np.float64):
 def solve(X, targets, *, alpha=1e-3, basis=(1, 2, 3), domain=None, weight=None, **options):
     design = Design(X)
     solver = CalibratedLeastSquares(Calibrator(basis, domain or Simplex()), alpha, **options)
-    return solver.solve(design, targets, Moments.of(design, targets, weight), weight), solver.calibrator
+    return solver.solve(TrainingSet(design, targets, weight), Moments.of(design, targets, weight)), solver.calibrator
 
 
 @settings(max_examples=30, deadline=None)

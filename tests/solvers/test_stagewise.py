@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manyclass.data import ClassTargets, Design, MatrixTargets
+from manyclass.data import ClassTargets, Design, MatrixTargets, TrainingSet
 from manyclass.features import FeatureSubset, RandomFourierFeatures
 from manyclass.model.domains import Box, Simplex
 from manyclass.solvers import Status
@@ -25,7 +25,7 @@ def solve(X, targets, inner="linear", generator=None, weight=None, domain=None, 
     options = {"alpha": 1e-3, "block_size": 10, "n_components": 40, **options}
     update = INNER_UPDATES[inner](domain or Simplex()) if isinstance(inner, str) else inner
     solver = Stagewise(update, **options)
-    return solver.solve(Design(X), targets, generator, np.random.default_rng(0), weight, held_out), update
+    return solver.solve(TrainingSet(Design(X), targets, weight, held_out), generator, np.random.default_rng(0)), update
 
 
 def features(X, solution):
@@ -209,7 +209,7 @@ def test_interrupt_keeps_what_is_finished(where):
             raise KeyboardInterrupt
 
         generator.draw = interrupting_draw
-    solution = solver.solve(Design(X), ClassTargets(y, 3), generator, np.random.default_rng(0))
+    solution = solver.solve(TrainingSet(Design(X), ClassTargets(y, 3)), generator, np.random.default_rng(0))
     assert solution.status is Status.INTERRUPTED
     assert len(solution.stages) == 3
     whole, inner = solve(X, ClassTargets(y, 3), n_components=30)
@@ -229,7 +229,7 @@ def test_an_interrupt_before_the_first_stage_is_not_swallowed():
     generator.draw = stop
     with pytest.raises(KeyboardInterrupt):
         Stagewise(Linear(Simplex()), 1e-3, 10, 100).solve(
-            Design(X), ClassTargets(y, 3), generator, np.random.default_rng(0)
+            TrainingSet(Design(X), ClassTargets(y, 3)), generator, np.random.default_rng(0)
         )
 
 

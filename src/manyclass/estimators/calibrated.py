@@ -9,9 +9,10 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design, Moments, Targets
+from manyclass.data import Design, Moments, Targets, TrainingSet
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
@@ -180,6 +181,7 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
         labels = encode(y, type(self).__name__)
         weight = check_weights(design, y, sample_weight, self.class_weight)
         targets, domain = targets_and_domain(labels, design)
+        training = TrainingSet(design, targets, weight)
         moments = Moments.of(design, targets, weight) if moments is None else self._check_moments(moments, targets)
         solver = CalibratedLeastSquares(
             Calibrator(self.basis, domain),
@@ -196,20 +198,15 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
                 labels, design, weight, self.validation_fraction, generator(self.random_state)
             )
             trial = solver.solve(
-                design,
-                targets,
-                self._without(moments, design, targets, weight, held_out),
-                fitted,
-                scored,
-                started,
+                TrainingSet(design, targets, fitted, scored), self._without(moments, training, held_out), started
             )
             final = replace(solver, max_iter=len(trial.steps), tol=0.0, max_time=None)
-            solution = final.solve(design, targets, moments, weight, started=started)
+            solution = final.solve(training, moments, started)
             solution = CalibratedSolution(
                 solution.steps, trial.status, trial.history + solution.history, solution.certificate, solution.n_passes
             )
         else:
-            solution = solver.solve(design, targets, moments, weight, started=started)
+            solution = solver.solve(training, moments, started)
         self._store_labels(labels, design)
         self.steps_, self.history_ = solution.steps, solution.history
         self.n_iter_, self.status_, self.certificate_ = len(solution.steps), solution.status, solution.certificate
@@ -227,8 +224,9 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
         return moments
 
     @staticmethod
-    def _without(moments: Moments, design: Design, targets: Targets, weight: Array | None, held_out: Any) -> Moments:
+    def _without(moments: Moments, training: TrainingSet, held_out: np.ndarray) -> Moments:
         """The moments of the rows that are not held out."""
+        design, targets, weight = training.design, training.targets, training.weight
         part = Design(design.take(held_out))
         chosen = targets.take(held_out)
         like = design.zeros((0,))

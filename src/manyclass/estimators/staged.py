@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 
-from manyclass.data import Design, Targets
+from manyclass.data import Design, TrainingSet
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.portable import PortableEstimator
@@ -43,20 +43,26 @@ class StagedEstimator(PortableEstimator):
 
     def _fit_models(
         self,
-        design: Design,
-        y: Any,
-        targets: Targets,
+        training: TrainingSet,
+        guide: Any,
         inner: InnerUpdate,
         weight: Array | None,
-        held_out_weight: Array | None,
-        all_weight: Array | None,
         started: float,
     ) -> None:
+        """Train all models.
+
+        Parameters
+        ----------
+        guide : array of shape (n_rows,) or (n_rows, n_outputs)
+            What generators may look at beside X.
+        weight : array of shape (n_rows,) or None
+            Of all rows, held out or not: what generators learn from.
+        """
         rng = generator(self.random_state)
         maker: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
         if "random_state" in maker.get_params():
             maker.set_params(random_state=int(rng.integers(2**31)))
-        maker.fit(design.X, y, sample_weight=all_weight)
+        maker.fit(training.design.X, guide, sample_weight=weight)
         if self.n_components is None and maker.capacity is None:
             raise ValueError(
                 f"{type(maker).__name__} can give any number of features; set n_components to how many to use."
@@ -82,7 +88,7 @@ class StagedEstimator(PortableEstimator):
         self.history_: list[StageRecord] = []
         for model in range(self.n_models):
             try:
-                solution = solver.solve(design, targets, maker, rng, weight, held_out_weight, started, model)
+                solution = solver.solve(training, maker, rng, started, model)
             except KeyboardInterrupt:
                 if not self.models_:
                     raise

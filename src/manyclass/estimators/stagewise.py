@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from manyclass.data import Design, MatrixTargets
+from manyclass.data import Design, MatrixTargets, TrainingSet
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import encode
 from manyclass.estimators.replayed import (
@@ -187,7 +187,8 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
             fitted, scored, _ = hold_out(labels, design, weight, self.validation_fraction, rng)
         self._store_labels(labels, design)
         guide = labels.indicator if labels.codes is None else labels.codes
-        self._fit_models(design, guide, targets, INNER_UPDATES[self.inner](domain), fitted, scored, weight, started)
+        training = TrainingSet(design, targets, fitted, scored)
+        self._fit_models(training, guide, INNER_UPDATES[self.inner](domain), weight, started)
         return self
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
@@ -225,7 +226,7 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
 
     @property
     def _threshold(self) -> float:
-        return 0.0 if self.inner == "softmax" else 0.5
+        return INNER_UPDATES[self.inner].threshold
 
 
 class StagewiseRegressor(RegressorMixin, StagedEstimator):
@@ -319,7 +320,8 @@ n_iter_no_change, max_time, cache_size, callback, random_state
             rng = generator(self.random_state)
             fitted, scored, _ = hold_out_rows(None, design, weight, self.validation_fraction, rng)
         self._dtype = str(design.dtype).rsplit(".", 1)[-1]
-        self._fit_models(design, np.asarray(y), targets, self._inner_update(), fitted, scored, weight, started)
+        training = TrainingSet(design, targets, fitted, scored)
+        self._fit_models(training, np.asarray(y), self._inner_update(), weight, started)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from manyclass.data.design import Array, Design, scale_rows
 from manyclass.data.factor import Factor
 from manyclass.data.moments import Moments
-from manyclass.data.targets import Targets
+from manyclass.data.training import TrainingSet
 from manyclass.model.calibration import Calibrator, Map, squared_error
 from manyclass.solvers.base import Record, Status
 
@@ -92,11 +92,8 @@ class CalibratedLeastSquares:
 
     def solve(
         self,
-        design: Design,
-        targets: Targets,
+        training: TrainingSet,
         moments: Moments,
-        sample_weight: Array | None = None,
-        held_out_weight: Array | None = None,
         started: float | None = None,
     ) -> CalibratedSolution:
         """Iterate until nothing is gained.
@@ -104,10 +101,12 @@ class CalibratedLeastSquares:
         Parameters
         ----------
         moments : Moments
-            Of the rows of `design` with `sample_weight`.
-        held_out_weight : array of shape (n_rows,), optional
-            Weights of rows that count for the score and have `sample_weight` 0.
+            Of the rows of `training` with their weights.
+        started : float, optional
+            When the fit began, by ``time.perf_counter``.
         """
+        design, targets = training.design, training.targets
+        sample_weight, held_out_weight = training.weight, training.held_out
         xp = design.xp
         started = time.perf_counter() if started is None else started
         S = moments.weight
@@ -123,7 +122,7 @@ class CalibratedLeastSquares:
         error, best, best_step, n_passes, status = zero, float("inf"), 0, 0, Status.MAX_ITER
         while len(steps) < self.max_iter:
             if steps:
-                cross, mean = self._residual_moments(design, targets, Y_hat, sample_weight, S)
+                cross, mean = self._residual_moments(training, Y_hat, S)
                 n_passes += 1
             coef = factor.solve(cross - center[:, None] * mean[None, :])
             intercept = mean - center @ coef if self.fit_intercept else mean * 0
@@ -162,10 +161,9 @@ class CalibratedLeastSquares:
         return CalibratedSolution(steps, status, history, history[-1].certificate, n_passes)
 
     @staticmethod
-    def _residual_moments(
-        design: Design, targets: Targets, Y_hat: Array, sample_weight: Array | None, S: float
-    ) -> tuple[Array, Array]:
+    def _residual_moments(training: TrainingSet, Y_hat: Array, S: float) -> tuple[Array, Array]:
         """Σ s x rᵀ / S and Σ s r / S for r = y − ŷ, in float64."""
+        design, targets, sample_weight = training.design, training.targets, training.weight
         xp = design.xp
         cross = design.zeros((design.n_features, targets.n_outputs), dtype=xp.float64)
         mean = design.zeros((targets.n_outputs,), dtype=xp.float64)

@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from manyclass.data.design import Array, Design, scale_rows
+from manyclass.data.design import Array, Design
 from manyclass.data.targets import Targets
 from manyclass.model import LINKS, Link
 from manyclass.model.calibration import Calibrator, Map, squared_error
 from manyclass.model.domains import Box, Domain
-from manyclass.model.objective import to_numpy
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A block's direction as all rows see it, before it is settled how far to go.
+
+    Attributes
+    ----------
+    state : array of shape (n_rows, n_outputs)
+        May be written to for a while, but is the same again afterwards.
+    gain : array of shape (n_rows, n_outputs)
+        What the direction adds to the state.
+    targets : Targets
+    weight : array of shape (n_rows,) or None
+    penalty : tuple
+        Coefficients of the penalty as a polynomial in the step length.
+    is_last : bool
+        Whether the block is the last of its pass.
+    """
+
+    state: Array
+    gain: Array
+    targets: Targets
+    weight: Array | None
+    penalty: tuple[float, ...]
+    is_last: bool
 
 
 class InnerUpdate(ABC):
@@ -31,11 +57,14 @@ class InnerUpdate(ABC):
         Whether the state is the sum of what the stages contribute, so that stages on the same block can be merged.
     weighs_rows : bool
         Whether the curvature of a row changes with the state; otherwise a block keeps its factor.
+    threshold : float
+        The entry of the state above which a label is given, where a row may have several.
     """
 
     name: ClassVar[str]
     additive: ClassVar[bool] = True
     weighs_rows: ClassVar[bool] = False
+    threshold: ClassVar[float] = 0.5
 
     def __init__(self, domain: Domain):
         self.domain = domain
@@ -48,25 +77,8 @@ class InnerUpdate(ABC):
         """The curvature of the loss of each row at the state (only where ``weighs_rows``)."""
         raise NotImplementedError
 
-    def settle(
-        self,
-        state: Array,
-        gain: Array,
-        targets: Targets,
-        weight: Array | None,
-        penalty: tuple[float, ...],
-        is_last: bool,
-    ) -> tuple[float, Map | None]:
+    def settle(self, move: Move) -> tuple[float, Map | None]:
         """What only all rows together can decide, once the block's direction is known.
-
-        Parameters
-        ----------
-        gain : array of shape (n_rows, n_outputs)
-            What the direction adds to the state.
-        penalty : tuple
-            Coefficients of the penalty as a polynomial in the step length.
-        is_last : bool
-            Whether the block is the last of its pass.
 
         Returns
         -------
@@ -115,20 +127,13 @@ class Calibrated(Linear):
         super().__init__(domain)
         self.calibrator = Calibrator((1, 2, 3), domain)
 
-    def settle(
-        self,
-        state: Array,
-        gain: Array,
-        targets: Targets,
-        weight: Array | None,
-        penalty: tuple[float, ...],
-        is_last: bool,
-    ) -> tuple[float, Map | None]:
-        if not is_last:
+    def settle(self, move: Move) -> tuple[float, Map | None]:
+        if not move.is_last:
             return 1.0, None
-        state += gain
-        calibration = self.calibrator.fit(state, targets, weight)
-        state -= gain
+        state = move.state
+        state += move.gain
+        calibration = self.calibrator.fit(state, move.targets, move.weight)
+        state -= move.gain
         return 1.0, calibration
 
     def advance(self, state: Array, gain: Array, parameters: Map | None, xp: Any) -> Array:
@@ -148,6 +153,7 @@ class Logistic(InnerUpdate):
 
     name = "softmax"
     weighs_rows = True
+    threshold = 0.0
 
     def __init__(self, domain: Domain):
         super().__init__(domain)
@@ -163,17 +169,11 @@ class Logistic(InnerUpdate):
         ]
         return xp.concat(pieces)
 
-    def settle(
-        self,
-        state: Array,
-        gain: Array,
-        targets: Targets,
-        weight: Array | None,
-        penalty: tuple[float, ...],
-        is_last: bool,
-    ) -> tuple[float, Map | None]:
+    def settle(self, move: Move) -> tuple[float, Map | None]:
+        penalty = move.penalty
+
         def value(length: float) -> float:
-            moved = self._loss(state, targets, weight, gain, length)
+            moved = self._loss(move.state, move.targets, move.weight, move.gain, length)
             return moved + penalty[0] + penalty[1] * length + penalty[2] * length**2
 
         found = minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded", options={"xatol": 0.02, "maxiter": 12})
@@ -212,18 +212,3 @@ def heavy_rows(weight: np.ndarray, tail: float = 0.01) -> np.ndarray | None:
     cumulated = np.cumsum(weight[order], dtype=np.float64)
     n_heavy = int(np.searchsorted(cumulated, (1.0 - tail) * cumulated[-1])) + 1
     return None if n_heavy > 0.7 * len(weight) else np.sort(order[:n_heavy])
-
-
-def weighted_residual(
-    inner: InnerUpdate, state: Array, targets: Targets, rows: slice, weight: Array | None, xp: Any
-) -> Array:
-    """s_i r_i for a block of rows."""
-    block = state[rows, :]
-    residual = inner.residual(block, targets.dense(rows, block, xp), xp)
-    return residual if weight is None else scale_rows(residual, weight[rows])
-
-
-def row_weights(inner: InnerUpdate, state: Array, sample_weight: Array | None, xp: Any) -> np.ndarray:
-    """s_i h_i on the host."""
-    weight = inner.row_weight(state, xp)
-    return to_numpy(weight if sample_weight is None else weight * sample_weight)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design
+from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design, scale_rows
 from manyclass.data.generated import GeneratedDesign
-from manyclass.data.targets import Targets
+from manyclass.data.training import TrainingSet
+from manyclass.model.objective import to_numpy
 from manyclass.solvers.base import Record, Status
-from manyclass.solvers.inner import InnerUpdate, heavy_rows, row_weights, weighted_residual
+from manyclass.solvers.inner import InnerUpdate, Move, heavy_rows
 from manyclass.solvers.metric import Metric, MetricSums
 from manyclass.solvers.stages import Stage, StageRecord, StagewiseSolution
 
@@ -60,12 +61,9 @@ class Stagewise:
 
     def solve(
         self,
-        design: Design,
-        targets: Targets,
+        training: TrainingSet,
         generator: Any,
         rng: np.random.Generator,
-        sample_weight: Array | None = None,
-        held_out_weight: Array | None = None,
         started: float | None = None,
         model: int = 0,
     ) -> StagewiseSolution:
@@ -75,10 +73,12 @@ class Stagewise:
         ----------
         generator : FeatureGenerator
             Fitted.
-        held_out_weight : array of shape (n_rows,), optional
-            Weights of rows that count for the score and have `sample_weight` 0.
+        started : float, optional
+            When the fit began, by ``time.perf_counter``.
+        model : int
+            Number of the model, for its records.
         """
-        run = _Run(self, design, targets, generator, rng, sample_weight, held_out_weight)
+        run = _Run(self, training, generator, rng)
         run.started = time.perf_counter() if started is None else started
         run.model = model
         try:
@@ -87,7 +87,7 @@ class Stagewise:
             if not run.stages:
                 raise
             status = Status.INTERRUPTED
-        stages = run.stages[: run.best_stage] if held_out_weight is not None else run.stages
+        stages = run.stages[: run.best_stage] if training.held_out is not None else run.stages
         used = 1 + max(stage.block for stage in stages)
         return StagewiseSolution(run.blocks[:used], stages, status, run.history, run.n_passes)
 
@@ -95,23 +95,13 @@ class Stagewise:
 class _Run:
     """The state of one fit."""
 
-    def __init__(
-        self,
-        settings: Stagewise,
-        design: Design,
-        targets: Targets,
-        generator: Any,
-        rng: np.random.Generator,
-        sample_weight: Array | None,
-        held_out_weight: Array | None,
-    ):
+    def __init__(self, settings: Stagewise, training: TrainingSet, generator: Any, rng: np.random.Generator):
         self.settings, self.inner = settings, settings.inner
-        self.design, self.targets, self.generator, self.rng = design, targets, generator, rng
-        self.sample_weight, self.held_out_weight = sample_weight, held_out_weight
-        self.xp = xp = design.xp
-        self.total_weight = (
-            float(design.n_rows) if sample_weight is None else float(xp.sum(sample_weight, dtype=xp.float64))
-        )
+        self.design, self.targets, self.generator, self.rng = training.design, training.targets, generator, rng
+        self.sample_weight, self.held_out_weight = training.weight, training.held_out
+        self.total_weight = training.total_weight
+        design, targets = self.design, self.targets
+        self.xp = design.xp
         self.state = design.zeros((design.n_rows, targets.n_outputs))
         self.gain = design.zeros((design.n_rows, targets.n_outputs))
         self.blocks: list[Any] = []
@@ -122,7 +112,7 @@ class _Run:
         self.sums: dict[int, Array] = {}  # coefficients of each block, summed over its stages
         self.table: Array | None = None  # those of all columns, where blocks are drawn again from the same columns
         self.square = 0.0  # ‖all coefficients‖²
-        self.zero_loss = self.previous = self.inner.loss(self.state, targets, sample_weight)
+        self.zero_loss = self.previous = self.inner.loss(self.state, targets, self.sample_weight)
         self.best, self.best_stage, self.n_passes, self.model = float("inf"), 0, 0, 0
         self.started = 0.0
 
@@ -159,11 +149,22 @@ class _Run:
 
     def _gradient(self) -> Array:
         """Σ s x rᵀ over the original columns."""
-        xp, design = self.xp, self.design
-        total = design.zeros((design.n_features, self.targets.n_outputs), dtype=xp.float64)
+        design = self.design
+        total = design.zeros((design.n_features, self.targets.n_outputs), dtype=self.xp.float64)
         for rows, block in design.blocks(design.rows_per_block(self.targets.n_outputs)):
-            total += block.T @ weighted_residual(self.inner, self.state, self.targets, rows, self.sample_weight, xp)
+            total += block.T @ self._residual(rows)
         return total
+
+    def _residual(self, rows: slice) -> Array:
+        """s_i r_i of a block of rows."""
+        block = self.state[rows, :]
+        residual = self.inner.residual(block, self.targets.dense(rows, block, self.xp), self.xp)
+        return residual if self.sample_weight is None else scale_rows(residual, self.sample_weight[rows])
+
+    def _row_weights(self) -> np.ndarray:
+        """s_i h_i on the host."""
+        weight = self.inner.row_weight(self.state, self.xp)
+        return to_numpy(weight if self.sample_weight is None else weight * self.sample_weight)
 
     # -- one stage ----------------------------------------------------------------------------------------------
 
@@ -183,9 +184,8 @@ class _Run:
                 self.gain[rows, :] = features @ coef + intercept
             square = self._square(coef, previous)
             penalty = tuple(0.5 * self.settings.alpha * c for c in (square[0], 2.0 * square[1], square[2]))
-            length, parameters = self.inner.settle(
-                self.state, self.gain, self.targets, self.sample_weight, penalty, is_last
-            )
+            move = Move(self.state, self.gain, self.targets, self.sample_weight, penalty, is_last)
+            length, parameters = self.inner.settle(move)
             if length != 1.0:
                 coef, intercept, self.gain = length * coef, length * intercept, length * self.gain
             whole = Design(self.state)
@@ -204,7 +204,7 @@ class _Run:
         chosen, row_weight = None, None
         if self.inner.weighs_rows:
             with clock("gram"):
-                row_weight = row_weights(self.inner, self.state, self.sample_weight, xp)
+                row_weight = self._row_weights()
                 chosen = heavy_rows(row_weight)
         gathering = metric is None and chosen is None
         weight = self.sample_weight if row_weight is None else design.asarray(row_weight)
@@ -214,7 +214,7 @@ class _Run:
             for rows, features in design.blocks(self._step(design)):
                 if gathering:
                     sums.add(features, None if weight is None else weight[rows])
-                residual = weighted_residual(self.inner, self.state, self.targets, rows, self.sample_weight, xp)
+                residual = self._residual(rows)
                 cross += features.T @ residual
                 mean += xp.sum(residual, axis=0, dtype=xp.float64)
             if chosen is not None and row_weight is not None:
