@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
     from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
 
+    __version__: str
+
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
     "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
@@ -44,12 +46,24 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
-    if name not in _PUBLIC:
+    if name == "__version__":
+        value = _version()
+    elif name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC, *_PACKAGES})
+    return sorted({*globals(), *_PUBLIC, *_PACKAGES, "__version__"})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:
+        raise AttributeError("manyclass has no version where it is not installed, but only on the path") from None

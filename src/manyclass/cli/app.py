@@ -64,9 +64,9 @@ DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A data file 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from manyclass import __version__
 
-        typer.echo(f"manyclass {version('manyclass')}")
+        typer.echo(f"manyclass {__version__}")
         raise typer.Exit
 
 

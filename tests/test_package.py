@@ -1,0 +1,33 @@
+import subprocess
+import sys
+from importlib.metadata import version
+
+import manyclass
+
+
+def test_version_is_that_of_the_installed_package():
+    assert manyclass.__version__ == version("manyclass")
+
+
+def test_without_installation_there_is_no_version(monkeypatch):
+    import importlib.metadata
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.delitem(vars(manyclass), "__version__", raising=False)
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert not hasattr(manyclass, "__version__")
+
+
+def test_importing_the_package_imports_nothing_large():
+    code = "import sys, manyclass; print(*({'numpy', 'scipy', 'sklearn', 'numba', 'rich'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
+
+
+def test_every_public_name_is_there():
+    assert set(manyclass.__all__) == set(manyclass._PUBLIC) <= set(dir(manyclass))
+    for name in manyclass.__all__:
+        assert getattr(manyclass, name).__name__ == name
+    assert not hasattr(manyclass, "Nothing")
