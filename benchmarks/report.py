@@ -64,15 +64,29 @@ class Table:
 
 
 @contextmanager
-def figure(name: str, n_panels: int | None = None, size: tuple[float, float] = (7, 4.5)) -> Iterator[Any]:
-    """The axes, or an array of them for several panels side by side; kept as results/<name>.png at the end."""
+def figure(
+    name: str,
+    n_panels: int | tuple[int, int] | None = None,
+    size: tuple[float, float] = (7, 4.5),
+    **options: Any,
+) -> Iterator[Any]:
+    """The axes, kept as results/<name>.png at the end.
+
+    Parameters
+    ----------
+    n_panels : int or tuple, optional
+        Panels side by side, as an array of axes; or their rows and columns, as a matrix of axes.
+    options
+        Others of ``matplotlib.pyplot.subplots``.
+    """
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, n_panels or 1, figsize=size, layout="constrained", squeeze=False)
-    yield axes[0, 0] if n_panels is None else axes[0]
+    shape = n_panels if isinstance(n_panels, tuple) else (1, n_panels or 1)
+    fig, axes = plt.subplots(*shape, figsize=size, layout="constrained", squeeze=False, **options)
+    yield axes if isinstance(n_panels, tuple) else axes[0, 0] if n_panels is None else axes[0]
     RESULTS.mkdir(exist_ok=True)
     fig.savefig(RESULTS / f"{name}.png", dpi=120)
     plt.close(fig)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from benchmarks.dual.problems import libsvm, signs
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from manyclass.diagnostics import ResponseCorrelation, response_correlation
 
 ALPHA = 1e-6
@@ -95,57 +96,63 @@ class Ridge:
         return lowest
 
 
+def problems(ridge: Ridge) -> dict[str, dict[str, np.ndarray]]:
+    """What is left after each step and the bounds on it, of the primal and of the dual problem."""
+    tau, t = ridge.found.tau, np.arange(STEPS + 1)
+    slowest = ridge.found.eigenvalues[-1] + ALPHA
+    worst = (1 - ridge.step * slowest) ** (2 * t)
+    measured, warm = ridge.primal(), ridge.dual(NU)
+    scale = tau * (NU - ALPHA) ** 2 / (NU * ALPHA)
+    return {
+        "primal": {
+            "measured, from zero": measured,
+            "worst-case rate": measured[0] * worst,
+            "Lemma 5": ridge.bound(0.5 * tau, printed=False),
+            "Lemma 5 as printed": ridge.bound(0.5 * tau, printed=True),
+        },
+        "dual": {
+            "measured, from zero": ridge.dual(None),
+            "measured, from a*_ν": warm,
+            "worst-case rate from a*_ν": warm[0] * worst,
+            "Lemma 7": ridge.bound(scale / 8, printed=False),
+            "Lemma 7 as printed": ridge.bound(scale / 2, printed=True),
+        },
+    }
+
+
+BOUNDED = {"primal": "measured, from zero", "dual": "measured, from a*_ν"}
+"""The curve that the lemma of each problem bounds."""
+
+
+def draw(ax: Any, curves: dict[str, np.ndarray], title: str) -> None:
+    for label, values in curves.items():
+        style = "-" if "measured" in label else ("--" if "worst" in label else ":")
+        if "printed" not in label:
+            width = 2.0 if style == "-" else 1.4
+            ax.plot(np.arange(1, STEPS + 1), values[1:], style, label=label, linewidth=width)
+    ax.set(xscale="log", yscale="log", title=title, xlabel="gradient steps t", ylabel="suboptimality")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low * (low / high) ** 0.3, high)  # room for the legend
+    ax.legend(fontsize="small", loc="lower left")
+
+
 def main() -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     table = Table(
         f"Gradient descent on ridge regression, alpha {ALPHA:g}: what is left, and what bounds it",
         ["data", "problem", "start", "curve", "t = 0", *(f"t = {mark}" for mark in MARKS), "holds"],
     )
-    fig, axes = plt.subplots(2, len(DATA), figsize=(11, 8), layout="constrained", sharex=True)
-    for column, name in zip(axes.T, DATA, strict=True):
-        ridge = Ridge.load(name)
-        tau, t = ridge.found.tau, np.arange(STEPS + 1)
-        slowest = ridge.found.eigenvalues[-1] + ALPHA
-        measured = ridge.primal()
-        warm = ridge.dual(NU)
-        scale = tau * (NU - ALPHA) ** 2 / (NU * ALPHA)
-        groups = {
-            "primal": {
-                "measured, from zero": measured,
-                "worst-case rate": measured[0] * (1 - ridge.step * slowest) ** (2 * t),
-                "Lemma 5": ridge.bound(0.5 * tau, printed=False),
-                "Lemma 5 as printed": ridge.bound(0.5 * tau, printed=True),
-            },
-            "dual": {
-                "measured, from zero": ridge.dual(None),
-                "measured, from a*_ν": warm,
-                "worst-case rate from a*_ν": warm[0] * (1 - ridge.step * slowest) ** (2 * t),
-                "Lemma 7": ridge.bound(scale / 8, printed=False),
-                "Lemma 7 as printed": ridge.bound(scale / 2, printed=True),
-            },
-        }
-        for ax, (problem, curves) in zip(column, groups.items(), strict=True):
-            for label, values in curves.items():
-                style = "-" if "measured" in label else ("--" if "worst" in label else ":")
-                if "printed" not in label:
-                    ax.plot(t[1:], values[1:], style, label=label, linewidth=2.0 if style == "-" else 1.4)
-                above = ""
-                if "Lemma" in label:
-                    lower = measured if problem == "primal" else warm
-                    fails = np.flatnonzero(values < lower * (1 - 1e-9))
-                    above = "yes" if not len(fails) else f"not for t ≤ {fails[-1]}"
-                marks = (f"{values[mark]:.1e}" for mark in (0, *MARKS))
-                table.add(name, problem, "a*_ν" if "ν" in label or "7" in label else "0", label, *marks, above)
-            ax.set(xscale="log", yscale="log", title=f"{name}: {problem}, τ = {tau:.2g}", xlabel="gradient steps t")
-            low, high = ax.get_ylim()
-            ax.set_ylim(low * (low / high) ** 0.3, high)  # room for the legend
-            ax.legend(fontsize="small", loc="lower left")
-        column[0].set_ylabel("suboptimality")
-        column[1].set_ylabel("suboptimality")
+    with figure("dual_descent", (2, len(DATA)), (11, 8), sharex=True) as axes:
+        for column, name in zip(axes.T, DATA, strict=True):
+            ridge = Ridge.load(name)
+            for ax, (problem, curves) in zip(column, problems(ridge).items(), strict=True):
+                draw(ax, curves, f"{name}: {problem}, τ = {ridge.found.tau:.2g}")
+                for label, values in curves.items():
+                    above = ""
+                    if "Lemma" in label:
+                        fails = np.flatnonzero(values < curves[BOUNDED[problem]] * (1 - 1e-9))
+                        above = "yes" if not len(fails) else f"not for t ≤ {fails[-1]}"
+                    marks = (f"{values[mark]:.1e}" for mark in (0, *MARKS))
+                    table.add(name, problem, "a*_ν" if "ν" in label or "7" in label else "0", label, *marks, above)
     table.note(
         "X and y centred, y at unit variance; γ = 1/(λ_1 + alpha); worst-case rate: (1 − γ(λ_d + alpha))^{2t}, λ_d the "
         "smallest eigenvalue that is not 0. Bounds are minimised over 400 thresholds ζ."
@@ -157,7 +164,6 @@ def main() -> None:
         "will do, by (σ² + ν)² ≥ 4νσ²."
     )
     table.publish("dual_descent")
-    fig.savefig(RESULTS / "dual_descent.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks.dual.problems import TWO_CLASSES, signs, standardised
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from manyclass.data import Design
 from manyclass.solvers.base import Monitor
 from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, DualRecord, homotopy_path
@@ -169,34 +171,29 @@ def to_level(curve: Curve, left: np.ndarray, level: float) -> str:
     return f"{curve.epochs[below[0]]} ({curve.seconds[below[0]]:.2g})" if len(below) else "–"
 
 
-def draw(name: str, plots: dict) -> None:
-    import matplotlib
+def draw(name: str, plots: dict[str, tuple]) -> None:
+    """A row of panels for each loss (Figures 3 and 5)."""
+    with figure(f"dual_homotopy_{name}", (len(plots), 4), (15, 3.3 * len(plots))) as axes:
+        for row, (loss, left) in zip(axes, plots.items(), strict=True):
+            panels(row, loss, *left)
+        axes[0, 0].legend()
+        axes[0, 0].figure.suptitle(f"{name}, alpha {ALPHA:g}")
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(len(plots), 4, figsize=(15, 3.3 * len(plots)), layout="constrained", squeeze=False)
-    for row, (loss, (curves, primal, dual, zero)) in zip(axes, plots.items(), strict=True):
-        floor = max((primal - dual) / zero, 1e-12)
-        for (label, curve), colour in zip(curves.items(), ("C3", "C0", "C2"), strict=True):
-            duals = np.maximum((dual - np.array(curve.dual)) / zero, floor)
-            primals = np.maximum((np.array(curve.primal) - primal) / zero, floor)
-            panels = (
-                (curve.epochs, duals),
-                (curve.epochs, primals),
-                (curve.seconds, primals),
-                (curve.epochs, curve.test),
-            )
-            for ax, (x, values) in zip(row, panels, strict=True):
-                ax.plot(x, values, color=colour, label=label, linewidth=1.6)
-        titles = ("dual suboptimality", "primal suboptimality", "primal suboptimality", "mean test loss")
-        for ax, title, x in zip(row, titles, ("epochs", "epochs", "seconds", "epochs"), strict=True):
-            ax.set(yscale="log", xlabel=x, title=f"{loss}: {title}")
-        low = min(min(curve.test) for curve in curves.values())
-        row[3].set_ylim(0.95 * low, 20 * low)
-    axes[0, 0].legend()
-    fig.suptitle(f"{name}, alpha {ALPHA:g}")
-    fig.savefig(RESULTS / f"dual_homotopy_{name}.png", dpi=110)
+def panels(row: Sequence[Any], loss: str, curves: dict[str, Curve], primal: float, dual: float, zero: float) -> None:
+    """What is left and the test loss, per epoch and per second; `zero` is the loss of the zero model."""
+    floor = max((primal - dual) / zero, 1e-12)
+    for (label, curve), colour in zip(curves.items(), ("C3", "C0", "C2"), strict=True):
+        duals = np.maximum((dual - np.array(curve.dual)) / zero, floor)
+        primals = np.maximum((np.array(curve.primal) - primal) / zero, floor)
+        lines = (curve.epochs, duals), (curve.epochs, primals), (curve.seconds, primals), (curve.epochs, curve.test)
+        for ax, (x, values) in zip(row, lines, strict=True):
+            ax.plot(x, values, color=colour, label=label, linewidth=1.6)
+    titles = ("dual suboptimality", "primal suboptimality", "primal suboptimality", "mean test loss")
+    for ax, title, x in zip(row, titles, ("epochs", "epochs", "seconds", "epochs"), strict=True):
+        ax.set(yscale="log", xlabel=x, title=f"{loss}: {title}")
+    low = min(min(curve.test) for curve in curves.values())
+    row[3].set_ylim(0.95 * low, 20 * low)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 
 from benchmarks import data
 from benchmarks.dual.problems import Rows, libsvm, signs, standardised, table, text_rows
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from benchmarks.stagewise import cifar_images
 from manyclass.data.readers import read
 from manyclass.diagnostics import ResponseCorrelation, ResponseCorrelationDisplay, response_correlation
@@ -126,7 +126,7 @@ def definitions() -> None:
         + "; bringing it to 1 divides τ by it. 2.5e-4 is 0.25·√1e-6."
     )
     report.publish("dual_tau_definitions")
-    figure()
+    draw()
 
 
 def distance(found: list[float]) -> float:
@@ -166,18 +166,12 @@ def readings(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[tuple[str, str, str
             yield (x_name, y_name, "c²/λ², 95th percentile"), float(np.quantile((c / lam) ** 2, 0.95))
 
 
-def figure() -> None:
+def draw() -> None:
     """Figure 2 of the paper."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    fig, axes = plt.subplots(1, len(PUBLISHED), figsize=(9, 3.6), layout="constrained")
-    for ax, name in zip(axes, PUBLISHED, strict=True):
-        ResponseCorrelationDisplay.from_data(*libsvm(name), ax=ax)
-        ax.set_title(name)
-    fig.savefig(RESULTS / "dual_boundedness.png", dpi=120)
+    with figure("dual_boundedness", len(PUBLISHED), (9, 3.6)) as axes:
+        for ax, name in zip(axes, PUBLISHED, strict=True):
+            ResponseCorrelationDisplay.from_data(*libsvm(name), ax=ax)
+            ax.set_title(name)
 
 
 def main() -> None:
