@@ -32,6 +32,11 @@ def packed(F, solution):
     return F.pack(solution.coef, solution.intercept)
 
 
+def fresh(F, curvature, **options):
+    solver = StochasticBound(**options)
+    return _Pass(solver, F, curvature, solver.begin(F, curvature))
+
+
 def optimum(F):
     theta = CURVATURES["partition-bound"].build(F, np.random.default_rng(0))
     return SOLVERS["newton-cg"].solve(F, theta, None, Monitor(tol=1e-14, max_iter=500)).history[-1].objective
@@ -58,7 +63,7 @@ def test_is_algorithm_2_of_the_paper(fit_intercept, block_rows, within):
 
 def test_phi_is_m_mu_all_along():
     F, *_ = problem(n=120)
-    state = _Pass(StochasticBound(rng=np.random.default_rng(0), block_rows=1), F, DenseInverse(F), None)
+    state = fresh(F, DenseInverse(F), rng=np.random.default_rng(0), block_rows=1)
     seen = []
     state.solver.on_step = lambda theta: seen.append(
         np.abs(state.phi.ravel() - np.linalg.solve(state.curvature.curvature(), state.mu.ravel())).max()
@@ -71,7 +76,7 @@ def test_phi_is_m_mu_all_along():
 def test_minibatches_take_the_steps_of_their_rows_together(batch_size):
     """Within a minibatch θ stands still, so blocks of any size agree; the steps of a pass add up to 1."""
     F, *_ = problem(n=100, alpha=1e-4)
-    state = _Pass(StochasticBound(batch_size=batch_size), F, DenseInverse(F), None)
+    state = fresh(F, DenseInverse(F), batch_size=batch_size)
     steps = state._steps(state.weight, 1.0)
     assert steps.sum() == pytest.approx(1.0) and np.count_nonzero(steps) == -(-100 // batch_size)
     one = run(F, DenseInverse(F), 2, batch_size=batch_size, block_rows=1)
@@ -152,7 +157,7 @@ def test_approaches_the_optimum(link, refresh):
 def test_drift_of_the_inverse_stays_at_rounding_over_50_passes():
     F, *_ = problem(n=200, alpha=1e-5)
     curvature = DenseInverse(F)
-    state = _Pass(StochasticBound(rng=np.random.default_rng(0)), F, curvature, None)
+    state = fresh(F, curvature, rng=np.random.default_rng(0))
     curvature.tidy = lambda: None  # without any refactoring
     for _ in range(50):
         state.run(True, Monitor())

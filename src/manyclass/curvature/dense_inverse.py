@@ -96,6 +96,6 @@ class DenseInverse(StreamedBound):
 
 
 def mirror(M: np.ndarray) -> None:
-    from manyclass.solvers.bound_kernels import copy_upper_to_lower
+    from manyclass.curvature.kernels import copy_upper_to_lower
 
     copy_upper_to_lower(M)

@@ -124,6 +124,6 @@ class LowRank(StreamedBound):
 
 def absorb_rows(rows: np.ndarray, diagonal: np.ndarray) -> None:
     """diagonal += Σ ‖w‖₁ |w| over the rows w."""
-    from manyclass.solvers.bound_kernels import add_absorbed
+    from manyclass.curvature.kernels import add_absorbed
 
     add_absorbed(rows, diagonal)

@@ -3,8 +3,7 @@ from __future__ import annotations
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status, inner
-from manyclass.solvers.start import least_squares_start
+from manyclass.solvers.base import Monitor, Solver, Status, inner
 
 
 class Accelerated(Solver):
@@ -17,15 +16,7 @@ class Accelerated(Solver):
     name = "accelerated"
     needs_majorizer = True
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
-        monitor = monitor or Monitor()
-        theta = least_squares_start(objective, curvature) if start is None else start
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         ahead, inertia = theta, 1.0
         best_theta, best_value = theta, float("inf")
         status: Status | None = None
@@ -42,4 +33,4 @@ class Accelerated(Solver):
             next_inertia = 0.5 * (1.0 + (1.0 + 4.0 * inertia**2) ** 0.5)
             ahead = following + ((inertia - 1.0) / next_inertia) * (following - theta)
             theta, inertia = following, next_inertia
-        return monitor.solution(objective, ahead if status is Status.CONVERGED else best_theta, status)
+        return ahead if status is Status.CONVERGED else best_theta, status

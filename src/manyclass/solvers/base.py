@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Evaluation, Objective
+from manyclass.solvers.start import least_squares_start
 
 
 class Status(Enum):
@@ -218,7 +219,8 @@ class Monitor:
 class Solver(ABC):
     """Minimises an objective in the metric of a curvature.
 
-    A new solver is one file with a subclass and one line in ``SOLVERS``.
+    A new solver is one file with a subclass and one line in ``SOLVERS``: `run`, and `begin` where it should not start
+    from least squares.
 
     Attributes
     ----------
@@ -235,7 +237,6 @@ class Solver(ABC):
     refreshes_majorizer: ClassVar[bool] = False
     default_curvature: ClassVar[str | None] = None
 
-    @abstractmethod
     def solve(
         self,
         objective: Objective,
@@ -243,7 +244,19 @@ class Solver(ABC):
         start: Array | None = None,
         monitor: Monitor | None = None,
     ) -> Solution:
-        """Minimise from `start` (default `least_squares_start`) until `monitor` says stop."""
+        """Minimise from `start` (default `begin`) until `monitor` says stop."""
+        monitor = monitor or Monitor()
+        theta = self.begin(objective, curvature) if start is None else start
+        theta, status = self.run(objective, curvature, theta, monitor)
+        return monitor.solution(objective, theta, status)
+
+    def begin(self, objective: Objective, curvature: Curvature) -> Array:
+        """theta to start from where none is given."""
+        return least_squares_start(objective, curvature)
+
+    @abstractmethod
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
+        """theta at the end, and why it is the end."""
 
 
 def inner(objective: Objective, a: Array, b: Array) -> float:

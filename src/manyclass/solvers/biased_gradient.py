@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status
+from manyclass.solvers.base import Monitor, Solver, Status
 
 PLANE_STEPS = 12
 """BFGS steps in the plane: enough for an exact search, as its metric there is known."""
@@ -34,15 +34,10 @@ class Gradient(Solver):
     def directions(self, objective: Objective, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
         return [-curvature.solve(evaluation.gradient)]
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
-        monitor = monitor or Monitor()
-        theta = objective.constant_model() if start is None else start
+    def begin(self, objective: Objective, curvature: Curvature) -> Array:
+        return objective.constant_model()
+
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         evaluation = monitor.evaluate(objective, theta)
         while (status := monitor.stop(objective, curvature, theta, evaluation)) is None:
             directions = self.directions(objective, curvature, evaluation)
@@ -54,7 +49,7 @@ class Gradient(Solver):
                 theta = theta + float(length) * direction
             evaluation = monitor.evaluate(objective, theta)
         assert status is not None
-        return monitor.solution(objective, theta, status)
+        return theta, status
 
 
 class BiasedGradient(Gradient):

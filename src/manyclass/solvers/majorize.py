@@ -3,8 +3,7 @@ from __future__ import annotations
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status
-from manyclass.solvers.start import least_squares_start
+from manyclass.solvers.base import Monitor, Solver, Status
 
 
 class Majorize(Solver):
@@ -20,15 +19,7 @@ class Majorize(Solver):
     needs_majorizer = True
     refreshes_majorizer = True
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
-        monitor = monitor or Monitor()
-        theta = least_squares_start(objective, curvature) if start is None else start
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         status: Status | None = None
         while status is None:
             evaluation = monitor.evaluate(objective, theta)
@@ -37,4 +28,4 @@ class Majorize(Solver):
                 if curvature.local:
                     curvature.refresh(objective, theta)
                 theta = theta - curvature.solve(evaluation.gradient)
-        return monitor.solution(objective, theta, status)
+        return theta, status

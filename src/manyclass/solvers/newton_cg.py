@@ -8,9 +8,8 @@ from manyclass.curvature import Curvature
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.design import BLOCK_BYTES, Array
 from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status, inner
+from manyclass.solvers.base import Monitor, Solver, Status, inner
 from manyclass.solvers.line_search import backtrack
-from manyclass.solvers.start import least_squares_start
 
 ROWS_PER_FEATURE = 8
 """Rows that carry a Hessian product, per feature (see `weighted_sample`)."""
@@ -31,17 +30,7 @@ class NewtonCG(Solver):
     name = "newton-cg"
     needs_majorizer = False
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
-        theta = least_squares_start(objective, curvature) if start is None else start
-        return self.continue_from(objective, curvature, theta, monitor or Monitor())
-
-    def continue_from(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> Solution:
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         rng = np.random.default_rng(0)
         n_rows = ROWS_PER_FEATURE * objective.design.n_features
         evaluation = monitor.evaluate(objective, theta, with_row_weight=True)
@@ -71,7 +60,7 @@ class NewtonCG(Solver):
                 n_rows *= 2
             previous = size
         assert status is not None
-        return monitor.solution(objective, theta, status)
+        return theta, status
 
 
 @dataclass

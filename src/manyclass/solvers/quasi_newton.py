@@ -5,10 +5,9 @@ from collections import deque
 from manyclass.curvature import Curvature
 from manyclass.data.design import Array
 from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, inner
+from manyclass.solvers.base import Monitor, Solver, Status, inner
 from manyclass.solvers.line_search import backtrack
 from manyclass.solvers.newton_cg import NewtonCG
-from manyclass.solvers.start import least_squares_start
 
 MEMORY = 10
 """Pairs kept by L-BFGS."""
@@ -28,28 +27,20 @@ class QuasiNewton(Solver):
     name = "quasi-newton"
     needs_majorizer = False
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
-        monitor = monitor or Monitor()
-        theta = least_squares_start(objective, curvature) if start is None else start
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         evaluation = monitor.evaluate(objective, theta)
         pairs = InverseHessian(objective, curvature)
         iteration = 0
         while (status := monitor.stop(objective, curvature, theta, evaluation)) is None:
             if monitor.n_passes >= BEFORE_NEWTON:
-                return NewtonCG().continue_from(objective, curvature, theta, monitor)
+                return NewtonCG().run(objective, curvature, theta, monitor)
             step = backtrack(objective, theta, evaluation, -pairs.product(evaluation.gradient), monitor)
             if step is None:
                 if monitor.exhausted():
                     status = monitor.exhausted()
                     break
                 if pairs.is_empty:
-                    return NewtonCG().continue_from(objective, curvature, theta, monitor)
+                    return NewtonCG().run(objective, curvature, theta, monitor)
                 pairs.forget()
                 continue
             pairs.add(step.theta - theta, step.evaluation, evaluation)
@@ -58,7 +49,7 @@ class QuasiNewton(Solver):
             if iteration in REFRESH:
                 curvature.refresh(objective, theta)
         assert status is not None
-        return monitor.solution(objective, theta, status)
+        return theta, status
 
 
 class InverseHessian:

@@ -11,7 +11,7 @@ from manyclass.curvature import Curvature
 from manyclass.curvature.streamed import StreamedBound
 from manyclass.data.design import Array, Design
 from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solution, Solver, Status
+from manyclass.solvers.base import Monitor, Solver, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,17 +79,13 @@ class StochasticBound(Solver):
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.block_rows, self.on_step = block_rows, on_step
 
-    def solve(
-        self,
-        objective: Objective,
-        curvature: Curvature,
-        start: Array | None = None,
-        monitor: Monitor | None = None,
-    ) -> Solution:
+    def begin(self, objective: Objective, curvature: Curvature) -> Array:
+        return np.zeros((objective.design.n_features + objective.fit_intercept, objective.n_outputs))
+
+    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
         if not isinstance(curvature, StreamedBound):
             raise TypeError("StochasticBound needs a curvature that grows row by row: DenseInverse or LowRank.")
-        monitor = monitor or Monitor()
-        state = _Pass(self, objective, curvature, start)
+        state = _Pass(self, objective, curvature, theta)
         status: Status | None = None
         while status is None:
             growing = not self.refresh or monitor.n_passes == 0
@@ -105,7 +101,7 @@ class StochasticBound(Solver):
             status = monitor.stop(objective, curvature, theta, evaluation)
             if not finished and status is None:
                 status = Status.MAX_TIME
-        return monitor.solution(objective, theta, status)
+        return theta, status
 
 
 @dataclass(frozen=True)
@@ -127,12 +123,12 @@ class _Pass:
     μ itself is exact, and φ is computed from it anew after each block, so nothing accumulates.
     """
 
-    def __init__(self, solver: StochasticBound, objective: Objective, curvature: StreamedBound, start: Array | None):
+    def __init__(self, solver: StochasticBound, objective: Objective, curvature: StreamedBound, start: Array):
         self.solver, self.objective, self.curvature = solver, objective, curvature
         design, m = objective.design, objective.n_outputs
         shape = (curvature.n_rows_of_theta, m)
         self.eta = solver.eta
-        self.theta = np.zeros(shape) if start is None else np.array(start, dtype=np.float64)
+        self.theta = np.array(start, dtype=np.float64)
         self.mu = np.zeros(shape)
         self.phi = np.zeros(shape)
         weight = np.ones(design.n_rows) if objective.sample_weight is None else objective.sample_weight
