@@ -236,7 +236,7 @@ def test_held_out_rows_count_by_their_weights(loss):
 def test_held_out_scores_are_weighted_means(rows):
     """Against the loss written out, on the rows the split leaves out."""
     from manyclass.estimators.encoding import encode
-    from manyclass.estimators.streams import split_rows
+    from manyclass.estimators.held_out import split_rows
 
     X, y = rows
     weight = np.linspace(0.1, 3, 80)
@@ -245,6 +245,12 @@ def test_held_out_scores_are_weighted_means(rows):
     Z, codes = model.decision_function(X[out]), np.searchsorted(["a", "b", "c"], y[out])
     losses = [oracle.loss("log_loss", "joint", z, c) for z, c in zip(Z, codes, strict=True)]
     assert model.validation_scores_ == pytest.approx([-np.average(losses, weights=weight[out])])
+
+
+def test_few_rows_of_many_classes_can_be_held_out_without_one_of_each():
+    X, y = np.eye(20), np.arange(20) // 2
+    model = PegasosClassifier(0.1, early_stopping=True, max_iter=3).fit(X, y)
+    assert len(model.classes_) == 10 and len(model.validation_scores_) > 0
 
 
 # -- what cannot be fitted ---------------------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ import warnings
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
-from sklearn.base import BaseEstimator, ClassifierMixin
+from array_api_compat import array_namespace
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows
+from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.encoding import Labels
-from manyclass.estimators.portable import PortableEstimator
-from manyclass.estimators.validation import check_rows
 from manyclass.model import LINKS, Link, Objective
 from manyclass.solvers.base import Solution, Status
 
@@ -30,64 +30,15 @@ def _gives_probabilities(estimator: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, PortableEstimator):
+class LinearClassifier(Classifier):
     """Scores z = W x + b, and what follows from them.
 
     Subclasses set ``classes_``, ``coef_`` of shape (n_outputs, n_features), ``intercept_`` of shape (n_outputs,) and
     ``multilabel_``; with two classes there is one output, positive for ``classes_[1]``.
     """
 
-    classes_: Any
     coef_: Array
     intercept_: Array
-    multilabel_: bool
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
-        """
-        return self._scores(self._rows(X))
-
-    def predict(self, X: Any) -> Array:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
-        """
-        design = self._rows(X)
-        xp = design.xp
-        pieces = []
-        for rows, _ in design.blocks(design.rows_per_block(int(self.coef_.shape[0]))):
-            scores = self._scores(Design(design.rows(rows)))
-            if self.multilabel_ or scores.ndim == 1:
-                pieces.append(xp.astype(scores > 0, xp.int64))
-            else:
-                pieces.append(xp.argmax(scores, axis=1))
-        codes = xp.concat(pieces)
-        if self.multilabel_:
-            return codes
-        classes = self.classes_
-        if is_array_api_obj(classes) and not is_numpy_array(classes):
-            return array_namespace(classes).take(classes, codes, axis=0)
-        return np.take(classes, np.asarray(codes.cpu() if hasattr(codes, "cpu") else codes), axis=0)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -139,6 +90,10 @@ class LinearClassifier(ClassifierMixin, PortableEstimator):
     def _scores(self, design: Design) -> Array:
         Z = linear_scores(design, self.coef_, self.intercept_)
         return Z[:, 0] if not self.multilabel_ and int(self.coef_.shape[0]) == 1 else Z
+
+    def _codes(self, design: Design) -> Array:
+        blocks = design.blocks(design.rows_per_block(int(self.coef_.shape[0])))
+        return design.xp.concat([self._best(self._scores(Design(design.rows(rows)))) for rows, _ in blocks])
 
     def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
         """theta of the present coefficients, or None where there are none that fit the data."""

@@ -8,15 +8,16 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Design
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.bound_methods import METHODS, BoundSettings, methods_that
 from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.validation import check_rows, check_weights, generator
+from manyclass.estimators.held_out import split_rows
+from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
 from manyclass.model import LINKS, Objective
 from manyclass.solvers.base import HeldOut, LiveRecord, Monitor
 
@@ -112,22 +113,15 @@ class BoundMajorizationClassifier(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RUN,
+        **CLASS_WEIGHT,
+        **HELD_OUT,
         "method": [StrOptions(set(METHODS))],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "step": [StrOptions({"paper", "refreshed"}), Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -229,24 +223,12 @@ class BoundMajorizationClassifier(LinearClassifier):
         """Numbers of the rows to fit on (None for all), and the rows kept aside."""
         if not self.early_stopping:
             return None, None
-        strata = None
-        if labels.codes is not None:
-            strata = np.asarray(labels.codes.cpu() if hasattr(labels.codes, "cpu") else labels.codes)
-            n_out = int(np.ceil(self.validation_fraction * design.n_rows))
-            if np.bincount(strata).min() < 2 or min(n_out, design.n_rows - n_out) < len(labels.classes):
-                strata = None
-        kept, out = train_test_split(
-            np.arange(design.n_rows),
-            test_size=self.validation_fraction,
-            random_state=int(rng.integers(2**31)),
-            stratify=strata,
-        )
-        out = np.sort(out)
+        kept, out = split_rows(labels, design.n_rows, self.validation_fraction, int(rng.integers(2**31)))
         if weight is not None and not float(design.xp.sum(weight[out])) > 0:
             raise ValueError(
                 "All rows kept aside have weight 0; raise validation_fraction or set early_stopping=False."
             )
-        return np.sort(kept), HeldOut(self._objective(design, labels, weight, 0.0, out), self.n_iter_no_change)
+        return kept, HeldOut(self._objective(design, labels, weight, 0.0, out), self.n_iter_no_change)
 
     def _probability_link(self) -> str:
         return LINKS[getattr(self, "link_", "softmax")].name

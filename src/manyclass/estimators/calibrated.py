@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Design, Moments, Targets, TrainingSet
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.replayed import ReplayedClassifier, hold_out, targets_and_domain
-from manyclass.estimators.validation import check_rows, check_weights, generator
+from manyclass.estimators.held_out import split_weights
+from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
+from manyclass.estimators.replayed import ReplayedClassifier, targets_and_domain
 from manyclass.model.calibration import Calibrator
 from manyclass.model.domains import Box, Simplex
 from manyclass.solvers.base import Record, Status
@@ -107,18 +109,12 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RUN,
+        **CLASS_WEIGHT,
+        **HELD_OUT,
         "alpha": [Interval(Real, 0, None, closed="left")],
         "basis": ["array-like"],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "early_stopping": ["boolean", StrOptions({"auto"})],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -185,16 +181,16 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
         moments = Moments.of(design, targets, weight) if moments is None else self._check_moments(moments, targets)
         solver = CalibratedLeastSquares(
             Calibrator(self.basis, domain),
-            self.alpha,
-            self.fit_intercept,
-            self.max_iter,
-            self.tol,
-            self.n_iter_no_change,
-            self.max_time,
-            self.callback,
+            alpha=self.alpha,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            patience=self.n_iter_no_change,
+            max_time=self.max_time,
+            callback=self.callback,
         )
         if self.early_stopping is True or (self.early_stopping == "auto" and design.n_rows >= MANY_ROWS):
-            fitted, scored, held_out = hold_out(
+            fitted, scored, held_out = split_weights(
                 labels, design, weight, self.validation_fraction, generator(self.random_state)
             )
             trial = solver.solve(

@@ -10,21 +10,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.estimators.base import warn_unfinished
+from manyclass.estimators.parameters import RUN, generator
 from manyclass.estimators.portable import PortableEstimator
-from manyclass.estimators.validation import generator
 from manyclass.solvers.base import Monitor, Record
 from manyclass.solvers.dual import DualProblem, DualSolution, ascend, homotopy_path
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    **RUN,
     "alpha": [Interval(Real, 0, None, closed="neither")],
     "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
-    "fit_intercept": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "warm_start": ["boolean"],
-    "callback": [callable, None],
-    "random_state": ["random_state"],
 }
 
 

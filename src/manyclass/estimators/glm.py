@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data import Design
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.validation import check_rows, check_weights, generator
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator
 from manyclass.model import LINKS, Objective
 from manyclass.solvers import SOLVERS, LiveRecord, Monitor
 
@@ -107,18 +108,13 @@ class GLMClassifier(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RUN,
+        **CLASS_WEIGHT,
         "alpha": [Interval(Real, 0, None, closed="left")],
         "link": [StrOptions({"auto", *LINKS})],
         "solver": [StrOptions(set(SOLVERS))],
         "curvature": [StrOptions({"auto", *CURVATURES})],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -12,10 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Design
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier
 from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.streams import chunk_labels, n_outputs_of, seed_of, split_rows, targets_of, weights_of
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.held_out import split_rows
+from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, seed_of
+from manyclass.estimators.streams import chunk_labels, n_outputs_of, targets_of, weights_of
 from manyclass.solvers import Record
 from manyclass.solvers.subgradient.draws import make_draws
 from manyclass.solvers.subgradient.held_out import HeldOut
@@ -149,25 +151,18 @@ class PegasosClassifier(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RUN,
+        **CLASS_WEIGHT,
+        **HELD_OUT,
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions({loss for loss, _ in LOSSES})],
         "multi_class": [StrOptions({"joint", "ovr"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_steps": [Interval(Integral, 1, None, closed="left"), None],
         "average": ["boolean"],
         "step_offset": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "replace": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "callback": [callable, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

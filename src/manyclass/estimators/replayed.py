@@ -4,43 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design, Targets
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows
+from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.encoding import Labels
-from manyclass.estimators.portable import PortableEstimator
-from manyclass.estimators.validation import check_rows
 from manyclass.model.domains import Box, Domain, Simplex
 
 
-class ReplayedClassifier(ClassifierMixin, PortableEstimator):
-    """Labels, scores and probabilities from `_replay`. One column per class, for two classes too."""
+class ReplayedClassifier(Classifier):
+    """Scores and probabilities from `_replay`. One column per class, for two classes too.
 
-    classes_: Any
-    multilabel_: bool
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores of the rows: the predictions before they are projected onto probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
-        """
-        return self._public_scores(self._replay(self._rows(X))[0])
+    Scores are the predictions before they are projected onto probabilities.
+    """
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
@@ -57,19 +35,6 @@ class ReplayedClassifier(ClassifierMixin, PortableEstimator):
         """
         return self._replay(self._rows(X))[1]
 
-    def predict(self, X: Any) -> Array:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
-        """
-        return self._labels(self._replay(self._rows(X))[0])
-
     # -- for subclasses -----------------------------------------------------------------------------------------
 
     def _replay(self, design: Design) -> tuple[Array, Array]:
@@ -78,6 +43,9 @@ class ReplayedClassifier(ClassifierMixin, PortableEstimator):
 
     def _rows(self, X: Any) -> Design:
         return fitted_rows(self, X)
+
+    def _scores(self, design: Design) -> Array:
+        return self._public_scores(self._replay(design)[0])
 
     def _public_scores(self, scores: Array) -> Array:
         if self.multilabel_:
@@ -88,16 +56,6 @@ class ReplayedClassifier(ClassifierMixin, PortableEstimator):
     def _threshold(self) -> float:
         """The score above which a label is given in multi-label models."""
         return 0.5
-
-    def _labels(self, scores: Array) -> Array:
-        xp = array_namespace(scores)
-        if self.multilabel_:
-            return xp.astype(scores > self._threshold, xp.int64)
-        scores = self._public_scores(scores)
-        codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
-        if is_array_api_obj(self.classes_) and not is_numpy_array(self.classes_):
-            return array_namespace(self.classes_).take(self.classes_, codes, axis=0)
-        return np.take(self.classes_, np.asarray(codes.cpu() if hasattr(codes, "cpu") else codes), axis=0)
 
     def _store_labels(self, labels: Labels, design: Design) -> None:
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
@@ -120,39 +78,3 @@ def targets_and_domain(labels: Labels, design: Design) -> tuple[Targets, Domain]
     if labels.is_multilabel:
         return labels.columns(design, 0.0, 1.0), Box()
     return labels.one_hot(design), Simplex()
-
-
-def hold_out(
-    labels: Labels, design: Design, sample_weight: Array | None, fraction: float, rng: np.random.Generator
-) -> tuple[Array, Array, np.ndarray]:
-    """`hold_out_rows`, stratified by class where every class has two rows or more."""
-    codes = None
-    if labels.codes is not None:
-        codes = np.asarray(labels.codes.cpu() if hasattr(labels.codes, "cpu") else labels.codes)
-        n_held_out = int(np.ceil(fraction * len(codes)))
-        if np.bincount(codes).min() < 2 or min(n_held_out, len(codes) - n_held_out) < len(labels.classes):
-            codes = None
-    return hold_out_rows(codes, design, sample_weight, fraction, rng)
-
-
-def hold_out_rows(
-    strata: np.ndarray | None,
-    design: Design,
-    sample_weight: Array | None,
-    fraction: float,
-    rng: np.random.Generator,
-) -> tuple[Array, Array, np.ndarray]:
-    """Weights for fitting, weights for scoring (each 0 where the other is not), and the held-out rows.
-
-    No row of X is copied.
-    """
-    from sklearn.model_selection import train_test_split
-
-    seed = int(rng.integers(2**31))
-    rows = train_test_split(np.arange(design.n_rows), test_size=fraction, random_state=seed, stratify=strata)
-    held_out = np.sort(rows[1])
-    mask = np.zeros(design.n_rows)
-    mask[held_out] = 1.0
-    weight = 1.0 if sample_weight is None else sample_weight
-    scored = design.asarray(mask)
-    return weight * (1.0 - scored), weight * scored, held_out

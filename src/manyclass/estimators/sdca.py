@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier, linear_scores
 from manyclass.estimators.dual import SHARED_CONSTRAINTS, DualAscent
 from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.estimators.parameters import CLASS_WEIGHT
 from manyclass.solvers.base import Record
 from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES, DualProblem
 
@@ -121,7 +122,7 @@ class SDCAClassifier(LinearClassifier, DualAscent):
         **SHARED_CONSTRAINTS,
         "loss": [StrOptions({name for name, loss in COLUMN_LOSSES.items() if loss.labels} | {"squared"})],
         "multi_class": [StrOptions({"ovr", *JOINT_LOSSES})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CLASS_WEIGHT,
     }
 
     def __init__(

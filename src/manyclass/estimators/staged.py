@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from manyclass.data import Design, TrainingSet
 from manyclass.data.design import Array
 from manyclass.estimators.base import warn_unfinished
+from manyclass.estimators.parameters import HELD_OUT, generator
 from manyclass.estimators.portable import PortableEstimator
-from manyclass.estimators.validation import generator
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.solvers.base import Status
 from manyclass.solvers.inner import InnerUpdate
@@ -25,6 +25,7 @@ class StagedEstimator(PortableEstimator):
     """An average of models of stages, each of which uses one block of generated features."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HELD_OUT,
         "features": [HasMethods(["fit", "draw"]), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -32,9 +33,6 @@ class StagedEstimator(PortableEstimator):
         "n_passes": [Interval(Integral, 1, None, closed="left")],
         "n_models": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0, None, closed="left")],
         "callback": [callable, None],
@@ -74,15 +72,15 @@ class StagedEstimator(PortableEstimator):
             )
         solver = Stagewise(
             inner,
-            self.alpha,
-            self.block_size,
-            self.n_components,
-            self.n_passes,
-            self.fit_intercept,
-            self.cache_size * 2**20,
-            self.n_iter_no_change,
-            self.max_time,
-            self.callback,
+            alpha=self.alpha,
+            block_size=self.block_size,
+            n_components=self.n_components,
+            n_passes=self.n_passes,
+            fit_intercept=self.fit_intercept,
+            cache_bytes=self.cache_size * 2**20,
+            patience=self.n_iter_no_change,
+            max_time=self.max_time,
+            callback=self.callback,
         )
         self.models_: list[StagewiseModel] = []
         self.history_: list[StageRecord] = []

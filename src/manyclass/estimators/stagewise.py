@@ -12,16 +12,16 @@ from sklearn.utils._param_validation import StrOptions
 
 from manyclass.data import Design, MatrixTargets, TrainingSet
 from manyclass.data.design import Array
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.encoding import encode
+from manyclass.estimators.held_out import split_weights
+from manyclass.estimators.parameters import CLASS_WEIGHT, generator
 from manyclass.estimators.replayed import (
     ReplayedClassifier,
     fitted_rows,
-    hold_out,
-    hold_out_rows,
     targets_and_domain,
 )
 from manyclass.estimators.staged import StagedEstimator
-from manyclass.estimators.validation import check_rows, check_weights, generator
 from manyclass.features import FeatureGenerator
 from manyclass.model.domains import Box, Domain, Simplex, WholeSpace
 from manyclass.solvers.base import Record
@@ -120,7 +120,7 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StagedEstimator._parameter_constraints,
         "inner": [StrOptions(set(INNER_UPDATES))],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CLASS_WEIGHT,
     }
 
     def __init__(
@@ -184,7 +184,7 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
         fitted, scored = weight, None
         if self.early_stopping:
             rng = generator(self.random_state)
-            fitted, scored, _ = hold_out(labels, design, weight, self.validation_fraction, rng)
+            fitted, scored, _ = split_weights(labels, design, weight, self.validation_fraction, rng)
         self._store_labels(labels, design)
         guide = labels.indicator if labels.codes is None else labels.codes
         training = TrainingSet(design, targets, fitted, scored)
@@ -203,7 +203,7 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
         """
         for state in self._staged_states(self._rows(X)):
-            yield self._labels(state)
+            yield self._labels(self._best(self._public_scores(state)))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """`predict_proba` after each stage; see `staged_predict`."""
@@ -318,7 +318,7 @@ n_iter_no_change, max_time, cache_size, callback, random_state
         fitted, scored = weight, None
         if self.early_stopping:
             rng = generator(self.random_state)
-            fitted, scored, _ = hold_out_rows(None, design, weight, self.validation_fraction, rng)
+            fitted, scored, _ = split_weights(None, design, weight, self.validation_fraction, rng)
         self._dtype = str(design.dtype).rsplit(".", 1)[-1]
         training = TrainingSet(design, targets, fitted, scored)
         self._fit_models(training, np.asarray(y), self._inner_update(), weight, started)

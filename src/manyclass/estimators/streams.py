@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import Labels, encode
@@ -83,21 +80,3 @@ def weights_of(weight: Array | None, kept: np.ndarray | None = None) -> Weights:
     if not mean > 0:
         raise ValueError("All rows left after holding some out have weight zero; set early_stopping=False.")
     return Weights(values, 1.0 / mean)
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed from scikit-learn's random_state; None means a fixed one, so that results repeat."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def split_rows(labels: Labels, n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit on and rows to hold out, stratified by class where every class has two rows or more."""
-    strata = labels.codes
-    if strata is not None and np.bincount(strata, minlength=len(labels.classes)).min() < 2:
-        strata = None
-    kept, out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=seed, stratify=strata)
-    return np.sort(kept), np.sort(out)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design
 from manyclass.data.design import Array
-from manyclass.estimators.validation import check_rows, check_weights
+from manyclass.data.validation import check_rows, check_weights
 
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
@@ -39,9 +39,6 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """
 
     n_components: int
-
-    redraws: ClassVar[bool] = False
-    """Whether every pass of a stagewise fit should draw its blocks anew (see `begin_pass`)."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureGenerator:
         """Learn what all features share, and draw ``n_components`` of them.
@@ -73,6 +70,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         drawn.n_components = n_components
         drawn._draw(n_components, self._dtype, rng)
         return drawn
+
+    @property
+    def redraws(self) -> bool:
+        """Whether every pass of a stagewise fit should draw its blocks anew (see `begin_pass`)."""
+        return False
 
     @property
     def capacity(self) -> int | None:

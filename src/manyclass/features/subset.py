@@ -56,7 +56,7 @@ class FeatureSubset(FeatureGenerator):
         self.random_state = random_state
 
     @property
-    def redraws(self) -> bool:  # type: ignore[override]
+    def redraws(self) -> bool:
         return self.order != "frequency"
 
     @property

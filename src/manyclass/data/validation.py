@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from manyclass.data import Design
-from manyclass.data.design import Array
+from manyclass.data.design import Array, Design
 
 
 def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Design, Any]:
@@ -89,10 +87,3 @@ def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any)
     if not weight.sum() > 0:
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     return design.asarray(weight)
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A generator from scikit-learn's random_state; None means a fixed seed, so that results repeat."""
-    if random_state is None or isinstance(random_state, Integral):
-        return np.random.default_rng(0 if random_state is None else int(random_state))
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
