@@ -6,6 +6,18 @@ import scipy.sparse as sp
 from manyclass.data import ClassTargets, Design, MatrixTargets
 from manyclass.model import LINKS, Objective
 
+ESTIMATORS = {
+    "GLMClassifier": {},
+    "CalibratedLeastSquaresClassifier": {},
+    "StagewiseClassifier": {"n_components": 40, "block_size": 20},
+    "StagewiseRegressor": {"n_components": 40, "block_size": 20},
+    "PegasosClassifier": {},
+    "SDCAClassifier": {},
+    "SDCARegressor": {},
+    "BoundMajorizationClassifier": {"method": "batch", "max_iter": 200},
+}
+"""Every estimator, with options that keep its fit short."""
+
 
 def rows(seed=0, n=60, d=5, k=3):
     """X with very different scales and a mean, class codes, positive weights."""

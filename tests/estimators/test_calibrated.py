@@ -56,7 +56,7 @@ def test_early_stopping_repeats_the_chosen_number_of_steps_with_all_rows(digits)
         assert_allclose(one.coef, two.coef, atol=1e-8)
     held_out = [r.held_out for r in model.history_ if r.held_out == r.held_out]
     assert np.argmin(held_out) + 1 == model.n_iter_
-    assert model.status_ in (Status.EARLY_STOPPED, Status.CONVERGED, Status.MAX_ITER)
+    assert model.status_ in (Status.EARLY_STOPPED, Status.CONVERGED, Status.FINISHED)
 
 
 def test_moments_at_hand_save_the_pass_and_change_nothing(digits):

@@ -9,18 +9,9 @@ from sklearn.datasets import load_iris
 import manyclass
 from manyclass.cli.modelfile import trusted_types
 from manyclass.solvers.base import Record, Status
+from tests.problems import ESTIMATORS
 
 X, y = load_iris(return_X_y=True)
-ESTIMATORS = {
-    "GLMClassifier": {},
-    "CalibratedLeastSquaresClassifier": {},
-    "StagewiseClassifier": {"n_components": 40, "block_size": 20},
-    "StagewiseRegressor": {"n_components": 40, "block_size": 20},
-    "PegasosClassifier": {},
-    "SDCAClassifier": {},
-    "SDCARegressor": {},
-    "BoundMajorizationClassifier": {"method": "batch", "max_iter": 200},
-}
 
 
 @pytest.fixture(params=ESTIMATORS, scope="module")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +15,6 @@ from manyclass.data.validation import check_rows
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.encoding import Labels
 from manyclass.model import LINKS, Link, Objective
-from manyclass.solvers.base import Solution, Status
 
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
@@ -117,13 +113,6 @@ class LinearClassifier(Classifier):
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef.T, intercept
 
-    def _store_run(self, solution: Solution) -> None:
-        self.n_iter_ = solution.n_passes
-        self.history_ = solution.history
-        self.status_ = solution.status
-        self.certificate_ = solution.certificate
-        warn_unfinished(self, solution.status, solution.certificate)
-
 
 def linear_scores(design: Design, coef: Array, intercept: Array) -> Array:
     """X coefᵀ + intercept, of shape (n_rows, n_outputs)."""
@@ -135,15 +124,6 @@ def linear_scores(design: Design, coef: Array, intercept: Array) -> Array:
             design = Design(xp.astype(design.X, common))
         coef, intercept = xp.astype(coef, common), xp.astype(intercept, common)
     return design.matmat(coef.T) + intercept
-
-
-def warn_unfinished(estimator: BaseEstimator, status: Status, certificate: float) -> None:
-    if status.is_failure:
-        warnings.warn(
-            f"{type(estimator).__name__}: {status} (certificate {certificate:.2g})",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
 
 def resolve_link(name: str, labels: Labels) -> tuple[str, Link, tuple[float, float] | None]:

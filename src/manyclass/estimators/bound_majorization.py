@@ -200,7 +200,7 @@ class BoundMajorizationClassifier(LinearClassifier):
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started, held_out)
         solution = solver.solve(objective, curvature, start, monitor)
         self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution)
+        self._store_run(solution.status, solution.history, solution.n_passes)
         if held_out is not None:
             self.validation_scores_ = [-loss for loss in held_out.losses]
         return self

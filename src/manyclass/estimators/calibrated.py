@@ -15,14 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.data import Design, Moments, Targets, TrainingSet
 from manyclass.data.design import Array
 from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.encoding import encode
 from manyclass.estimators.held_out import split_weights
 from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
 from manyclass.estimators.replayed import ReplayedClassifier, targets_and_domain
 from manyclass.model.calibration import Calibrator
 from manyclass.model.domains import Box, Simplex
-from manyclass.solvers.base import Record, Status
+from manyclass.solvers.base import Record
 from manyclass.solvers.calibration import CalibratedLeastSquares, CalibratedSolution, replay
 
 MANY_ROWS = 10_000
@@ -204,10 +203,8 @@ class CalibratedLeastSquaresClassifier(ReplayedClassifier):
         else:
             solution = solver.solve(training, moments, started)
         self._store_labels(labels, design)
-        self.steps_, self.history_ = solution.steps, solution.history
-        self.n_iter_, self.status_, self.certificate_ = len(solution.steps), solution.status, solution.certificate
-        if solution.status is not Status.MAX_ITER:  # the chain of max_iter steps is a model like any shorter one
-            warn_unfinished(self, solution.status, solution.certificate)
+        self.steps_ = solution.steps
+        self._store_run(solution.status, solution.history, len(solution.steps))
         return self
 
     @staticmethod

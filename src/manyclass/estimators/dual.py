@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.parameters import RUN, generator
 from manyclass.estimators.portable import PortableEstimator
 from manyclass.solvers.base import Monitor, Record
@@ -24,7 +23,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class DualAscent(PortableEstimator):
-    """The call of the solver and the attributes of the run."""
+    """The call of the solver, and what it leaves behind beside a model."""
 
     alpha: float
     homotopy: str | bool | int
@@ -43,13 +42,10 @@ class DualAscent(PortableEstimator):
         if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
             path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
         solution = ascend(problem, path, monitor, start=start, seed=seed)
-        self.n_iter_, self.history_ = solution.n_passes, solution.history
-        self.status_, self.certificate_ = solution.status, solution.certificate
         self.phase_epochs_ = solution.phase_epochs
         self.n_gap_passes_, self.gap_seconds_ = solution.n_gap_passes, solution.gap_seconds
         self.dual_coef_ = solution.dual * (problem.share / solution.dual_alpha)[:, None]
         self._dual_alpha = solution.dual_alpha
-        warn_unfinished(self, solution.status, solution.certificate)
         return solution
 
     def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:

@@ -193,7 +193,7 @@ class GLMClassifier(LinearClassifier):
 
         self.link_ = name
         self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution)
+        self._store_run(solution.status, solution.history, solution.n_passes)
         return self
 
     def _choose_curvature(self, design: Design) -> type[Curvature]:

@@ -236,7 +236,7 @@ class PegasosClassifier(LinearClassifier):
         stopping = Stopping(self.tol, self.max_time, held_out, self.n_iter_no_change, self.callback)
         solution, self.validation_scores_ = solve(stream, n_draws, stopping)
         self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution)
+        self._store_run(solution.status, solution.history, solution.n_passes)
         self._store_stream(stream, keep=self.warm_start)
         return self
 
@@ -284,7 +284,7 @@ class PegasosClassifier(LinearClassifier):
         stopping = Stopping(max_time=self.max_time, callback=self.callback)
         solution, self.validation_scores_ = solve(stream, design.n_rows, stopping)
         self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution)
+        self._store_run(solution.status, solution.history, solution.n_passes)
         self._store_stream(stream, keep=True)
         return self
 

@@ -1,17 +1,39 @@
-"""Fitted estimators as plain values: what pickle, joblib, skops and copy see of them."""
+"""What every estimator says of its fit, and what pickle, joblib, skops and copy see of it."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from manyclass.solvers.base import Record, Status
 
 
 class PortableEstimator(BaseEstimator):
-    """Writes ``status_`` and ``history_`` as strings and numbers: a model file then needs no trust in their types."""
+    """Has ``status_``, ``history_``, ``certificate_`` and ``n_iter_``.
+
+    ``status_`` and ``history_`` are written as strings and numbers: a model file then needs no trust in their types.
+    """
+
+    n_iter_: int
+    status_: Status
+    certificate_: float
+    history_: list[Any]
+
+    def _store_run(self, status: Status, history: Sequence[Record], n_iter: int) -> None:
+        """What every fit says of itself; to be called by ``fit``, so that a warning names the caller's line."""
+        self.n_iter_, self.status_ = n_iter, status
+        self.history_, self.certificate_ = list(history), history[-1].certificate
+        if status.is_failure:
+            warnings.warn(
+                f"{type(self).__name__}: {status} (certificate {self.certificate_:.2g})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

@@ -191,6 +191,7 @@ class SDCAClassifier(LinearClassifier, DualAscent):
         self._store(labels, design.asarray(solution.coef), design.asarray(solution.intercept))
         if labels.is_binary and self.dual_coef_.shape[1] == 2:
             self.dual_coef_ = self.dual_coef_[:, 1:] - self.dual_coef_[:, :1]
+        self._store_run(solution.status, solution.history, solution.n_passes)
         return self
 
     def _problem(self, design: Design, labels: Labels, weight: Any) -> DualProblem:
@@ -330,6 +331,7 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
         if Y.ndim == 1:
             coef, intercept, self.dual_coef_ = coef[0], intercept[0], self.dual_coef_[:, 0]
         self.coef_, self.intercept_ = coef, intercept
+        self._store_run(solution.status, solution.history, solution.n_passes)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

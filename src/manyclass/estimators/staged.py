@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from manyclass.data import Design, TrainingSet
 from manyclass.data.design import Array
-from manyclass.estimators.base import warn_unfinished
 from manyclass.estimators.parameters import HELD_OUT, generator
 from manyclass.estimators.portable import PortableEstimator
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
@@ -46,8 +45,8 @@ class StagedEstimator(PortableEstimator):
         inner: InnerUpdate,
         weight: Array | None,
         started: float,
-    ) -> None:
-        """Train all models.
+    ) -> tuple[Status, list[StageRecord], int]:
+        """Train all models; why that ended, the records of the stages kept, and their number.
 
         Parameters
         ----------
@@ -83,23 +82,22 @@ class StagedEstimator(PortableEstimator):
             callback=self.callback,
         )
         self.models_: list[StagewiseModel] = []
-        self.history_: list[StageRecord] = []
+        history: list[StageRecord] = []
+        status = Status.FINISHED
         for model in range(self.n_models):
             try:
                 solution = solver.solve(training, maker, rng, started, model)
             except KeyboardInterrupt:
                 if not self.models_:
                     raise
-                self.status_ = Status.INTERRUPTED
+                status = Status.INTERRUPTED
                 break
             self.models_.append(StagewiseModel(solution.blocks, solution.stages))
-            self.history_ += solution.history
-            self.status_ = solution.status
-            if solution.status in (Status.INTERRUPTED, Status.TIME_UP):
+            history += solution.history
+            status = solution.status
+            if status in (Status.INTERRUPTED, Status.TIME_UP):
                 break
-        self.n_iter_ = sum(len(model.stages) for model in self.models_)
-        self.certificate_ = self.history_[-1].certificate
-        warn_unfinished(self, self.status_, self.certificate_)
+        return status, history, sum(len(model.stages) for model in self.models_)
 
     def _states(self, design: Design) -> Array:
         """The state of each row, averaged over the models."""

@@ -188,7 +188,8 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
         self._store_labels(labels, design)
         guide = labels.indicator if labels.codes is None else labels.codes
         training = TrainingSet(design, targets, fitted, scored)
-        self._fit_models(training, guide, INNER_UPDATES[self.inner](domain), weight, started)
+        inner = INNER_UPDATES[self.inner](domain)
+        self._store_run(*self._fit_models(training, guide, inner, weight, started))
         return self
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
@@ -321,7 +322,7 @@ n_iter_no_change, max_time, cache_size, callback, random_state
             fitted, scored, _ = split_weights(None, design, weight, self.validation_fraction, rng)
         self._dtype = str(design.dtype).rsplit(".", 1)[-1]
         training = TrainingSet(design, targets, fitted, scored)
-        self._fit_models(training, np.asarray(y), self._inner_update(), weight, started)
+        self._store_run(*self._fit_models(training, np.asarray(y), self._inner_update(), weight, started))
         return self
 
     def predict(self, X: Any) -> Array:

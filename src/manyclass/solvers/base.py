@@ -23,7 +23,7 @@ class Status(Enum):
     MAX_TIME = "Stopped at max_time before reaching tol; raise max_time or tol, or continue with warm_start=True."
     COMPLETED = "All steps were taken; raise max_iter or max_steps, or continue with warm_start=True, for more."
     EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
-    TIME_UP = "Stopped before max_time: the model holds the stages finished until then; raise max_time for the rest."
+    TIME_UP = "Stopped for max_time: the model holds what was finished until then; raise max_time for the rest."
     FINISHED = "Finished: all the work that was asked for is done."
     INTERRUPTED = (
         "Interrupted: the model holds what was finished before, and can be used; fit again for the whole of it."

@@ -119,7 +119,7 @@ class CalibratedLeastSquares:
         cross, mean = moments.xy / S, moments.y / S  # of the residuals, which are y at first
         steps: list[Step] = []
         history: list[CalibrationRecord] = []
-        error, best, best_step, n_passes, status = zero, float("inf"), 0, 0, Status.MAX_ITER
+        error, best, best_step, n_passes, status = zero, float("inf"), 0, 0, Status.FINISHED
         while len(steps) < self.max_iter:
             if steps:
                 cross, mean = self._residual_moments(training, Y_hat, S)
@@ -154,7 +154,7 @@ class CalibratedLeastSquares:
                 status = Status.CONVERGED
                 break
             if self.max_time is not None and seconds >= self.max_time:
-                status = Status.MAX_TIME
+                status = Status.TIME_UP
                 break
         if held_out_weight is not None:
             steps = steps[: max(best_step, 1)]
