@@ -33,7 +33,7 @@ def objective(link="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=
     X, codes, weight = rows(seed)
     X = X.astype(dtype)
     Y = np.eye(3)[codes]
-    targets = MatrixTargets(Y) if link in ("logistic", "identity") else ClassTargets(codes, 3)
+    targets = ClassTargets(codes, 3) if LINKS[link].label_values is None else MatrixTargets(Y)
     design = Design(sp.csr_array(X) if sparse else X)
     built = Objective(
         design, targets, LINKS[link], alpha, sample_weight=weight.astype(dtype) if weighted else None, **options

@@ -2,6 +2,8 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
+
 import manyclass
 
 
@@ -31,3 +33,26 @@ def test_every_public_name_is_there():
     for name in manyclass.__all__:
         assert getattr(manyclass, name).__name__ == name
     assert not hasattr(manyclass, "Nothing")
+
+
+def registered():
+    from manyclass.curvature import CURVATURES
+    from manyclass.estimators.bound_methods import METHODS
+    from manyclass.model import LINKS
+    from manyclass.solvers import SOLVERS
+    from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES
+    from manyclass.solvers.inner import INNER_UPDATES
+    from manyclass.solvers.subgradient.losses import LOSSES
+
+    yield "GLMClassifier", {*LINKS, *SOLVERS, *CURVATURES}
+    yield "StagewiseClassifier", set(INNER_UPDATES)
+    yield "BoundMajorizationClassifier", set(METHODS)
+    yield "PegasosClassifier", {name for pair in LOSSES for name in pair}
+    yield "SDCAClassifier", {name for name, loss in COLUMN_LOSSES.items() if loss.labels} | set(JOINT_LOSSES)
+    yield "SDCARegressor", {name for name, loss in COLUMN_LOSSES.items() if not loss.labels}
+
+
+@pytest.mark.parametrize(("estimator", "names"), list(registered()))
+def test_what_can_be_chosen_is_explained(estimator, names):
+    text = getattr(manyclass, estimator).__doc__
+    assert [name for name in sorted(names) if f'"{name}"' not in text] == []

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass.features import (
+    FeatureGenerator,
     FeatureSubset,
     ImagePatches,
     RandomFourierFeatures,
@@ -29,6 +30,17 @@ GENERATORS = [
     ImagePatches(8, patch_size=2, n_patches=60, random_state=0),
     ImagePatches(16, patch_size=2, n_patches=60, kind="kmeans", polynomial=2, random_state=0),
 ]
+
+
+ANY_ROWS = [generator for generator in GENERATORS if not isinstance(generator, ImagePatches)]
+"""Those that take sparse rows and rows of other array libraries."""
+
+
+def test_every_public_generator_is_among_them():
+    import manyclass.features as room
+
+    public = {getattr(room, name) for name in room.__all__} - {FeatureGenerator, median_squared_distance}
+    assert {type(generator) for generator in GENERATORS} == public
 
 
 def expected_failures(estimator):
@@ -142,7 +154,7 @@ def test_drawn_features_are_new_reproducible_and_keep_their_dtype(generator):
     assert_array_equal(clone(generator).fit(X, y).transform(X), fitted.transform(X))
 
 
-@pytest.mark.parametrize("generator", GENERATORS[:7], ids=lambda g: f"{type(g).__name__}")
+@pytest.mark.parametrize("generator", ANY_ROWS, ids=lambda g: f"{type(g).__name__}")
 def test_sparse_rows_give_the_features_of_dense_rows(generator):
     X = rows(60, 16) * (np.random.default_rng(1).random((60, 16)) < 0.3)
     y = np.arange(60) % 3
@@ -151,7 +163,7 @@ def test_sparse_rows_give_the_features_of_dense_rows(generator):
     assert_allclose(sparse.toarray() if sp.issparse(sparse) else sparse, dense, atol=1e-12)
 
 
-@pytest.mark.parametrize("generator", GENERATORS[:7], ids=lambda g: f"{type(g).__name__}")
+@pytest.mark.parametrize("generator", ANY_ROWS, ids=lambda g: f"{type(g).__name__}")
 def test_torch_rows_stay_in_torch(generator):
     torch = pytest.importorskip("torch")
     X = rows(60, 16)

@@ -13,19 +13,32 @@ def project_simplex(v):
     return np.maximum(v - 0.5 * (low + high), 0)
 
 
-def loss(link, z, y):
-    """Φ(z) − yᵀz + Φ*(y) of one row, and its gradient g(z) − y."""
-    if link == "identity":
-        return 0.5 * ((z - y) ** 2).sum(), z - y
-    if link == "softmax":
-        top = z.max()
-        p = np.exp(z - top)
-        return np.log(p.sum()) + top - y @ z, p / p.sum() - y
-    if link == "logistic":
-        p = 1 / (1 + np.exp(-z))
-        return np.logaddexp(0, z).sum() - y @ z, p - y
+def identity(z, y):
+    return 0.5 * ((z - y) ** 2).sum(), z - y
+
+
+def softmax(z, y):
+    top = z.max()
+    p = np.exp(z - top)
+    return np.log(p.sum()) + top - y @ z, p / p.sum() - y
+
+
+def logistic(z, y):
+    p = 1 / (1 + np.exp(-z))
+    return np.logaddexp(0, z).sum() - y @ z, p - y
+
+
+def sparsemax(z, y):
     p = project_simplex(z)
     return 0.5 * z @ z - 0.5 * ((z - p) ** 2).sum() - y @ z + 0.5 * y @ y, p - y
+
+
+LOSSES = {loss.__name__: loss for loss in (identity, softmax, logistic, sparsemax)}
+"""Φ(z) − yᵀz + Φ*(y) of one row and its gradient g(z) − y, by the name of the link."""
+
+
+def loss(link, z, y):
+    return LOSSES[link](z, y)
 
 
 def objective(link, X, Y, weight, alpha, W, b):

@@ -21,9 +21,6 @@ from manyclass.estimators.parameters import CLASS_WEIGHT
 from manyclass.solvers.base import Record
 from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES, DualProblem
 
-JOINT_FORM = {"crammer_singer": "hinge", "multinomial": "log_loss"}
-"""The loss of which each joint treatment of the classes is the multi-class form."""
-
 
 class SDCAClassifier(LinearClassifier, DualAscent):
     """Linear classifier by stochastic dual coordinate ascent, stopped on its duality gap.
@@ -156,7 +153,7 @@ class SDCAClassifier(LinearClassifier, DualAscent):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.multi_class == "ovr"
+        tags.classifier_tags.multi_label = self.multi_class not in JOINT_LOSSES
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDCAClassifier:
@@ -178,10 +175,11 @@ class SDCAClassifier(LinearClassifier, DualAscent):
         """
         self._validate_params()
         started = time.perf_counter()
-        if self.multi_class != "ovr" and self.loss != JOINT_FORM[self.multi_class]:
+        joint = JOINT_LOSSES.get(self.multi_class)
+        if joint is not None and joint.form_of != self.loss:
             raise ValueError(
-                f"multi_class={self.multi_class!r} is a form of loss={JOINT_FORM[self.multi_class]!r} and there is "
-                f"none for loss={self.loss!r}; set the one or use multi_class='ovr'."
+                f"multi_class={self.multi_class!r} is a form of loss={joint.form_of!r} and there is none for "
+                f"loss={self.loss!r}; set the one or use multi_class='ovr'."
             )
         design, y = check_rows(self, X, y, reset=True)
         labels = encode(y, type(self).__name__)
@@ -196,14 +194,14 @@ class SDCAClassifier(LinearClassifier, DualAscent):
 
     def _problem(self, design: Design, labels: Labels, weight: Any) -> DualProblem:
         shared = {"sample_weight": weight, "fit_intercept": self.fit_intercept}
-        if self.multi_class != "ovr":
+        joint = JOINT_LOSSES.get(self.multi_class)
+        if joint is not None:
             if labels.is_multilabel:
                 raise ValueError(
                     f"multi_class={self.multi_class!r} gives each row exactly one class, but y is an indicator matrix "
                     "of several labels; use multi_class='ovr'."
                 )
-            loss = JOINT_LOSSES[self.multi_class]
-            return DualProblem(design, loss, self.alpha, len(labels.classes), codes=labels.codes, **shared)
+            return DualProblem(design, joint, self.alpha, len(labels.classes), codes=labels.codes, **shared)
         loss = COLUMN_LOSSES[self.loss]
         if labels.is_multilabel:
             Y = np.where(np.asarray(labels.indicator) != 0, 1.0, -1.0)
@@ -214,9 +212,11 @@ class SDCAClassifier(LinearClassifier, DualAscent):
         return DualProblem(design, loss, self.alpha, len(labels.classes), codes=labels.codes, **shared)
 
     def _probability_link(self) -> str:
-        if self.loss != "log_loss":
+        column = COLUMN_LOSSES[self.loss]
+        link = JOINT_LOSSES.get(self.multi_class, column).link
+        if column.link is None or link is None:
             raise AttributeError(f"loss={self.loss!r} gives scores but no probabilities; use loss='log_loss'.")
-        return "softmax" if self.multi_class == "multinomial" else "logistic"
+        return link
 
 
 class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):

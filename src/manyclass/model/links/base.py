@@ -51,7 +51,7 @@ class Link(ABC):
 
     @abstractmethod
     def conjugate(self, P: Array, xp: Any) -> Array:
-        """Φ*(P) for P in the domain."""
+        """Φ*(P) for P in the domain, or outside by no more than rounding."""
 
     @abstractmethod
     def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:

@@ -1,15 +1,17 @@
 """The formulas of each loss of one score, compiled.
 
-For a loss φ(z, y) the dual variable is a = −∂φ/∂z, and each loss gives four functions:
+For a loss φ(z, y) the dual variable is a = −∂φ/∂z, and each loss gives these functions:
 
 - ``step``: the a' that maximises −φ*(−a') − (a' − a) z − (q/2)(a' − a)², the exact coordinate step, where
   q = s_i‖x_i‖²/(alpha·S) is what a unit of a_i adds to the row's own score;
 - ``loss``: φ(z, y), and ``conjugate``: φ*(−a);
 - ``slack``: positive where a sits at a bound and is pushed outwards, by how much; otherwise minus the size of the
-  derivative of the dual. Coordinates with slack need no visit (Hsieh et al., 2008, shrink on the same quantity).
+  derivative of the dual. Coordinates with slack need no visit (Hsieh et al., 2008, shrink on the same quantity);
+- ``nearest``: the feasible a next to a given one, where not every number is feasible;
+- ``fenchel``: φ(z) + φ*(−a) + az, where the sum of the three would lose digits.
 
 Numba cannot cache a kernel that takes functions as arguments (it would compile anew in each process), so the
-kernels take a code, and the four dispatchers at the end have one line for each loss. The branch is the same for
+kernels take a code, and the dispatchers at the end have one line for each loss. The branch is the same for
 every row, and so costs nothing beside reading the row.
 """
 
