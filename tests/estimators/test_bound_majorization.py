@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from manyclass import BoundMajorizationClassifier, GLMClassifier
+from manyclass.estimators.bound_methods import METHODS
 from manyclass.solvers import Status
 from tests.problems import rows
 
@@ -34,6 +35,10 @@ def fitted(variant, X, y, sample_weight=None, **options):
 def iris():
     X, y = load_iris(return_X_y=True)
     return StandardScaler().fit_transform(X), y
+
+
+def test_every_method_has_a_variant():
+    assert {options.get("method", "stochastic") for options in VARIANTS.values()} == set(METHODS)
 
 
 @pytest.mark.parametrize("variant", EXACT)
