@@ -46,8 +46,10 @@ class Curvature(ABC):
     def solve(self, gradient: Array) -> Array:
         """H⁻¹ gradient, shaped and typed as the parameters."""
 
-    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:  # noqa: B027
+    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
         """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
+        if self.local:
+            raise NotImplementedError(f"{type(self).__name__} holds at one point only, and must say how to move there.")
 
     def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:
         return xp.concat([coef, intercept[None, :]], axis=0)

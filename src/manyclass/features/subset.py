@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,6 +17,71 @@ from manyclass.data import Design
 from manyclass.data.design import Array, scale_rows
 from manyclass.features.base import FeatureGenerator
 from manyclass.model.objective import to_numpy
+
+
+def _largest_first(values: np.ndarray) -> np.ndarray:
+    return np.argsort(-values, kind="stable")
+
+
+def _longest_first(rows: np.ndarray) -> np.ndarray:
+    return _largest_first(np.linalg.norm(rows, axis=1))
+
+
+def _frequency(design: Design, weight: Array | None) -> np.ndarray:
+    """Weight of the rows in which each column is not zero."""
+    total = np.zeros(design.n_features)
+    for rows, block in design.blocks(design.rows_per_block(1)):
+        present = (block != 0) if design.is_sparse else to_numpy(block) != 0
+        mass = np.ones(present.shape[0]) if weight is None else to_numpy(weight[rows]).astype(np.float64)
+        total += present.T @ mass
+    return total
+
+
+def _columns(y: Any) -> np.ndarray:
+    y = np.asarray(y)
+    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
+        y = LabelBinarizer().fit_transform(y)
+    y = y.astype(np.float64)
+    return y.reshape(len(y), -1)
+
+
+def _cross(design: Design, Y: np.ndarray, weight: Array | None) -> np.ndarray:
+    """Σ s_i x_i (y_i − ȳ)ᵀ."""
+    mass = np.ones(len(Y)) if weight is None else to_numpy(weight).astype(np.float64)
+    residual = scale_rows(Y - mass @ Y / mass.sum(), mass)
+    return to_numpy(design.rmatmat(design.asarray(residual)))
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which columns come first; a new order is one entry of ``ORDERS``.
+
+    Attributes
+    ----------
+    first : callable
+        (design, y, weight, rng) ↦ the columns in their order.
+    again : callable, optional
+        (n_features, gradient, rng) ↦ their order in a new pass of a stagewise fit, where it is not the same.
+    needs_y : bool
+    """
+
+    first: Callable[[Design, Any, Array | None, np.random.Generator], np.ndarray]
+    again: Callable[[int, Callable[[], Array], np.random.Generator], np.ndarray] | None = None
+    needs_y: bool = False
+
+
+ORDERS: dict[str, Order] = {
+    "gradient": Order(
+        lambda design, y, weight, rng: _longest_first(_cross(design, _columns(y), weight)),
+        lambda n_features, gradient, rng: _longest_first(to_numpy(gradient())),
+        needs_y=True,
+    ),
+    "frequency": Order(lambda design, y, weight, rng: _largest_first(_frequency(design, weight))),
+    "random": Order(
+        lambda design, y, weight, rng: rng.permutation(design.n_features),
+        lambda n_features, gradient, rng: rng.permutation(n_features),
+    ),
+}
 
 
 class FeatureSubset(FeatureGenerator):
@@ -46,7 +112,7 @@ class FeatureSubset(FeatureGenerator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "order": [StrOptions({"gradient", "frequency", "random"})],
+        "order": [StrOptions(set(ORDERS))],
         "random_state": ["random_state"],
     }
 
@@ -57,7 +123,7 @@ class FeatureSubset(FeatureGenerator):
 
     @property
     def redraws(self) -> bool:
-        return self.order != "frequency"
+        return ORDERS[self.order].again is not None
 
     @property
     def capacity(self) -> int | None:
@@ -87,10 +153,9 @@ class FeatureSubset(FeatureGenerator):
         return drawn
 
     def begin_pass(self, design: Design, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
-        if self.order == "gradient":
-            self._ranking = _largest_first(np.linalg.norm(to_numpy(gradient()), axis=1))
-        elif self.order == "random":
-            self._ranking = rng.permutation(self.n_features_in_)
+        again = ORDERS[self.order].again
+        if again is not None:
+            self._ranking = again(self.n_features_in_, gradient, rng)
         self._taken = 0
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -102,22 +167,18 @@ class FeatureSubset(FeatureGenerator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.order == "gradient"
+        tags.target_tags.required = ORDERS[self.order].needs_y
         return tags
 
     def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        self._taken = 0
-        if self.order == "random":
-            self._ranking = rng.permutation(design.n_features)
-        elif self.order == "frequency":
-            self._ranking = _largest_first(_frequency(design, weight))
-        elif y is None:
+        order = ORDERS[self.order]
+        if order.needs_y and y is None:
+            others = " or ".join(repr(name) for name, other in ORDERS.items() if not other.needs_y)
             raise ValueError(
-                "FeatureSubset(order='gradient') requires y to be passed, but the target y is None; use "
-                "order='frequency' or 'random' to do without."
+                f"FeatureSubset(order={self.order!r}) requires y to be passed, but the target y is None; use "
+                f"order={others} to do without."
             )
-        else:
-            self._ranking = _largest_first(np.linalg.norm(_cross(design, _columns(y), weight), axis=1))
+        self._ranking, self._taken = order.first(design, y, weight, rng), 0
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         self._dtype = str(dtype)
@@ -131,32 +192,3 @@ class FeatureSubset(FeatureGenerator):
         if isinstance(X, np.ndarray) or sp.issparse(X):
             return X[:, self.feature_indices_]
         return xp.take(X, xp.asarray(self.feature_indices_, device=X.device), axis=1)
-
-
-def _largest_first(values: np.ndarray) -> np.ndarray:
-    return np.argsort(-values, kind="stable")
-
-
-def _frequency(design: Design, weight: Array | None) -> np.ndarray:
-    """Weight of the rows in which each column is not zero."""
-    total = np.zeros(design.n_features)
-    for rows, block in design.blocks(design.rows_per_block(1)):
-        present = (block != 0) if design.is_sparse else to_numpy(block) != 0
-        mass = np.ones(present.shape[0]) if weight is None else to_numpy(weight[rows]).astype(np.float64)
-        total += present.T @ mass
-    return total
-
-
-def _columns(y: Any) -> np.ndarray:
-    y = np.asarray(y)
-    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
-        y = LabelBinarizer().fit_transform(y)
-    y = y.astype(np.float64)
-    return y.reshape(len(y), -1)
-
-
-def _cross(design: Design, Y: np.ndarray, weight: Array | None) -> np.ndarray:
-    """Σ s_i x_i (y_i − ȳ)ᵀ."""
-    mass = np.ones(len(Y)) if weight is None else to_numpy(weight).astype(np.float64)
-    residual = scale_rows(Y - mass @ Y / mass.sum(), mass)
-    return to_numpy(design.rmatmat(design.asarray(residual)))
