@@ -66,27 +66,32 @@ class Table:
 @contextmanager
 def figure(
     name: str,
-    n_panels: int | tuple[int, int] | None = None,
+    n_panels: int | None = None,
     size: tuple[float, float] = (7, 4.5),
-    **options: Any,
+    n_rows: int | None = None,
+    sharex: bool | None = None,
 ) -> Iterator[Any]:
     """The axes, kept as results/<name>.png at the end.
 
     Parameters
     ----------
-    n_panels : int or tuple, optional
-        Panels side by side, as an array of axes; or their rows and columns, as a matrix of axes.
-    options
-        Others of ``matplotlib.pyplot.subplots``.
+    n_panels : int, optional
+        Panels side by side, as an array of axes.
+    n_rows : int, optional
+        Rows of such panels, as an array of shape (n_rows, n_panels).
+    sharex : bool, optional
+        Whether all panels have the same x axis; by default where there are rows of them.
     """
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    shape = n_panels if isinstance(n_panels, tuple) else (1, n_panels or 1)
-    fig, axes = plt.subplots(*shape, figsize=size, layout="constrained", squeeze=False, **options)
-    yield axes if isinstance(n_panels, tuple) else axes[0, 0] if n_panels is None else axes[0]
+    sharex = n_rows is not None if sharex is None else sharex
+    fig, axes = plt.subplots(
+        n_rows or 1, n_panels or 1, figsize=size, layout="constrained", squeeze=False, sharex=sharex
+    )
+    yield axes if n_rows is not None else axes[0, 0] if n_panels is None else axes[0]
     RESULTS.mkdir(exist_ok=True)
     fig.savefig(RESULTS / f"{name}.png", dpi=120)
     plt.close(fig)

@@ -141,7 +141,7 @@ def main() -> None:
         f"Gradient descent on ridge regression, alpha {ALPHA:g}: what is left, and what bounds it",
         ["data", "problem", "start", "curve", "t = 0", *(f"t = {mark}" for mark in MARKS), "holds"],
     )
-    with figure("dual_descent", (2, len(DATA)), (11, 8), sharex=True) as axes:
+    with figure("dual_descent", len(DATA), (11, 8), n_rows=2) as axes:
         for column, name in zip(axes.T, DATA, strict=True):
             ridge = Ridge.load(name)
             for ax, (problem, curves) in zip(column, problems(ridge).items(), strict=True):

@@ -173,7 +173,7 @@ def to_level(curve: Curve, left: np.ndarray, level: float) -> str:
 
 def draw(name: str, plots: dict[str, tuple]) -> None:
     """A row of panels for each loss (Figures 3 and 5)."""
-    with figure(f"dual_homotopy_{name}", (len(plots), 4), (15, 3.3 * len(plots))) as axes:
+    with figure(f"dual_homotopy_{name}", 4, (15, 3.3 * len(plots)), n_rows=len(plots), sharex=False) as axes:
         for row, (loss, left) in zip(axes, plots.items(), strict=True):
             panels(row, loss, *left)
         axes[0, 0].legend()
