@@ -84,6 +84,7 @@ def kept(name: str, work: Callable[[], Any]) -> Any:
     if name not in known:
         known[name] = work()
         print(name, known[name], flush=True)
+        KEPT.parent.mkdir(exist_ok=True)
         unfinished = KEPT.with_suffix(".tmp")
         unfinished.write_text(json.dumps(known, indent=1))
         unfinished.replace(KEPT)
