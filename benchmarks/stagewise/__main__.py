@@ -6,7 +6,8 @@ run_all(
     "benchmarks.stagewise",
     [
         "table1 table",
-        "curves goals",
+        "curves goals --rows pixels",
+        "curves goals --rows patches",
         "curves figure",
         "fig2 measure 2048",
         "fig2 measure 8192",

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 
 import numpy as np
 import typer
+from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import data
 from benchmarks.report import Table
 from benchmarks.stagewise import mnist, peers
+from manyclass import GLMClassifier, StagewiseClassifier
 
 app = typer.Typer(help=__doc__)
 WIDTHS, SUBSET, FASTER, LIMIT = (2048, 8192), 10_000, 20, 600.0
-BLOCK, OURS = 1024, "manyclass stagewise, softmax"
-PASSES = {2048: 5, 8192: 2}
+OURS = ("manyclass stagewise, softmax", "manyclass stagewise, calibrated", "manyclass softmax, in memory")
 KEPT = data.CACHE / "stagewise_fig2.json"
 
 
@@ -32,23 +34,28 @@ def keep(width: int | str, name: str, **found: object) -> None:
     print(width, name, found, flush=True)
     everything = known()
     everything[f"{width} {name}"] = found
+    KEPT.parent.mkdir(exist_ok=True)
     unfinished = KEPT.with_suffix(".tmp")
     unfinished.write_text(json.dumps(everything, indent=1))
     unfinished.replace(KEPT)
 
 
-def our_model(X: np.ndarray, width: int):
-    return mnist.stagewise(X, width, inner="softmax", block_size=BLOCK, n_passes=PASSES.get(width, 1))
+def softmax(X: np.ndarray, width: int) -> StagewiseClassifier:
+    return mnist.stagewise(X, width, inner="softmax", block_size=512, alpha=1e-7)
+
+
+def calibrated(X: np.ndarray, width: int) -> StagewiseClassifier:
+    return mnist.stagewise(X, width, n_passes=10 if width == WIDTHS[0] else 3)
 
 
 def features(width: int) -> mnist.Split:
-    """What our model of this width generates, as a matrix for those who need one; kept as files."""
+    """What our softmax model of this width generates, as a matrix for those who need one; kept as files."""
     folder = data.CACHE / f"mnist-stagewise-{width}"
     names = ("X", "y", "X_test", "y_test")
     if not (folder / "y_test.npy").exists():
         folder.mkdir(parents=True, exist_ok=True)
         X, y, X_test, y_test = mnist.projected(tilt=mnist.TILT)
-        model = our_model(X, width).fit(X, y)
+        model = softmax(X, width).fit(X, y)
         for name, rows in (("X", X), ("X_test", X_test)):
             np.save(folder / f"{name}.npy", np.hstack([block.transform(rows) for block in model.models_[0].blocks]))
         np.save(folder / "y.npy", y)
@@ -57,21 +64,29 @@ def features(width: int) -> mnist.Split:
     return X, y, X_test, y_test
 
 
+def measure_ours(width: int, name: str) -> None:
+    split = features(width) if name == OURS[-1] else mnist.projected(tilt=mnist.TILT)
+    X, y, X_test, y_test = map(np.asarray, split)
+    # Eight iterations: on held-out rows further ones raise the error again.
+    make = {OURS[0]: softmax, OURS[1]: calibrated}.get(name, lambda X, width: GLMClassifier(1e-7, max_iter=8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        make(X, 512).fit(X[:2000], y[:2000])
+        model, started = make(X, width), time.perf_counter()
+        model.fit(X, y)
+    seconds = time.perf_counter() - started
+    keep(width, name, seconds=seconds, error=100 * np.mean(model.predict(X_test) != y_test), setting="")
+
+
 @app.command()
 def measure(width: int, method: str = "", limit: float = LIMIT) -> None:
-    """Measure ours (``--method manyclass``) or the peers whose name holds `method`."""
-    if method.lower() in OURS:
-        X, y, X_test, y_test = mnist.projected(tilt=mnist.TILT)
-        our_model(X, BLOCK).fit(X[:2000], y[:2000])
-        model, started = our_model(X, width), time.perf_counter()
-        model.fit(X, y)
-        seconds = time.perf_counter() - started
-        keep(width, OURS, seconds=seconds, error=100 * np.mean(model.predict(X_test) != y_test), setting="")
-        if method:
-            return
-    X, y, X_test, y_test = features(width)
+    """Measure ours (``--method manyclass``) and the peers whose names hold `method`."""
+    for name in OURS:
+        if method in name:
+            measure_ours(width, name)
     for name, peer in peers.PEERS.items():
         if method in name:
+            X, y, X_test, y_test = features(width)
             setting = chosen(name, peer)
             seconds, error = peers.measure_within(limit, peer, setting, np.asarray(X), y, X_test, y_test)
             keep(width, name, seconds=seconds, error=error, setting=" ".join(f"{k} {v}" for k, v in setting.items()))
@@ -93,24 +108,29 @@ def chosen(name: str, peer: peers.Method) -> peers.Setting:
 def table() -> None:
     """The table of what has been measured."""
     found = known()
-    columns = ["method", *(f"{width} features: {what}" for width in WIDTHS for what in ("seconds", "test error, %"))]
-    result = Table("MNIST, the same random Fourier features for everyone", [*columns, "times ours"])
-    for name in (OURS, *peers.PEERS):
-        cells, ratios = [], []
+    columns = [
+        "method",
+        *(f"{width} features: {what}" for width in WIDTHS for what in ("seconds", "times ours", "test error, %")),
+    ]
+    result = Table("MNIST, the same random Fourier features for everyone", columns)
+    for name in (*OURS, *peers.PEERS):
+        cells = []
         for width in WIDTHS:
-            one, ours = (found.get(f"{width} {method}") for method in (name, OURS))
+            one, ours = (found.get(f"{width} {method}") for method in (name, OURS[0]))
             if one is None or ours is None:
-                cells += ["not run", ""]
+                cells += ["not run", "", ""]
                 continue
             late = one["error"] is None
-            cells += [f"{'> ' if late else ''}{one['seconds']:.1f}", "" if late else f"{one['error']:.2f}"]
-            ratios.append(f"{'> ' if late else ''}{one['seconds'] / ours['seconds']:.1f}")
-        result.add(name, *cells, ", ".join(ratios))
+            above = "> " if late else ""
+            cells += [f"{above}{one['seconds']:.1f}", f"{above}{one['seconds'] / ours['seconds']:.1f}"]
+            cells.append("" if late else f"{one['error']:.2f}")
+        result.add(name, *cells)
     result.note(
-        "One thread each. Seconds of training; ours generates its features within them, the others find them in memory "
-        "in their own format. alpha is relative to the mean squared norm of a row and was chosen from three values on "
-        f"{SUBSET} training rows. A run is ended after {LIMIT:g} s and is then a lower bound. Goal: {FASTER} times as "
-        "fast as each LIBLINEAR variant, with no more errors than the best."
+        "One thread each. Seconds of training; our stagewise models generate their features within them, the others "
+        "find them in memory in their own format. Times ours: of the seconds of the first row. alpha is relative to "
+        f"the mean squared norm of a row and was chosen from three values on {SUBSET} training rows. A run is ended "
+        f"after {LIMIT:g} s and is then a lower bound. Goal: {FASTER} times as fast as each LIBLINEAR variant, with no "
+        "more errors than the best."
     )
     result.publish("stagewise_fig2")
 

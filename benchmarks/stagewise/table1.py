@@ -31,15 +31,17 @@ PAPER = {
     "8000 features": (1.48, 1.33, 1.36),
 }
 BANDWIDTH = 1.0
+SOFTMAX_ITER = 6
+"""Iterations of softmax on random features: held-out errors are fewer than at the optimum, whatever alpha."""
 MODELS: dict[str, Callable[[float, bool], Any]] = {
     "linear": lambda alpha, raw: GLMClassifier(alpha, link="identity"),
-    "softmax": lambda alpha, raw: GLMClassifier(alpha, link="softmax", max_iter=60, tol=1e-2),
+    "softmax": lambda alpha, raw: GLMClassifier(alpha, link="softmax", max_iter=60 if raw else SOFTMAX_ITER, tol=1e-2),
     "calibrated": lambda alpha, raw: CalibratedLeastSquaresClassifier(
         alpha, max_iter=300 if raw else 100, early_stopping=not raw
     ),
 }
 KEPT = data.CACHE / "stagewise_table1.json"
-ALPHAS = {"linear": 1e-6, "softmax": 1e-8, "calibrated": 1e-7}
+ALPHAS = {"linear": 1e-8, "softmax": 1e-9, "calibrated": 1e-7}
 
 
 def fourier(split: mnist.Split, width: int, bandwidth: float, seed: int) -> mnist.Split:
@@ -84,6 +86,7 @@ def kept(name: str, work: Callable[[], Any]) -> Any:
     if name not in known:
         known[name] = work()
         print(name, known[name], flush=True)
+        KEPT.parent.mkdir(exist_ok=True)
         unfinished = KEPT.with_suffix(".tmp")
         unfinished.write_text(json.dumps(known, indent=1))
         unfinished.replace(KEPT)
@@ -110,17 +113,17 @@ def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
     for features, columns in found.items():
         cells = []
         for column, paper in zip(columns, PAPER[features], strict=True):
-            errors, seconds = np.array(column).T
+            errors = np.array(column)[:, 0]
             spread = f" ± {errors.std(ddof=1):.2f}" if len(errors) > 1 else ""
-            cells.append(f"{errors.mean():.2f}{spread} ({paper}), {np.median(seconds):.1f} s")
+            cells.append(f"{errors.mean():.2f}{spread} ({paper})")
         result.add(features, *cells)
     alphas = ", ".join(f"{alpha:g} ({name})" for name, alpha in ALPHAS.items())
     counts = " and ".join(seeds.split(","))
     result.note(
-        f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of features; median seconds of fit "
-        "on one thread, features ready. 50 principal components times their standard deviation to the power "
-        f"{mnist.TILT}, bandwidth {BANDWIDTH} × median squared distance, alpha = {alphas}, chosen on held-out rows of "
-        "the training set; on raw pixels alpha = 1e-4, and 300 iterations of calibration."
+        f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of features. 50 principal "
+        f"components times their standard deviation to the power {mnist.TILT}, bandwidth {BANDWIDTH} × median squared "
+        f"distance, alpha = {alphas}, and {SOFTMAX_ITER} iterations of softmax, all chosen on held-out training rows "
+        "(at its optimum softmax has more errors); on raw pixels alpha = 1e-4, and 300 iterations of calibration."
     )
     result.publish("stagewise_table1")
 

@@ -16,6 +16,7 @@ from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.encoding import encode
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator
 from manyclass.model import LINKS, Objective
+from manyclass.model.links import Link
 from manyclass.solvers import SOLVERS, LiveRecord, Monitor
 
 DENSE_FACTOR_FEATURES = 8192
@@ -48,9 +49,10 @@ class GLMClassifier(LinearClassifier):
         with an exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and
         y (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
     curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "identity"}, default="auto"
-        What stands in for the Hessian. "auto" takes "kronecker" ("second-moment" for the solvers that need a
-        majorizer, "identity" for gradient descent), and "diagonal" when a d×d factor would not fit. "partition-bound"
-        couples all d·k parameters (`BoundMajorizationClassifier`), for a few thousand of them.
+        What stands in for the Hessian. "auto" takes "kronecker"; "second-moment" for least squares, where it is the
+        Hessian, and for the solvers that need a majorizer; "identity" for gradient descent; "diagonal" when a d×d
+        factor would not fit. "partition-bound" couples all d·k parameters (`BoundMajorizationClassifier`), for a few
+        thousand of them.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
@@ -176,7 +178,7 @@ class GLMClassifier(LinearClassifier):
         name, link, label_values = resolve_link(self.link, labels)
         targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
 
-        curvature_type = self._choose_curvature(design)
+        curvature_type = self._choose_curvature(design, link)
         objective = Objective(
             design,
             targets,
@@ -196,7 +198,7 @@ class GLMClassifier(LinearClassifier):
         self._store_run(solution.status, solution.history, solution.n_passes)
         return self
 
-    def _choose_curvature(self, design: Design) -> type[Curvature]:
+    def _choose_curvature(self, design: Design, link: Link) -> type[Curvature]:
         solver = SOLVERS[self.solver]
         needs_majorizer = solver.needs_majorizer
         name = self.curvature
@@ -206,7 +208,7 @@ class GLMClassifier(LinearClassifier):
             if design.n_features > DENSE_FACTOR_FEATURES:
                 name = "diagonal"
             else:
-                name = "second-moment" if needs_majorizer else "kronecker"
+                name = "second-moment" if needs_majorizer or link.quadratic else "kronecker"
         chosen = CURVATURES[name]
         if needs_majorizer and (not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer)):
             raise ValueError(

@@ -24,6 +24,8 @@ class Link(ABC):
     """L with ‖g(u) − g(v)‖ ≤ L ‖u − v‖, so that L·I dominates ∇²Φ."""
     domain: ClassVar[Domain]
     """Where Φ* is finite; g maps into it."""
+    quadratic: ClassVar[bool] = False
+    """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
     probabilistic: ClassVar[bool]
     """Whether g(z) is an estimate of the probabilities of the outputs that a user should be given."""
 

@@ -11,6 +11,7 @@ class Identity(Link):
     name = "identity"
     lipschitz = 1.0
     domain = WholeSpace()
+    quadratic = True
     probabilistic = False
     label_values = (-1.0, 1.0)
     column_link = "identity"
