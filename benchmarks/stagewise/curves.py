@@ -8,6 +8,7 @@ seconds for three block sizes and the three inner updates (Fig. 1 of the paper).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,7 @@ def from_pixels(pixels: mnist.Split, seed: int) -> tuple[mnist.Split, float]:
     return (P, y, P_test, y_test), seconds
 
 
-ROWS = {
+ROWS: dict[str, tuple[Callable[[mnist.Split, int], tuple[mnist.Split, float]], float, str]] = {
     "pixels": (
         from_pixels,
         mnist.BANDWIDTH,

@@ -14,6 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from manyclass import GLMClassifier
 from manyclass.model import LINKS
 from manyclass.solvers import SOLVERS, Status
+from tests.problems import rows
 
 DATA = {"iris": load_iris, "wine": load_wine, "digits": load_digits, "breast-cancer": load_breast_cancer}
 
@@ -241,6 +242,36 @@ def test_max_time_keeps_the_model_so_far():
     with pytest.warns(ConvergenceWarning, match="raise max_time or tol"):
         model = GLMClassifier(1e-9, tol=0, max_time=1e-9).fit(X, y)
     assert model.status_ is Status.MAX_TIME and model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("namespace", ["numpy", "torch"])
+@pytest.mark.parametrize("labels", ["classes", "indicator"])
+def test_early_stopping_keeps_the_model_that_is_best_on_held_out_rows(namespace, labels):
+    X, y, _ = rows(3, n=200, d=30, k=3)
+    y = np.eye(3, dtype=int)[y] if labels == "indicator" else y
+    if namespace == "torch":
+        X, y = (pytest.importorskip("torch").asarray(part) for part in (X, y))
+    models = []
+    options = {"alpha": 1e-9, "tol": 0, "early_stopping": True, "validation_fraction": 0.3}
+    model = GLMClassifier(**options, callback=lambda record: models.append(record.parameters()[0])).fit(X, y)
+    scores = model.validation_scores_
+    best = int(np.argmax(scores))
+    assert best < len(scores) - 1
+    assert len(scores) == best + 1 + model.n_iter_no_change
+    assert model.status_ is Status.EARLY_STOPPED
+    np.testing.assert_array_equal(np.asarray(model.coef_), np.asarray(models[best]).T)
+
+
+def test_early_stopping_does_not_look_at_rows_without_weight():
+    X, y, _ = rows(4, n=200)
+    weight = np.ones(len(y))
+    weight[150:] = 0
+    model = GLMClassifier(early_stopping=True).fit(X, y, weight)
+    spoiled = X.copy()
+    spoiled[150:] *= -100
+    np.testing.assert_array_equal(model.coef_, GLMClassifier(early_stopping=True).fit(spoiled, y, weight).coef_)
+    with pytest.raises(ValueError, match="early_stopping=False"):
+        GLMClassifier(early_stopping=True, validation_fraction=0.02).fit(X, y, np.arange(len(y)) >= 197)
 
 
 def test_random_state_changes_the_path_not_the_solution(rng):

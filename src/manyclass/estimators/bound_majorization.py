@@ -7,18 +7,15 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design
-from manyclass.data.design import Array
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.bound_methods import METHODS, BoundSettings, methods_that
-from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.held_out import split_rows
+from manyclass.estimators.encoding import encode
+from manyclass.estimators.held_out import objective_on, split_rows
 from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
-from manyclass.model import LINKS, Objective
+from manyclass.model import LINKS
 from manyclass.solvers.base import HeldOut, LiveRecord, Monitor
 
 
@@ -191,10 +188,16 @@ class BoundMajorizationClassifier(LinearClassifier):
             raise ValueError(f"method={self.method!r} runs on NumPy arrays; use {others}, or GLMClassifier, instead.")
         labels = encode(y, type(self).__name__)
         weight = check_weights(design, y, sample_weight, self.class_weight)
-        self.link_, _, _ = resolve_link("auto", labels)
+        self.link_, link, label_values = resolve_link("auto", labels)
+        targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
         rng = generator(self.random_state)
-        kept, held_out = self._split(design, labels, weight, rng)
-        objective = self._objective(design, labels, weight, self.alpha, kept)
+        options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "center": method.center}
+        kept, held_out = None, None
+        if self.early_stopping:
+            kept, out = split_rows(labels, design.n_rows, self.validation_fraction, int(rng.integers(2**31)))
+            aside = objective_on(out, design, targets, link, sample_weight=weight, **options)
+            held_out = HeldOut(aside, self.n_iter_no_change)
+        objective = objective_on(kept, design, targets, link, self.alpha, sample_weight=weight, **options)
         curvature, solver = method.build(objective, BoundSettings(self.rank, self.step, self.batch_size), rng)
         start = self._warm_start(objective, labels) if self.warm_start else None
         monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started, held_out)
@@ -204,31 +207,6 @@ class BoundMajorizationClassifier(LinearClassifier):
         if held_out is not None:
             self.validation_scores_ = [-loss for loss in held_out.losses]
         return self
-
-    def _objective(
-        self, design: Design, labels: Labels, weight: Array | None, alpha: float, rows: np.ndarray | None = None
-    ) -> Objective:
-        _, link, label_values = resolve_link("auto", labels)
-        targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
-        if rows is not None:
-            targets = targets.take(rows)
-            weight = None if weight is None else design.xp.take(weight, design.asarray(rows, dtype=design.xp.int64))
-            design = Design(design.take(rows))
-        options = {"fit_intercept": self.fit_intercept, "center": METHODS[self.method].center}
-        return Objective(design, targets, link, alpha, sample_weight=weight, **options)
-
-    def _split(
-        self, design: Design, labels: Labels, weight: Array | None, rng: np.random.Generator
-    ) -> tuple[np.ndarray | None, HeldOut | None]:
-        """Numbers of the rows to fit on (None for all), and the rows kept aside."""
-        if not self.early_stopping:
-            return None, None
-        kept, out = split_rows(labels, design.n_rows, self.validation_fraction, int(rng.integers(2**31)))
-        if weight is not None and not float(design.xp.sum(weight[out])) > 0:
-            raise ValueError(
-                "All rows kept aside have weight 0; raise validation_fraction or set early_stopping=False."
-            )
-        return kept, HeldOut(self._objective(design, labels, weight, 0.0, out), self.n_iter_no_change)
 
     def _probability_link(self) -> str:
         return LINKS[getattr(self, "link_", "softmax")].name

@@ -14,10 +14,12 @@ from manyclass.data import Design
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import LinearClassifier, resolve_link
 from manyclass.estimators.encoding import encode
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator
+from manyclass.estimators.held_out import objective_on, split_weights
+from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
 from manyclass.model import LINKS, Objective
 from manyclass.model.links import Link
 from manyclass.solvers import SOLVERS, LiveRecord, Monitor
+from manyclass.solvers.base import HeldOut
 
 DENSE_FACTOR_FEATURES = 8192
 """Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
@@ -63,6 +65,12 @@ class GLMClassifier(LinearClassifier):
         Limit on passes over the rows.
     max_time : float, default=None
         Limit in seconds; the best model so far is kept.
+    early_stopping : bool, default=False
+        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. With small alpha the
+        first few passes often predict better than the minimum.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=5
+        Iterations without gain on the held-out rows after which to stop.
     warm_start : bool, default=False
         Start from the present coefficients if they fit the data.
     callback : callable, default=None
@@ -87,6 +95,8 @@ class GLMClassifier(LinearClassifier):
         Passes over the rows.
     link_ : str
         The link in use.
+    validation_scores_ : list of float
+        Minus the mean loss of the held-out rows after each iteration; only with early_stopping.
     multilabel_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -112,6 +122,7 @@ class GLMClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
+        **HELD_OUT,
         "alpha": [Interval(Real, 0, None, closed="left")],
         "link": [StrOptions({"auto", *LINKS})],
         "solver": [StrOptions(set(SOLVERS))],
@@ -131,6 +142,9 @@ class GLMClassifier(LinearClassifier):
         tol: float = 1e-3,
         max_iter: int = 500,
         max_time: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
         callback: Callable[[LiveRecord], Any] | None = None,
         random_state: Any = None,
@@ -144,6 +158,9 @@ class GLMClassifier(LinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.callback = callback
         self.random_state = random_state
@@ -177,7 +194,13 @@ class GLMClassifier(LinearClassifier):
         weight = check_weights(design, y, sample_weight, self.class_weight)
         name, link, label_values = resolve_link(self.link, labels)
         targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
+        rng = generator(self.random_state)
 
+        held_out = None
+        if self.early_stopping:
+            weight, scored, out = split_weights(labels, design, weight, self.validation_fraction, rng)
+            aside = objective_on(out, design, targets, link, sample_weight=scored, fit_intercept=self.fit_intercept)
+            held_out = HeldOut(aside, self.n_iter_no_change)
         curvature_type = self._choose_curvature(design, link)
         objective = Objective(
             design,
@@ -189,13 +212,15 @@ class GLMClassifier(LinearClassifier):
             center=curvature_type.center,
         )
         start = self._warm_start(objective, labels) if self.warm_start else None
-        curvature = curvature_type.build(objective, generator(self.random_state))
-        monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started)
+        curvature = curvature_type.build(objective, rng)
+        monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started, held_out)
         solution = SOLVERS[self.solver].solve(objective, curvature, start, monitor)
 
         self.link_ = name
         self._store(labels, solution.coef, solution.intercept)
         self._store_run(solution.status, solution.history, solution.n_passes)
+        if held_out is not None:
+            self.validation_scores_ = [-loss for loss in held_out.losses]
         return self
 
     def _choose_curvature(self, design: Design, link: Link) -> type[Curvature]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.data import Design
+from manyclass.data import Design, Targets
 from manyclass.data.design import Array
 from manyclass.estimators.encoding import Labels
+from manyclass.model import Objective
+from manyclass.model.links import Link
 
 
 def split_rows(labels: Labels | None, n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -39,3 +41,26 @@ def split_weights(
     weight = 1.0 if sample_weight is None else sample_weight
     scored = design.asarray(mask)
     return weight * (1.0 - scored), weight * scored, out
+
+
+def objective_on(
+    rows: np.ndarray | None,
+    design: Design,
+    targets: Targets,
+    link: Link,
+    alpha: float = 0.0,
+    *,
+    sample_weight: Array | None,
+    **options: bool,
+) -> Objective:
+    """The objective of some rows, which are copied; of all where `rows` is None."""
+    if rows is not None:
+        if sample_weight is not None:
+            sample_weight = design.xp.take(sample_weight, design.asarray(rows, dtype=design.xp.int64))
+            if not float(design.xp.sum(sample_weight)) > 0:
+                raise ValueError(
+                    "All rows held out, or all others, have weight 0; change validation_fraction or set "
+                    "early_stopping=False."
+                )
+        design, targets = Design(design.take(rows)), targets.take(rows)
+    return Objective(design, targets, link, alpha, sample_weight=sample_weight, **options)
