@@ -66,8 +66,7 @@ class GLMClassifier(LinearClassifier):
     max_time : float, default=None
         Limit in seconds; the best model so far is kept.
     early_stopping : bool, default=False
-        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. With small alpha the
-        first few passes often predict better than the minimum.
+        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=5
         Iterations without gain on the held-out rows after which to stop.
