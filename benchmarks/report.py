@@ -64,15 +64,22 @@ class Table:
 
 
 @contextmanager
-def figure(name: str, n_panels: int | None = None, size: tuple[float, float] = (7, 4.5)) -> Iterator[Any]:
-    """The axes, or an array of them for several panels side by side; kept as results/<name>.png at the end."""
+def figure(
+    name: str, n_panels: int | None = None, size: tuple[float, float] = (7, 4.5), n_rows: int = 1
+) -> Iterator[Any]:
+    """The axes, or an array of them for several panels side by side; kept as results/<name>.png at the end.
+
+    Several rows of panels share their x axes and come as one array of shape (n_rows, n_panels).
+    """
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, n_panels or 1, figsize=size, layout="constrained", squeeze=False)
-    yield axes[0, 0] if n_panels is None else axes[0]
+    fig, axes = plt.subplots(
+        n_rows, n_panels or 1, figsize=size, layout="constrained", squeeze=False, sharex=n_rows > 1
+    )
+    yield axes if n_rows > 1 else axes[0, 0] if n_panels is None else axes[0]
     RESULTS.mkdir(exist_ok=True)
     fig.savefig(RESULTS / f"{name}.png", dpi=120)
     plt.close(fig)

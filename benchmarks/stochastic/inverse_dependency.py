@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from benchmarks.stochastic.trajectory import choose_alpha, geometric, load, stream, trajectory
 
 ALGORITHMS = {"log loss": ("log_loss", "joint"), "hinge": ("hinge", "joint"), "perceptron": ("perceptron", "joint")}
@@ -88,13 +88,13 @@ def _cell(row: np.ndarray) -> str:
 
 
 def plot(data: str, found: dict[str, Any], times: dict[str, list[tuple[float, np.ndarray]]]) -> None:
-    import matplotlib
+    with figure(f"inverse_dependency_{data}", len(ALGORITHMS), size=(12, 7), n_rows=2) as axes:
+        draw(axes, found, times)
+        axes[0, 0].figure.suptitle(f"{data}: time to a test error, and error after T steps, by training rows")
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
 
+def draw(axes: np.ndarray, found: dict[str, Any], times: dict[str, list[tuple[float, np.ndarray]]]) -> None:
     sizes, steps = found["sizes"], found["steps"]
-    fig, axes = plt.subplots(2, len(ALGORITHMS), figsize=(12, 7), sharex=True, layout="constrained")
     for column, (name, (_, errors)) in enumerate(found["runs"].items()):
         top, bottom = axes[:, column]
         for target, row in times[name]:
@@ -110,9 +110,6 @@ def plot(data: str, found: dict[str, Any], times: dict[str, list[tuple[float, np
             ax.legend(fontsize="x-small")
     axes[0, 0].set_ylabel("milliseconds")
     axes[1, 0].set_ylabel("test error, %")
-    fig.suptitle(f"{data}: time to a test error, and error after T steps, by training rows")
-    fig.savefig(RESULTS / f"inverse_dependency_{data}.png", dpi=110)
-    plt.close(fig)
 
 
 def _band(ax: Any, sizes: np.ndarray, values: np.ndarray, label: str) -> None:

@@ -18,7 +18,7 @@ from manyclass.solvers.subgradient.kernel import Targets, Weights
 from manyclass.solvers.subgradient.losses import LOSSES
 from manyclass.solvers.subgradient.pegasos import Plan, State, Stream, as_rows, mean_square, warm_offset
 
-ALPHAS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
+ALPHAS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 
 
 @dataclass(frozen=True)
