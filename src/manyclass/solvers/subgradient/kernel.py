@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from manyclass.solvers.dual.prefetch import LINE
-from manyclass.solvers.dual.prefetch import touch as prefetch
+from manyclass.solvers.dual.prefetch import LINE, touch
 from manyclass.solvers.subgradient.draws import draw
 from manyclass.solvers.subgradient.losses import residual
 
 # Positions in `Memory.totals`.
 MEAN_WEIGHT, AVERAGE_WEIGHT, FACTOR, SQUARED_NORM, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
 
+prefetch: Any = touch  # of its arguments the first is Numba's own
 _LEAST_FACTOR = 1e-6
 # Draws between asking for the place of a row, for the row itself, and using it. Powers of two.
 _PLACE_AHEAD = 8
 _ROW_AHEAD = 4
-# Numbers that a vector instruction subtracts in the time of two single ones.
+# Writing a number by itself takes about as long as writing so many in vectors.
 _FEW = 3
 
 
