@@ -48,6 +48,8 @@ class Method:
     chosen_at : tuple of float
         The budgets at which settings are compared on held-out rows; the best of a setting counts, as small penalties
         need more work than large ones.
+    cells_to_choose : int
+        Rows × classes to choose a setting from at most.
     prepare : callable
         ``prepare(X, y)``, whose result `fit` takes.
     is_ours : bool
@@ -58,6 +60,7 @@ class Method:
     budgets: tuple[float, ...] = PASSES
     unit: str = "passes"
     chosen_at: tuple[float, ...] = (3, 12)
+    cells_to_choose: int = 800_000
     prepare: Callable[[Any, np.ndarray], Any] = field(default=lambda X, y: (X, y))
     is_ours: bool = False
 
@@ -165,7 +168,7 @@ def liblinear(solver: int, with_intercept: bool = True) -> Method:
 
         return seconds, predict
 
-    return Method(fit, grid(alpha=ALPHAS), EPSILONS, "eps", (1.0, 0.1), prepare)
+    return Method(fit, grid(alpha=ALPHAS), EPSILONS, "eps", (1.0, 0.1), prepare=prepare)
 
 
 class VowpalRows:
@@ -235,6 +238,7 @@ METHODS: dict[str, Method] = {
         grid(loss=("hinge", "logistic"), rate=(0.05, 0.2, 0.5, 2.0)),
         (1, 2, 3, 5, 8, 12, 20),
         chosen_at=(1, 4),
+        cells_to_choose=4_000_000,  # its best rate depends on the number of rows more than the best alpha does
         prepare=VowpalRows,
     ),
     "saga": Method(saga, grid(alpha=ALPHAS), (1, 2, 3, 5, 8, 12, 20, 30), chosen_at=(4, 12)),
