@@ -131,6 +131,7 @@ def plot(data: str, runs: dict[str, dict[str, Any]], best: float) -> None:
     peers = [name for name in runs if "manyclass" not in name]
     own = [name for name in runs if "manyclass" in name]
     worst = max(point["error"] for run in runs.values() for point in run["points"] if point["error"] is not None)
+    runs = {name: run for name, run in runs.items() if run["points"][0]["error"] is not None}
     with figure(f"time_to_error_{data}", size=(9, 5)) as ax:
         for name, run in runs.items():
             points = [point for point in run["points"] if point["error"] is not None]
@@ -146,7 +147,7 @@ def plot(data: str, runs: dict[str, dict[str, Any]], best: float) -> None:
             title=data,
             ylim=(best - 0.3, min(best + 6, worst + 0.3)),
         )
-        ax.annotate(f"best + {POINTS}", (1, best + POINTS), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+        ax.annotate(f"best + {POINTS}", (0.01, best + POINTS), xycoords=("axes fraction", "data"), va="top")
         ax.figure.legend(loc="outside right upper", fontsize="small")
 
 
