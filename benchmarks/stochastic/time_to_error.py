@@ -46,7 +46,7 @@ def choose(method: Method, X: Any, y: np.ndarray, limit: float) -> dict[str, Any
 
     def error(setting: dict[str, Any]) -> float:
         def work() -> float:
-            fits = (method.fit(prepared, setting, budget, 0)[1] for budget in method.chosen_at)
+            fits = (method.fit(prepared, setting, budget, 0)[1] for budget in method.compared_at)
             return min(float(np.mean(predict(X_out) != y_out)) for predict in fits)
 
         found = limited(work, limit)
