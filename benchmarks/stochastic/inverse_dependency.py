@@ -73,8 +73,8 @@ def publish(data: str, found: dict[str, Any]) -> None:
     table.note(
         f"alpha = {found['alpha']:g} · mean ‖x‖², chosen on held-out training rows; one thread. Times are numbers of "
         "steps times the median over seeds of the processor time of a step at that size, without reading, compiling or "
-        f"looking at the test rows. Errors are multiples ({', '.join(map(str, TARGETS))}) of the least one on all rows. "
-        f"'k of {SEEDS}': only so "
+        f"looking at the test rows. Errors are multiples ({', '.join(map(str, TARGETS))}) of the least one on all "
+        f"rows. 'k of {SEEDS}': only so "
         f"many seeds got there. 'Flat from': the first size within {round(100 * FLAT - 100)} % of the time on all rows."
     )
     table.note(str(at_steps))
