@@ -16,5 +16,6 @@ run_all(
         "batch_svm",
         "cost_per_step",
         "first_steps",
+        "optima",
     ],
 )

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from benchmarks.stochastic.trajectory import choose_alpha, geometric, load, stream, trajectory
 
 ALGORITHMS = {"log loss": ("log_loss", "joint"), "hinge": ("hinge", "joint"), "perceptron": ("perceptron", "joint")}
@@ -57,7 +57,7 @@ def publish(data: str, found: dict[str, Any]) -> None:
     times: dict[str, list[tuple[float, np.ndarray]]] = {}
     for name, (seconds, errors) in found["runs"].items():
         best = errors[-1].mean(axis=0).min()
-        per_step = seconds[:, :, -1].mean(axis=1) / steps[-1]
+        per_step = np.median(seconds[:, :, -1], axis=1) / steps[-1]
         times[name] = []
         for factor in TARGETS:
             target = factor * best
@@ -72,8 +72,9 @@ def publish(data: str, found: dict[str, Any]) -> None:
             at_steps.add(name, f"{steps[place]:,}", *(f"{value:.2f}" for value in errors[:, :, place].mean(axis=1)))
     table.note(
         f"alpha = {found['alpha']:g} · mean ‖x‖², chosen on held-out training rows; one thread. Times are numbers of "
-        "steps times the mean time of a step at that size, without reading, compiling and looking at the test rows. "
-        f"Errors are multiples ({', '.join(map(str, TARGETS))}) of the least one on all rows. 'k of {SEEDS}': only so "
+        "steps times the median over seeds of the processor time of a step at that size, without reading, compiling or "
+        f"looking at the test rows. Errors are multiples ({', '.join(map(str, TARGETS))}) of the least one on all "
+        f"rows. 'k of {SEEDS}': only so "
         f"many seeds got there. 'Flat from': the first size within {round(100 * FLAT - 100)} % of the time on all rows."
     )
     table.note(str(at_steps))
@@ -88,13 +89,15 @@ def _cell(row: np.ndarray) -> str:
 
 
 def plot(data: str, found: dict[str, Any], times: dict[str, list[tuple[float, np.ndarray]]]) -> None:
-    import matplotlib
+    with figure(f"inverse_dependency_{data}", len(ALGORITHMS), size=(12, 7), n_rows=2) as axes:
+        draw(axes, found, times)
+        axes[0, 0].figure.suptitle(f"{data}: time to a test error, and error after T steps, by training rows")
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
+
+def draw(axes: np.ndarray, found: dict[str, Any], times: dict[str, list[tuple[float, np.ndarray]]]) -> None:
+    from matplotlib.ticker import LogLocator
 
     sizes, steps = found["sizes"], found["steps"]
-    fig, axes = plt.subplots(2, len(ALGORITHMS), figsize=(12, 7), sharex=True, layout="constrained")
     for column, (name, (_, errors)) in enumerate(found["runs"].items()):
         top, bottom = axes[:, column]
         for target, row in times[name]:
@@ -103,16 +106,13 @@ def plot(data: str, found: dict[str, Any], times: dict[str, list[tuple[float, np
             _band(bottom, sizes, errors[:, :, place], f"T = {steps[place]:,}")
         top.set(title=name, xscale="log", yscale="log")
         bottom.set(xlabel="training rows", xscale="log")
+        top.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         top.yaxis.set_major_formatter("{x:g}")
-        top.yaxis.set_minor_formatter("{x:g}")
-        top.tick_params(axis="y", which="minor", labelsize="x-small")
+        top.yaxis.set_minor_formatter("")
         for ax in (top, bottom):
             ax.legend(fontsize="x-small")
     axes[0, 0].set_ylabel("milliseconds")
     axes[1, 0].set_ylabel("test error, %")
-    fig.suptitle(f"{data}: time to a test error, and error after T steps, by training rows")
-    fig.savefig(RESULTS / f"inverse_dependency_{data}.png", dpi=110)
-    plt.close(fig)
 
 
 def _band(ax: Any, sizes: np.ndarray, values: np.ndarray, label: str) -> None:

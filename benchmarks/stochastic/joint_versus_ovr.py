@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from benchmarks.report import RESULTS, Table
+from benchmarks.report import Table, figure
 from benchmarks.stochastic.trajectory import choose_alpha, geometric, load, stream, trajectory
 
 ALGORITHMS = {
@@ -27,39 +27,36 @@ def main(
     data: Annotated[list[str] | None, typer.Option(help="Data sets, by default 20news-unit, letter, kddcup.")] = None,
 ) -> None:
     data = data or ["20news-unit", "letter", "kddcup"]
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     steps = geometric(200, MAX_STEPS, 3)
     shown = np.linspace(0, len(steps) - 1, 5).round().astype(int)
     columns = ["data", "algorithm", *(f"T = {steps[i]:,}" for i in shown)]
     table = Table(f"Test error in %, mean of {SEEDS} seeds ± one standard deviation", columns)
-    fig, axes = plt.subplots(1, len(data), figsize=(5 * len(data), 4.2), layout="constrained", squeeze=False)
-    for ax, name in zip(axes[0], data, strict=True):
-        problem = load(name)
-        alpha = choose_alpha(problem, list(ALGORITHMS.values()), MAX_STEPS)
-        for label, names in ALGORITHMS.items():
-            runs = [trajectory(stream(problem, *names, alpha, seed), problem, steps)[1] for seed in range(SEEDS)]
-            mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
-            table.add(name, label, *(f"{mean[i]:.2f} ± {spread[i]:.2f}" for i in shown))
-            line = ax.plot(steps, mean, label=label, linestyle="-" if "joint" in label else "--")[0]
-            ax.fill_between(
-                steps, np.maximum(mean - spread, mean / 2), mean + spread, alpha=0.2, color=line.get_color()
-            )
-        ax.set(xscale="log", yscale="log", xlabel="T", title=f"{name}, alpha = {alpha:g} · mean ‖x‖²")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
-        print(table, flush=True)
-    axes[0, 0].set_ylabel("test error, %")
-    axes[0, 0].legend()
+    with figure("joint_versus_ovr", len(data), size=(5 * len(data), 4.2)) as axes:
+        for ax, name in zip(axes, data, strict=True):
+            compare(name, steps, shown, table, ax)
+            print(table, flush=True)
+        axes[0].set_ylabel("test error, %")
+        axes[0].legend()
     table.note(
         "r = 1, averaged iterates, rows drawn with replacement; one alpha per data set for all four algorithms, that "
         "with the least mean error of the four on held-out training rows."
     )
     table.publish("joint_versus_ovr")
-    fig.savefig(RESULTS / "joint_versus_ovr.png", dpi=110)
+
+
+def compare(name: str, steps: np.ndarray, shown: np.ndarray, table: Table, ax: Any) -> None:
+    """The four algorithms on one data set: rows of the table and a panel."""
+    problem = load(name)
+    alpha = choose_alpha(problem, list(ALGORITHMS.values()), MAX_STEPS)
+    for label, names in ALGORITHMS.items():
+        runs = [trajectory(stream(problem, *names, alpha, seed), problem, steps)[1] for seed in range(SEEDS)]
+        mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
+        table.add(name, label, *(f"{mean[i]:.2f} ± {spread[i]:.2f}" for i in shown))
+        line = ax.plot(steps, mean, label=label, linestyle="-" if "joint" in label else "--")[0]
+        ax.fill_between(steps, np.maximum(mean - spread, mean / 2), mean + spread, alpha=0.2, color=line.get_color())
+    ax.set(xscale="log", yscale="log", xlabel="T", title=f"{name}, alpha = {alpha:g} · mean ‖x‖²")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("{x:g}")
 
 
 if __name__ == "__main__":

@@ -45,8 +45,13 @@ class Method:
         From little to much work: passes, or tolerances.
     unit : str
         What a budget is.
+    compared_at : tuple of float
+        The budgets at which settings are compared on held-out rows; the best of a setting counts, as small penalties
+        need more work than large ones.
     chosen_at : float
-        The budget at which settings are compared on held-out rows.
+        The one budget of comparisons that spend the same on every setting.
+    cells_to_choose : int
+        Rows × classes to choose a setting from at most.
     prepare : callable
         ``prepare(X, y)``, whose result `fit` takes.
     is_ours : bool
@@ -56,7 +61,9 @@ class Method:
     settings: tuple[Setting, ...]
     budgets: tuple[float, ...] = PASSES
     unit: str = "passes"
+    compared_at: tuple[float, ...] = (3, 12)
     chosen_at: float = 5
+    cells_to_choose: int = 800_000
     prepare: Callable[[Any, np.ndarray], Any] = field(default=lambda X, y: (X, y))
     is_ours: bool = False
 
@@ -124,7 +131,7 @@ def sgd(loss: str) -> Method:
         )
         return _timed_estimator(model, X, y)
 
-    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[4:], chosen_at=5)
+    return Method(fit, grid(alpha=ALPHAS, average=(True, False)), PASSES[4:])
 
 
 def saga(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
@@ -134,8 +141,9 @@ def saga(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[flo
     return _timed_estimator(model, X, y)
 
 
-def liblinear(solver: int) -> Method:
+def liblinear(solver: int, with_intercept: bool = True) -> Method:
     """The C library: its problem structure is built beforehand, and weights are read out after the clock stops."""
+    bias = 1 if with_intercept else -1
 
     def prepare(X: Any, y: np.ndarray) -> Any:
         from liblinear.liblinearutil import problem
@@ -148,22 +156,22 @@ def liblinear(solver: int) -> Method:
 
         problem, X = prepared
         C = 1 / (absolute(setting["alpha"], X) * X.shape[0])
-        start = time.perf_counter()
-        model = train(problem, f"-s {solver} -c {C!r} -e {budget} -B 1 -q")
-        seconds = time.perf_counter() - start
-        k, width = model.nr_class, X.shape[1]
+        start = time.thread_time()
+        model = train(problem, f"-s {solver} -c {C!r} -e {budget} -B {bias} -q")
+        seconds = time.thread_time() - start
+        k, width = model.nr_class, X.shape[1] + with_intercept
         n_columns = 1 if k == 2 and solver != 4 else k
-        W = np.ctypeslib.as_array(ctypes.cast(model.w, ctypes.POINTER(ctypes.c_double)), ((width + 1) * n_columns,))
-        W = W.reshape(width + 1, n_columns).copy()
+        W = np.ctypeslib.as_array(ctypes.cast(model.w, ctypes.POINTER(ctypes.c_double)), (width * n_columns,))
+        W = W.reshape(width, n_columns).copy()
         labels = np.array(model.get_labels(), dtype=int)
 
         def predict(X: Any) -> np.ndarray:
-            Z = X @ W[:-1] + W[-1]
+            Z = X @ W[: X.shape[1]] + W[X.shape[1] :].sum(axis=0)
             return labels[np.where(Z[:, 0] > 0, 0, 1) if n_columns == 1 else Z.argmax(axis=1)]
 
         return seconds, predict
 
-    return Method(fit, grid(alpha=ALPHAS), EPSILONS, "eps", 0.1, prepare)
+    return Method(fit, grid(alpha=ALPHAS), EPSILONS, "eps", (1.0, 0.1), prepare=prepare)
 
 
 class VowpalRows:
@@ -223,17 +231,20 @@ METHODS: dict[str, Method] = {
     "manyclass log loss, one-vs-rest": ours("log_loss", "ovr"),
     "LIBLINEAR -s 1": liblinear(1),
     "LIBLINEAR -s 4": liblinear(4),
-    "LinearSVC": Method(linear_svc, grid(alpha=ALPHAS, loss=("hinge", "squared_hinge")), EPSILONS[1:], "tol", 0.1),
+    "LinearSVC": Method(
+        linear_svc, grid(alpha=ALPHAS, loss=("hinge", "squared_hinge")), EPSILONS[1:], "tol", compared_at=(0.3, 0.1)
+    ),
     "SGDClassifier hinge": sgd("hinge"),
     "SGDClassifier log loss": sgd("log_loss"),
     "Vowpal Wabbit --oaa": Method(
         vowpal_wabbit,
         grid(loss=("hinge", "logistic"), rate=(0.05, 0.2, 0.5, 2.0)),
         (1, 2, 3, 5, 8, 12, 20),
-        chosen_at=3,
+        compared_at=(1, 4),
+        cells_to_choose=4_000_000,  # its best rate depends on the number of rows more than the best alpha does
         prepare=VowpalRows,
     ),
-    "saga": Method(saga, grid(alpha=ALPHAS), (1, 2, 3, 5, 8, 12, 20, 30), chosen_at=8),
+    "saga": Method(saga, grid(alpha=ALPHAS), (1, 2, 3, 5, 8, 12, 20, 30), compared_at=(4, 12)),
 }
 
 

@@ -133,15 +133,16 @@ def test_draws_keep_to_the_rows_given():
 @pytest.mark.parametrize("name", JOINT)
 @pytest.mark.parametrize("batch_size", [1, 3])
 @pytest.mark.parametrize("replace", [True, False])
-def test_every_iterate_is_the_papers(name, batch_size, replace):
-    """Algorithm 1 with the updates of Algorithms 2 to 4, from the huge first steps on."""
-    X, y = problem()
+@pytest.mark.parametrize("k", [4, 9])
+def test_every_iterate_is_the_papers(name, batch_size, replace, k):
+    """Algorithm 1 with the updates of Algorithms 2 to 4, from the huge first steps on; of 9 classes few take a step."""
+    X, y = problem(k=k)
     plan = Plan(
         LOSSES[name, "joint"], ALPHA, batch_size, average=False, offset=0.0, fit_intercept=False, replace=replace
     )
-    one = stream(X, y, plan)
+    one = stream(X, y, plan, k=k)
     chosen = batches(one.draws, 30, batch_size)
-    expected = oracle.algorithm_1(name, X, y, 4, ALPHA, chosen)
+    expected = oracle.algorithm_1(name, X, y, k, ALPHA, chosen)
     for W in expected[1:]:
         one.advance(batch_size)
         np.testing.assert_allclose(one.state.parameters()[0], W, rtol=1e-9, atol=1e-9)
@@ -149,11 +150,12 @@ def test_every_iterate_is_the_papers(name, batch_size, replace):
 
 @pytest.mark.parametrize("name", JOINT)
 @pytest.mark.parametrize("offset, power", [(0.0, 2.0), (7.5, 2.0), (3.0, 0.0)])
-def test_the_lazy_average_is_the_plain_one(name, offset, power):
-    X, y = problem(1)
+@pytest.mark.parametrize("k", [4, 9])
+def test_the_lazy_average_is_the_plain_one(name, offset, power, k):
+    X, y = problem(1, k=k)
     plan = Plan(LOSSES[name, "joint"], ALPHA, 2, average=True, power=power, offset=offset, fit_intercept=False)
-    one = stream(X, y, plan, offset=offset)
-    iterates = oracle.algorithm_1(name, X, y, 4, ALPHA, batches(one.draws, 50, 2), offset)[1:]
+    one = stream(X, y, plan, k=k, offset=offset)
+    iterates = oracle.algorithm_1(name, X, y, k, ALPHA, batches(one.draws, 50, 2), offset)[1:]
     one.advance(100)
     emphasis = (np.arange(1, 51) + offset) ** power
     plain = np.einsum("t,tdk->dk", emphasis, iterates) / emphasis.sum()

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from manyclass.solvers.dual.prefetch import LINE, touch
 from manyclass.solvers.subgradient.draws import draw
 from manyclass.solvers.subgradient.losses import residual
 
 # Positions in `Memory.totals`.
-MEAN_WEIGHT, AVERAGE_WEIGHT, FACTOR, SQUARED_NORM, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, TOUCHED, N_TOTALS = range(10)
+MEAN_WEIGHT, AVERAGE_WEIGHT, FACTOR, SQUARED_NORM, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
 
+prefetch: Any = touch  # of its arguments the first is Numba's own
 _LEAST_FACTOR = 1e-6
-_AHEAD = 8
-_CACHE_LINE = 64
+# Draws between asking for the place of a row, for the row itself, and using it. Powers of two.
+_PLACE_AHEAD = 8
+_ROW_AHEAD = 4
+# Writing a number by itself takes about as long as writing so many in vectors.
+_FEW = 3
 
 
 class Rows(NamedTuple):
@@ -103,29 +108,40 @@ def signs(targets, i, k, sign):
             sign[place] = 1.0
 
 
-@njit(cache=True)
-def touch(rows, targets, weights, upcoming, count):
-    """Read one number of every cache line of the rows that come next; the result means nothing.
-
-    Rows drawn at random from more data than the caches hold are each waited for. Asked for together, they come at the
-    bandwidth of the memory instead of its latency, and a step costs much the same whatever n is.
-    """
-    total = 0.0
+@njit(cache=True, inline="always")
+def ask_for_place(rows, targets, weights, i):
+    """Start loading where row i lies, and its target and weight."""
     if rows.stride == 0:
-        for a in range(count):
-            total += rows.indptr[upcoming[a]]
-    for a in range(count):
-        start, stop, base = row_of(rows, upcoming[a])
-        for p in range(start, stop, np.uint64(_CACHE_LINE // rows.data.itemsize)):
-            total += rows.data[p]
-        if base == 0:
-            for p in range(start, stop, np.uint64(_CACHE_LINE // rows.indices.itemsize)):
-                total += rows.indices[p - base]
-        if len(targets.codes):
-            total += targets.codes[upcoming[a]]
-        if len(weights.values):
-            total += weights.values[upcoming[a]]
-    return total
+        prefetch(rows.indptr, i)
+    if len(targets.codes):
+        prefetch(targets.codes, i)
+    if len(weights.values):
+        prefetch(weights.values, i)
+
+
+@njit(cache=True, inline="always")
+def ask_for_row(rows, i):
+    """Start loading row i.
+
+    Rows drawn at random from more data than the caches hold would each be waited for. Asked for some steps before their
+    own, they come while other rows are worked on.
+    """
+    start, stop, base = row_of(rows, i)
+    for p in range(start, stop, np.uint64(LINE // rows.data.itemsize)):
+        prefetch(rows.data, p)
+    if base == 0:
+        for p in range(start, stop, np.uint64(LINE // rows.indices.itemsize)):
+            prefetch(rows.indices, p)
+
+
+@njit(cache=True)
+def non_zeros(step, places):
+    """Write where `step` is not zero to the start of `places`; how many places these are."""
+    count = 0
+    for c in range(len(step)):
+        places[count] = c
+        count += step[c] != 0
+    return count
 
 
 # Indices are unsigned throughout: numba checks signed ones for being negative, which keeps loops from being vectorised.
@@ -158,6 +174,17 @@ def scatter(rows, i, table, stride, step):
         at = np.uint64(rows.indices[p - base]) * stride
         for c in range(stride):
             table[at + c] -= x * step[c]
+
+
+@njit(cache=True, fastmath={"contract", "nsz"})
+def scatter_few(rows, i, table, stride, step, places, count):
+    """What `scatter` does where `step` is zero but in the first `count` of `places`."""
+    start, stop, base = row_of(rows, i)
+    for p in range(start, stop):
+        x = rows.data[p]
+        at = np.uint64(rows.indices[p - base]) * stride
+        for j in range(count):
+            table[at + places[j]] -= x * step[places[j]]
 
 
 @njit(cache=True)
@@ -212,15 +239,20 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
     stride = width * np.uint64(2) if rule.average else width
     size = min(rule.batch_size, stop - position)
     picked = np.empty(size, dtype=np.int64)
-    upcoming = np.empty(_AHEAD, dtype=np.int64)
-    n_upcoming = used = 0
-    touched = 0.0
+    upcoming = np.empty(_PLACE_AHEAD, dtype=np.int64)
     steps = np.zeros((size, stride), dtype=table.dtype)
+    places = np.empty((size, stride), dtype=np.uint64)
+    counts = np.empty(size, dtype=np.int64)
     v = np.empty(width, dtype=table.dtype)
     z, g, mean_g = np.empty(k), np.empty(k), np.empty(k)
     sign = np.empty(k)
     bits = np.empty(k, dtype=np.int64)
     label = 0
+    for asked in range(position, min(position + _PLACE_AHEAD, stop)):
+        upcoming[asked % _PLACE_AHEAD] = draw(draws, asked)
+        ask_for_place(rows, targets, weights, upcoming[asked % _PLACE_AHEAD])
+    for asked in range(position, min(position + _ROW_AHEAD, stop)):
+        ask_for_row(rows, upcoming[asked % _PLACE_AHEAD])
     while position < stop:
         size = min(rule.batch_size, stop - position)
         before = t + rule.offset
@@ -228,13 +260,13 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
         bias_scale = scale if rule.intercept == 2 else 1.0
         mean_g[:] = 0.0
         for a in range(size):
-            if used == n_upcoming:
-                n_upcoming, used = min(_AHEAD, stop - position), 0
-                for b in range(n_upcoming):
-                    upcoming[b] = draw(draws, position + b)
-                touched += touch(rows, targets, weights, upcoming, n_upcoming)
-            i = upcoming[used]
-            used += 1
+            place = position % _PLACE_AHEAD
+            i = upcoming[place]
+            if position + _ROW_AHEAD < stop:
+                ask_for_row(rows, upcoming[(position + _ROW_AHEAD) % _PLACE_AHEAD])
+            if position + _PLACE_AHEAD < stop:
+                upcoming[place] = draw(draws, position + _PLACE_AHEAD)
+                ask_for_place(rows, targets, weights, upcoming[place])
             position += 1
             picked[a] = i
             squares = gather(rows, i, table, stride, width, v)
@@ -262,6 +294,7 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
                     steps[a, c + rule.width] = totals[MEAN_WEIGHT] * step
                 inner += step * v[c]
                 length += step * step
+            counts[a] = non_zeros(steps[a], places[a])
             if size == 1:
                 totals[SQUARED_NORM] += squares * length - 2.0 * inner
         for a in range(size):
@@ -270,7 +303,11 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
                 squares = gather(rows, picked[a], table, stride, width, v)
                 for c in range(k):
                     totals[SQUARED_NORM] += squares * float(steps[a, c]) ** 2 - 2.0 * steps[a, c] * v[c]
-            scatter(rows, picked[a], table, stride, steps[a])
+            if _FEW * counts[a] < stride:
+                if counts[a] > 0:
+                    scatter_few(rows, picked[a], table, stride, steps[a], places[a], counts[a])
+            else:
+                scatter(rows, picked[a], table, stride, steps[a])
         if rule.intercept > 0:
             move_bias(rule, memory, mean_g, totals[FACTOR])
         t += 1
@@ -286,5 +323,4 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
                 bias_weight *= totals[FACTOR] / (rule.alpha * after)
             for c in range(k):
                 memory.bias_average[c] += bias_weight * bias[c]
-    memory.totals[TOUCHED] = touched  # or the compiler would leave the reading out
     return t
