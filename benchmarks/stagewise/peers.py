@@ -29,12 +29,28 @@ def snap_ml(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[
     return time.perf_counter() - started, model.predict
 
 
+def as_csr(X: np.ndarray) -> Any:
+    """X without a search for its non-zeros, which takes four times its memory where there are no zeros."""
+    from scipy.sparse import csr_matrix
+
+    n_rows, width = X.shape
+    columns = np.tile(np.arange(width, dtype=np.int32), n_rows)
+    ends = np.arange(0, n_rows * width + 1, width, dtype=np.int32)
+    return csr_matrix((X.astype(np.float64).ravel(), columns, ends), shape=X.shape)
+
+
+def dense_liblinear(solver: int) -> Method:
+    method = liblinear(solver)
+
+    def prepare(X: np.ndarray, y: np.ndarray) -> Any:
+        return method.prepare(as_csr(X), y)[0], X
+
+    return replace(method, prepare=prepare, settings=grid(alpha=ALPHAS), chosen_at=0.1)
+
+
 NAMES = ("-s 0", "-s 1", "-s 2", "-s 4", "-s 5", "-s 6")
 PEERS: dict[str, Method] = {
-    **{
-        f"LIBLINEAR {name}": replace(liblinear(int(name[-1])), settings=grid(alpha=ALPHAS), chosen_at=0.1)
-        for name in NAMES
-    },
+    **{f"LIBLINEAR {name}": dense_liblinear(int(name[-1])) for name in NAMES},
     "Vowpal Wabbit": replace(
         METHODS["Vowpal Wabbit --oaa"], settings=grid(loss=("hinge",), rate=(0.05, 0.2, 0.5)), chosen_at=10
     ),

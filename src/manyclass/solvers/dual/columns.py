@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from manyclass.solvers.dual import scalar
-from manyclass.solvers.dual.prefetch import ask_ahead
 from manyclass.solvers.dual.rows import FAST, row_add, row_dot, row_scores, row_spread, row_spread_moved, shuffle
+from manyclass.solvers.prefetch import ask_ahead
 
 OFFSET, DUAL_SUM, MEAN_SCORE, MEAN_SQUARE, KAPPA = range(5)
 """Rows of ``affine``."""

@@ -16,8 +16,8 @@ from numba import njit
 
 from manyclass.solvers.dual.columns import DUAL_SUM, KAPPA, OFFSET
 from manyclass.solvers.dual.losses import CRAMMER_SINGER
-from manyclass.solvers.dual.prefetch import ask_ahead
 from manyclass.solvers.dual.rows import FAST, row_scores, row_spread_moved, shuffle
+from manyclass.solvers.prefetch import ask_ahead
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6

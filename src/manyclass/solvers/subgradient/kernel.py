@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from manyclass.solvers.dual.prefetch import LINE, touch
+from manyclass.solvers.prefetch import LINE, touch
 from manyclass.solvers.subgradient.draws import draw
 from manyclass.solvers.subgradient.losses import residual
 
