@@ -129,8 +129,8 @@ def table() -> None:
         "One thread each. Seconds of training; our stagewise models generate their features within them, the others "
         "find them in memory in their own format. Times ours: of the seconds of the first row. alpha is relative to "
         f"the mean squared norm of a row and was chosen from three values on {SUBSET} training rows. A run is ended "
-        f"at its --limit (at most {LIMIT:g} s) and is then a lower bound. Goal: {FASTER} times as fast as each LIBLINEAR "
-        "variant, with no more errors than the best."
+        f"at its --limit (at most {LIMIT:g} s) and is then a lower bound. Goal: {FASTER} times as fast as each of the "
+        "LIBLINEAR variants, with no more errors than the best."
     )
     result.publish("stagewise_fig2")
 
