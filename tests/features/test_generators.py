@@ -200,7 +200,7 @@ def slow_patch_features(images, generator, power):
         for i in range(places_r):
             for j in range(places_c):
                 patch = image[i : i + h, j : j + w].ravel()
-                patch = (patch - patch.mean()) / np.sqrt(patch.var() + generator._contrast)
+                patch = (patch - patch.mean()) / np.sqrt(generator.contrast * patch.var() + generator._contrast)
                 response[i, j] = (patch - generator._mean) @ (generator.filters_)
         edges_r, edges_c = (
             np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
@@ -217,14 +217,27 @@ def slow_patch_features(images, generator, power):
 
 
 @pytest.mark.parametrize("kind", ["random", "kmeans"])
-@pytest.mark.parametrize("whiten", [True, False])
-def test_patches_agree_with_a_slow_convolution(kind, whiten):
+@pytest.mark.parametrize(
+    ("whiten", "contrast", "mirror"), [(True, True, False), (False, True, True), (True, False, True)]
+)
+def test_patches_agree_with_a_slow_convolution(kind, whiten, contrast, mirror):
     X = np.random.default_rng(0).random((30, 7 * 6 * 3))
-    generator = ImagePatches(
-        48, image_shape=(7, 6, 3), kind=kind, patch_size=3, whiten=whiten, polynomial=2, n_patches=200, random_state=0
-    ).fit(X)
-    assert_allclose(generator.transform(X), slow_patch_features(X, generator, 2), atol=1e-10)
-    assert generator.filters_.shape == (27, 3)
+    shape = {"image_shape": (7, 6, 3), "patch_size": 3, "polynomial": 2, "n_patches": 200, "random_state": 0}
+    generator = ImagePatches(64, kind=kind, whiten=whiten, contrast=contrast, mirror=mirror, **shape).fit(X)
+    features = generator.transform(X)
+    assert_allclose(features, slow_patch_features(X, generator, 2), atol=1e-10)
+    assert generator.filters_.shape == (27, 4)
+    if mirror:
+        flipped = X.reshape(-1, 7, 6, 3)[:, :, ::-1].reshape(X.shape)
+        assert_allclose(generator.mirrored(features), generator.transform(flipped), atol=1e-10)
+
+
+def test_without_contrast_normalisation_features_keep_the_scale_of_the_image():
+    X = np.random.default_rng(0).random((20, 64))
+    generator = ImagePatches(16, patch_size=3, whiten=False, contrast=False, threshold=0.0, random_state=0).fit(X)
+    assert_allclose(generator.transform(3 * X), 3 * generator.transform(X), rtol=1e-10)
+    with pytest.raises(ValueError, match="mirror=True"):
+        generator.mirrored(generator.transform(X))
 
 
 def test_patches_tell_digits_apart():
