@@ -201,7 +201,7 @@ def slow_patch_features(images, generator, power):
             for j in range(places_c):
                 patch = image[i : i + h, j : j + w].ravel()
                 patch = (patch - patch.mean()) / np.sqrt(generator.contrast * patch.var() + generator._contrast)
-                response[i, j] = (patch - generator._mean) @ (generator.filters_)
+                response[i, j] = patch @ generator.filters_ + generator.filter_offset_
         edges_r, edges_c = (
             np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
         )
