@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from manyclass.features import (
     FeatureSubset,
     ImagePatches,
+    Landmarks,
     RandomFourierFeatures,
     RandomPolynomials,
     RandomUnits,
@@ -26,6 +27,7 @@ GENERATORS = [
     FeatureSubset(3),
     FeatureSubset(3, order="gradient"),
     FeatureSubset(3, order="random", random_state=0),
+    Landmarks(4, random_state=0),
     ImagePatches(8, patch_size=2, n_patches=60, random_state=0),
     ImagePatches(16, patch_size=2, n_patches=60, kind="kmeans", polynomial=2, random_state=0),
 ]
@@ -35,6 +37,8 @@ def expected_failures(estimator):
     if isinstance(estimator, ImagePatches):
         why = "whitening and k-means are learned from patches of the rows as given, whatever their weights"
         return {"check_sample_weight_equivalence_on_dense_data": why}
+    if isinstance(estimator, Landmarks):
+        return {"check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more often"}
     return {}
 
 
@@ -188,6 +192,32 @@ def test_subset_draws_every_column_once_a_pass():
         assert_array_equal(np.sort(np.concatenate(drawn)), np.arange(10))
     with pytest.raises(ValueError, match="All 10 features"):
         generator.draw(4, rng)
+
+
+def test_landmarks_give_the_gaussian_kernel_with_every_row():
+    X = rows(50)
+    Z = Landmarks(20, bandwidth=3.0, random_state=0).fit(X)
+    kernel = rbf_kernel(X, Z.landmarks_, gamma=1 / 3.0)
+    assert_allclose(Z.transform(X) @ Z.transform(Z.landmarks_).T, kernel, atol=2e-3)
+    # No other features in the span of the landmarks come nearer to the kernel of all rows.
+    whole = rbf_kernel(X, gamma=1 / 3.0)
+    nystroem = kernel @ np.linalg.solve(rbf_kernel(Z.landmarks_, gamma=1 / 3.0), kernel.T)
+    assert_allclose(Z.transform(X) @ Z.transform(X).T, nystroem, atol=2e-3)
+    assert (np.diag(whole) - (Z.transform(X) ** 2).sum(axis=1)).min() > -1e-8
+
+
+def test_landmarks_are_disjoint_until_all_rows_are_taken():
+    X = rows(60)
+    generator = Landmarks(20, random_state=0).fit(X)
+    drawn = [generator, *(generator.draw(20, np.random.default_rng(0)) for _ in range(2))]
+    taken = np.vstack([part.landmarks_ for part in drawn])
+    assert len(np.unique(taken, axis=0)) == 60
+    assert generator.draw(80, np.random.default_rng(0)).n_features_out == 60
+    with pytest.raises(TypeError, match="sparse"):
+        Landmarks().fit(sp.csr_array(X))
+    # Rows without weight are no landmarks.
+    weight = (np.arange(60) < 10).astype(float)
+    assert Landmarks(20, random_state=0).fit(X, sample_weight=weight).n_features_out == 10
 
 
 def slow_patch_features(images, generator, power):
