@@ -206,6 +206,14 @@ def test_landmarks_give_the_gaussian_kernel_with_every_row():
     assert (np.diag(whole) - (Z.transform(X) ** 2).sum(axis=1)).min() > -1e-8
 
 
+def test_landmarks_do_not_depend_on_the_origin():
+    X = rows(50).astype(np.float32)
+    near, far = (
+        Landmarks(20, bandwidth=3.0, random_state=0).fit_transform(X + shift) for shift in np.float32([0.0, 1024.0])
+    )
+    assert_allclose(far, near, atol=5e-3)
+
+
 def test_landmarks_are_disjoint_until_all_rows_are_taken():
     X = rows(60)
     generator = Landmarks(20, random_state=0).fit(X)

@@ -36,6 +36,7 @@ class Landmarks(FeatureGenerator):
     bandwidth : "median" or float, default="median"
         s, in squared units of X; "median" as in `RandomFourierFeatures`.
     random_state : int, RandomState or None, default=None
+        A fitted generator holds the training rows, to draw from; what it draws holds only its landmarks.
 
     Attributes
     ----------
@@ -58,6 +59,8 @@ class Landmarks(FeatureGenerator):
         "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
+
+    _n_taken: int
 
     def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
         self.n_components = n_components
@@ -90,18 +93,17 @@ class Landmarks(FeatureGenerator):
         )
         present = np.arange(design.n_rows) if sample_weight is None else np.flatnonzero(sample_weight > 0)
         self._rows, self._order, self._n_taken = to_numpy(design.X), rng.permutation(present), 0
+        self._center = self._rows.mean(axis=0)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         n_landmarks = min(n_components, len(self._order))
         chosen = np.take(self._order, np.arange(self._n_taken, self._n_taken + n_landmarks), mode="wrap")
-        landmarks = self._rows[chosen]
         self._n_taken += n_landmarks
-        self._weights = np.ascontiguousarray(landmarks.T) * landmarks.dtype.type(2.0 / self.bandwidth_)
-        self._offset = -np.einsum("ij,ij->i", landmarks, landmarks) / landmarks.dtype.type(self.bandwidth_)
-        kernel = self._kernel(landmarks, np)[0].astype(np.float64)
+        self.landmarks_ = self._rows[chosen]
+        kernel = self._kernel(self.landmarks_.astype(np.float64), np)[0]
         kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
-        inverse = solve_triangular(np.linalg.cholesky((kernel + kernel.T) / 2), np.eye(n_landmarks), lower=True)
-        self._set_drawn(n_landmarks, dtype, landmarks_=landmarks, whitening_=inverse.T)
+        inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
+        self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
 
     def generate(self, X: Array, xp: Any) -> Array:
         kernel, own = self._kernel(X, xp)
@@ -113,7 +115,11 @@ class Landmarks(FeatureGenerator):
         return trmm(1.0, whitening.T, kernel.T, lower=1, overwrite_b=1).T
 
     def _kernel(self, X: Array, xp: Any) -> tuple[Array, bool]:
-        Z, own = affine(X, self._weights, self._offset, xp)
+        # Around the mean of the rows, since ‖x‖² − 2xᵀc + ‖c‖² cancels far from the origin.
+        centred = self.landmarks_ - self._center
+        offset = -np.einsum("ij,ij->i", centred, centred) / self.bandwidth_
+        X = X - xp.asarray(self._center, dtype=X.dtype, device=X.device)
+        Z, own = affine(X, centred.T * (2.0 / self.bandwidth_), offset, xp)
         squares = (X * X).sum(1) / self.bandwidth_
         if not own:
             return xp.exp(Z - squares[:, None]), False
