@@ -10,7 +10,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import StagewiseClassifier, StagewiseRegressor
-from manyclass.features import FeatureSubset, ImagePatches, RandomFourierFeatures, RandomPolynomials, RandomUnits
+from manyclass.features import (
+    FeatureSubset,
+    ImagePatches,
+    Landmarks,
+    RandomFourierFeatures,
+    RandomPolynomials,
+    RandomUnits,
+)
 from manyclass.solvers import Status
 
 SMALL = {"n_components": 60, "block_size": 20}
@@ -54,6 +61,7 @@ def digits():
         RandomPolynomials(),
         FeatureSubset(order="gradient"),
         ImagePatches(patch_size=3),
+        Landmarks(),
     ],
     ids=lambda f: type(f).__name__,
 )

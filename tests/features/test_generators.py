@@ -13,6 +13,7 @@ from manyclass.features import (
     FeatureGenerator,
     FeatureSubset,
     ImagePatches,
+    Landmarks,
     RandomFourierFeatures,
     RandomPolynomials,
     RandomUnits,
@@ -27,6 +28,7 @@ GENERATORS = [
     FeatureSubset(3),
     FeatureSubset(3, order="gradient"),
     FeatureSubset(3, order="random", random_state=0),
+    Landmarks(4, random_state=0),
     ImagePatches(8, patch_size=2, n_patches=60, random_state=0),
     ImagePatches(16, patch_size=2, n_patches=60, kind="kmeans", polynomial=2, random_state=0),
 ]
@@ -47,6 +49,8 @@ def expected_failures(estimator):
     if isinstance(estimator, ImagePatches):
         why = "whitening and k-means are learned from patches of the rows as given, whatever their weights"
         return {"check_sample_weight_equivalence_on_dense_data": why}
+    if isinstance(estimator, Landmarks):
+        return {"check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more often"}
     return {}
 
 
@@ -202,6 +206,40 @@ def test_subset_draws_every_column_once_a_pass():
         generator.draw(4, rng)
 
 
+def test_landmarks_give_the_gaussian_kernel_with_every_row():
+    X = rows(50)
+    Z = Landmarks(20, bandwidth=3.0, random_state=0).fit(X)
+    kernel = rbf_kernel(X, Z.landmarks_, gamma=1 / 3.0)
+    assert_allclose(Z.transform(X) @ Z.transform(Z.landmarks_).T, kernel, atol=2e-3)
+    # No other features in the span of the landmarks come nearer to the kernel of all rows.
+    whole = rbf_kernel(X, gamma=1 / 3.0)
+    nystroem = kernel @ np.linalg.solve(rbf_kernel(Z.landmarks_, gamma=1 / 3.0), kernel.T)
+    assert_allclose(Z.transform(X) @ Z.transform(X).T, nystroem, atol=2e-3)
+    assert (np.diag(whole) - (Z.transform(X) ** 2).sum(axis=1)).min() > -1e-8
+
+
+def test_landmarks_do_not_depend_on_the_origin():
+    X = rows(50).astype(np.float32)
+    near, far = (
+        Landmarks(20, bandwidth=3.0, random_state=0).fit_transform(X + shift) for shift in np.float32([0.0, 1024.0])
+    )
+    assert_allclose(far, near, atol=5e-3)
+
+
+def test_landmarks_are_disjoint_until_all_rows_are_taken():
+    X = rows(60)
+    generator = Landmarks(20, random_state=0).fit(X)
+    drawn = [generator, *(generator.draw(20, np.random.default_rng(0)) for _ in range(2))]
+    taken = np.vstack([part.landmarks_ for part in drawn])
+    assert len(np.unique(taken, axis=0)) == 60
+    assert generator.draw(80, np.random.default_rng(0)).n_features_out == 60
+    with pytest.raises(TypeError, match="sparse"):
+        Landmarks().fit(sp.csr_array(X))
+    # Rows without weight are no landmarks.
+    weight = (np.arange(60) < 10).astype(float)
+    assert Landmarks(20, random_state=0).fit(X, sample_weight=weight).n_features_out == 10
+
+
 def slow_patch_features(images, generator, power):
     """Loops over images, places, and cells."""
     shape, (h, w), grid = generator._shape, generator._patch, generator._grid
@@ -212,8 +250,8 @@ def slow_patch_features(images, generator, power):
         for i in range(places_r):
             for j in range(places_c):
                 patch = image[i : i + h, j : j + w].ravel()
-                patch = (patch - patch.mean()) / np.sqrt(patch.var() + generator._contrast)
-                response[i, j] = (patch - generator._mean) @ (generator.filters_)
+                patch = (patch - patch.mean()) / np.sqrt(generator.contrast * patch.var() + generator._contrast)
+                response[i, j] = patch @ generator.filters_ + generator.filter_offset_
         edges_r, edges_c = (
             np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
         )
@@ -229,14 +267,27 @@ def slow_patch_features(images, generator, power):
 
 
 @pytest.mark.parametrize("kind", ["random", "kmeans"])
-@pytest.mark.parametrize("whiten", [True, False])
-def test_patches_agree_with_a_slow_convolution(kind, whiten):
+@pytest.mark.parametrize(
+    ("whiten", "contrast", "mirror"), [(True, True, False), (False, True, True), (True, False, True)]
+)
+def test_patches_agree_with_a_slow_convolution(kind, whiten, contrast, mirror):
     X = np.random.default_rng(0).random((30, 7 * 6 * 3))
-    generator = ImagePatches(
-        48, image_shape=(7, 6, 3), kind=kind, patch_size=3, whiten=whiten, polynomial=2, n_patches=200, random_state=0
-    ).fit(X)
-    assert_allclose(generator.transform(X), slow_patch_features(X, generator, 2), atol=1e-10)
-    assert generator.filters_.shape == (27, 3)
+    shape = {"image_shape": (7, 6, 3), "patch_size": 3, "polynomial": 2, "n_patches": 200, "random_state": 0}
+    generator = ImagePatches(64, kind=kind, whiten=whiten, contrast=contrast, mirror=mirror, **shape).fit(X)
+    features = generator.transform(X)
+    assert_allclose(features, slow_patch_features(X, generator, 2), atol=1e-10)
+    assert generator.filters_.shape == (27, 4)
+    if mirror:
+        flipped = X.reshape(-1, 7, 6, 3)[:, :, ::-1].reshape(X.shape)
+        assert_allclose(generator.mirrored(features), generator.transform(flipped), atol=1e-10)
+
+
+def test_without_contrast_normalisation_features_keep_the_scale_of_the_image():
+    X = np.random.default_rng(0).random((20, 64))
+    generator = ImagePatches(16, patch_size=3, whiten=False, contrast=False, threshold=0.0, random_state=0).fit(X)
+    assert_allclose(generator.transform(3 * X), 3 * generator.transform(X), rtol=1e-10)
+    with pytest.raises(ValueError, match="mirror=True"):
+        generator.mirrored(generator.transform(X))
 
 
 def test_patches_tell_digits_apart():

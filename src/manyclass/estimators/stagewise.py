@@ -47,7 +47,8 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
     ----------
     features : FeatureGenerator, default=None
         Where blocks come from: `RandomFourierFeatures` (the default), `RandomUnits`, `RandomPolynomials`,
-        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used.
+        `Landmarks`, `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not
+        used.
     alpha : float, default=1e-6
         Penalty, ≥ 0. Generators scale a block to a mean squared norm of about 1, so alpha does not change its meaning
         with the block size.

@@ -2,6 +2,7 @@
 
 from manyclass.features.base import FeatureGenerator, median_squared_distance
 from manyclass.features.fourier import RandomFourierFeatures
+from manyclass.features.landmarks import Landmarks
 from manyclass.features.patches import ImagePatches
 from manyclass.features.polynomials import RandomPolynomials
 from manyclass.features.subset import FeatureSubset
@@ -11,6 +12,7 @@ __all__ = [
     "FeatureGenerator",
     "FeatureSubset",
     "ImagePatches",
+    "Landmarks",
     "RandomFourierFeatures",
     "RandomPolynomials",
     "RandomUnits",

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Design
 from manyclass.data.design import Array
@@ -24,19 +25,25 @@ class ImagePatches(FeatureGenerator):
     """Convolution with patches of the training images, rectified and pooled (Coates, Ng and Lee, 2011).
 
     A filter f is a patch of the training images, or a k-means centre of patches, at unit norm. Each patch of an image
-    is brought to mean 0 and variance 1 and whitened (ZCA); with r = fᵀ(patch) every filter gives
+    is brought to mean 0 and variance 1 (``contrast``) and whitened (ZCA); with r = fᵀ(patch) every filter gives
     max(r − threshold, 0) and max(−r − threshold, 0), averaged over each cell of a ``pool`` × ``pool`` grid.
 
     Parameters
     ----------
     n_components : int, default=1600
-        Number of features; rounded down to a multiple of ``2·pool²·polynomial``, at least one filter.
+        Number of features; rounded down to a multiple of ``2·pool²·polynomial`` (twice that with ``mirror``), at
+        least one filter.
     image_shape : tuple (height, width) or (height, width, channels), default=None
         How a row of X is an image, channels last. None takes a square grey image, or else a single row of pixels.
     kind : {"random", "kmeans"}, default="random"
         Filters are random patches, or centres of patches found by scikit-learn's ``MiniBatchKMeans``.
     patch_size : int, default=6
     whiten : bool, default=True
+    contrast : bool, default=True
+        Bring each patch to variance 1. False divides all patches by the same number, as in *Least Squares Revisited*.
+    mirror : bool, default=False
+        The second half of the filters are the mirror images of the first, left to right. The features of a mirrored
+        image are then those of the image in another order: see `mirrored`.
     pool : int, default=2
         The image is pooled over a grid of pool × pool cells.
     polynomial : int, default=1
@@ -66,6 +73,8 @@ class ImagePatches(FeatureGenerator):
         "kind": [StrOptions({"random", "kmeans"})],
         "patch_size": [Interval(Integral, 1, None, closed="left")],
         "whiten": ["boolean"],
+        "contrast": ["boolean"],
+        "mirror": ["boolean"],
         "pool": [Interval(Integral, 1, None, closed="left")],
         "polynomial": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, None, closed="left")],
@@ -81,6 +90,8 @@ class ImagePatches(FeatureGenerator):
         kind: str = "random",
         patch_size: int = 6,
         whiten: bool = True,
+        contrast: bool = True,
+        mirror: bool = False,
         pool: int = 2,
         polynomial: int = 1,
         threshold: float = 0.5,
@@ -92,6 +103,8 @@ class ImagePatches(FeatureGenerator):
         self.kind = kind
         self.patch_size = patch_size
         self.whiten = whiten
+        self.contrast = contrast
+        self.mirror = mirror
         self.pool = pool
         self.polynomial = polynomial
         self.threshold = threshold
@@ -119,15 +132,16 @@ class ImagePatches(FeatureGenerator):
         sample = patches[np.arange(len(rows))[:, None], at_row, at_column].reshape(len(rows) * per_image, -1)
         sample = sample[: self.n_patches].astype(np.float64)
         variance = sample.var(axis=1)
-        self._contrast = CONTRAST * (float(variance.mean()) or 1.0)
+        mean_variance = float(variance.mean()) or 1.0
+        self._contrast = CONTRAST * mean_variance if self.contrast else mean_variance
         sample -= sample.mean(axis=1, keepdims=True)
-        sample /= np.sqrt(variance + self._contrast)[:, None]
+        sample /= np.sqrt(self.contrast * variance + self._contrast)[:, None]
         self._mean = sample.mean(axis=0) if self.whiten else np.zeros(sample.shape[1])
         self._whitening = _zca(sample - self._mean) if self.whiten else np.eye(sample.shape[1])
         self._sample = ((sample - self._mean) @ self._whitening).astype(np.float32)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial
+        per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial * (1 + self.mirror)
         n_filters = max(n_components // per_filter, 1)
         if self.kind == "kmeans" and n_filters < len(self._sample):
             seed = int(rng.integers(2**31))
@@ -138,7 +152,35 @@ class ImagePatches(FeatureGenerator):
         filters = filters.astype(np.float64)
         filters /= np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
         folded = self._whitening @ filters.T
-        self._set_drawn(n_filters * per_filter, dtype, filters_=folded, filter_offset_=-self._mean @ folded)
+        offset = -self._mean @ folded
+        if self.mirror:
+            flipped = folded.reshape(*self._patch, -1, n_filters)[:, ::-1].reshape(folded.shape)
+            folded, offset = np.hstack([folded, flipped]), np.tile(offset, 2)
+        self._set_drawn(n_filters * per_filter, dtype, filters_=folded, filter_offset_=offset)
+
+    def mirrored(self, features: np.ndarray) -> np.ndarray:
+        """What `transform` gives for the images mirrored left to right, from what it gives for the images.
+
+        Exact where the columns of cells mirror into each other: their widths may differ by one pixel.
+
+        Parameters
+        ----------
+        features : array of shape (n_samples, n_features_out)
+
+        Returns
+        -------
+        features : array of shape (n_samples, n_features_out)
+
+        Raises
+        ------
+        ValueError
+            Without ``mirror``.
+        """
+        check_is_fitted(self)
+        if not self.mirror:
+            raise ValueError("the filters do not hold their mirror images; give mirror=True.")
+        halves = features.reshape(len(features), self.polynomial, *self._grid, 2, 2, -1)
+        return halves[:, :, :, ::-1, :, ::-1].reshape(features.shape)
 
     def generate(self, X: Array, xp: Any) -> Array:
         # im2col of strided windows is NumPy's: images of other namespaces visit the host, as do their features.
@@ -159,9 +201,10 @@ class ImagePatches(FeatureGenerator):
         dtype = images.dtype
         patches = self._windows(images).reshape(len(images) * height * width, -1)
         mean = patches.mean(axis=1, dtype=dtype)
-        spread = np.sqrt(
-            np.einsum("ij,ij->i", patches, patches) / patches.shape[1] - mean**2 + dtype.type(self._contrast)
-        )
+        spread = np.full_like(mean, self._contrast)
+        if self.contrast:
+            spread += np.einsum("ij,ij->i", patches, patches) / patches.shape[1] - mean**2
+        np.sqrt(spread, out=spread)
         filters = self.filters_.astype(dtype, copy=False)
         # (patch − mean)/spread is never formed: the filters see it through their sums.
         response = (patches @ filters).reshape(len(images), height, width, n_filters)

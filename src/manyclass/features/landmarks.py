@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from copy import copy
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import get_blas_funcs, solve_triangular
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass.data import Design
+from manyclass.data.design import Array
+from manyclass.features.base import FeatureGenerator, affine, in_rows, median_squared_distance
+from manyclass.model.objective import to_numpy
+
+JITTER = 1e-4
+"""Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
+
+
+class Landmarks(FeatureGenerator):
+    """Gaussian kernel values at training rows (the Nyström method, Williams and Seeger, 2001).
+
+    For p training rows c_j, drawn without replacement, and k(x, x') = exp(−‖x − x'‖² / s),
+
+        z(x) = L⁻¹ (k(x, c_1), …, k(x, c_p)),   K_cc = L Lᵀ,
+
+    so that z(x)ᵀz(c_j) = k(x, c_j) for every x and every landmark, with 1e-4 added to the diagonal of K_cc. Where x has
+    many dimensions this is much nearer to the kernel than as many random features, which know nothing of where the
+    rows are. Every draw takes rows that no draw before it has taken; when all are taken, it begins again.
+
+    Parameters
+    ----------
+    n_components : int, default=1024
+        Number of landmarks p, at most the number of rows.
+    bandwidth : "median" or float, default="median"
+        s, in squared units of X; "median" as in `RandomFourierFeatures`.
+    random_state : int, RandomState or None, default=None
+        A fitted generator holds the training rows, to draw from; what it draws holds only its landmarks.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        s.
+    landmarks_ : ndarray of shape (n_components, n_features_in_)
+    whitening_ : ndarray of shape (n_components, n_components)
+        L⁻ᵀ, upper triangular.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Raises
+    ------
+    TypeError
+        If X is sparse.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    _n_taken: int
+
+    def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
+        """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
+        check_is_fitted(self)
+        drawn = copy(self)
+        drawn.n_components = n_components
+        drawn._draw(n_components, self._dtype, rng)
+        self._n_taken = drawn._n_taken
+        del drawn._rows, drawn._order
+        return drawn
+
+    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        if design.is_sparse:
+            raise TypeError("Landmarks needs dense rows, but X is sparse; use X.toarray().")
+        sample_weight = None if weight is None else to_numpy(weight)
+        self.bandwidth_ = (
+            median_squared_distance(design.X, sample_weight, rng)
+            if isinstance(self.bandwidth, str)
+            else float(self.bandwidth)
+        )
+        present = np.arange(design.n_rows) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+        self._rows, self._order, self._n_taken = to_numpy(design.X), rng.permutation(present), 0
+        self._center = self._rows.mean(axis=0)
+
+    def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
+        n_landmarks = min(n_components, len(self._order))
+        chosen = np.take(self._order, np.arange(self._n_taken, self._n_taken + n_landmarks), mode="wrap")
+        self._n_taken += n_landmarks
+        self.landmarks_ = self._rows[chosen]
+        kernel = self._kernel(self.landmarks_.astype(np.float64), np)[0]
+        kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
+        inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
+        self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
+
+    def generate(self, X: Array, xp: Any) -> Array:
+        kernel, own = self._kernel(X, xp)
+        if not own:
+            return kernel @ xp.asarray(self.whitening_, dtype=kernel.dtype, device=kernel.device)
+        whitening = self.whitening_.astype(kernel.dtype, copy=False)
+        (trmm,) = get_blas_funcs(("trmm",), (whitening, kernel))
+        # Of the transposes: Fortran's order, so that nothing is copied and half of a full product is done.
+        return trmm(1.0, whitening.T, kernel.T, lower=1, overwrite_b=1).T
+
+    def _kernel(self, X: Array, xp: Any) -> tuple[Array, bool]:
+        # Around the mean of the rows, since ‖x‖² − 2xᵀc + ‖c‖² cancels far from the origin.
+        centred = self.landmarks_ - self._center
+        offset = -np.einsum("ij,ij->i", centred, centred) / self.bandwidth_
+        X = X - xp.asarray(self._center, dtype=X.dtype, device=X.device)
+        Z, own = affine(X, centred.T * (2.0 / self.bandwidth_), offset, xp)
+        squares = (X * X).sum(1) / self.bandwidth_
+        if not own:
+            return xp.exp(Z - squares[:, None]), False
+        Z -= squares[:, None]
+        return in_rows(lambda piece: np.exp(np.minimum(piece, 0.0, out=piece), out=piece), Z), True
