@@ -19,7 +19,7 @@ class Draws(NamedTuple):
 
     Attributes
     ----------
-    index : int64 array
+    allowed : int64 array
         The rows that may be drawn; empty for all of them.
     n : int
         Rows to draw from.
@@ -31,7 +31,7 @@ class Draws(NamedTuple):
         Whether each draw is independent of the others, as in the paper; else each epoch draws every row once.
     """
 
-    index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, which nobody needs
+    allowed: np.ndarray
     n: int
     key: np.uint64
     half: np.uint64
@@ -81,4 +81,4 @@ def draw(draws, position):
     else:
         epoch, place = divmod(position, draws.n)
         row = permuted(place, draws.n, draws.half, mix(draws.key ^ mix(np.uint64(epoch))))
-    return draws.index[row] if len(draws.index) else row
+    return draws.allowed[row] if len(draws.allowed) else row
