@@ -294,6 +294,7 @@ def test_wide_and_degenerate_data():
     constant = SDCARegressor().fit(np.ones((5, 2)), np.full(5, 7.0))
     np.testing.assert_allclose(constant.predict(np.ones((2, 2))), 7.0)
     np.testing.assert_array_equal(constant.coef_, 0)
+    assert constant.status_ is Status.CONVERGED
 
 
 def test_huge_scores_stay_finite():

@@ -26,6 +26,9 @@ from manyclass.solvers.dual.rows import width
 AMPLE = 10.0
 """κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
 
+ROUNDING = 1e-12
+"""Relative to y: responses that differ by less are the same."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -248,6 +251,11 @@ class Ascent:
 
     def _zero_value(self) -> float:
         """F at W = 0 (and, with an intercept, at b = ȳ for real responses): what every gap is a share of."""
-        problem = self.problem
-        z = self.affine[OFFSET] if problem.fit_intercept and not problem.loss.labels else np.zeros(problem.n_outputs)
-        return constant_loss(problem.loss.code, problem.epsilon, problem.codes, self.Y, problem.share, z)
+        problem, at_zero = self.problem, np.zeros(self.problem.n_outputs)
+        code, codes, share = problem.loss.code, problem.codes, problem.share
+        if problem.loss.labels:
+            return constant_loss(code, problem.epsilon, codes, self.Y, share, at_zero)
+        z = self.affine[OFFSET] if problem.fit_intercept else at_zero
+        # Constant responses leave nothing but their rounding, of which nothing is a share.
+        rounding = constant_loss(code, 0.0, codes, ROUNDING * problem.Y, share, at_zero)
+        return max(constant_loss(code, problem.epsilon, codes, self.Y, share, z), rounding)
