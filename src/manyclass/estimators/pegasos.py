@@ -368,9 +368,11 @@ class PegasosClassifier(LinearClassifier):
         self._state = stream.state if keep else None
 
     def _probability_link(self) -> str:
-        if self.loss != "log_loss":
+        several = getattr(self, "multilabel_", False)
+        loss = LOSSES.get((self.loss, "ovr" if several else self.multi_class))
+        if loss is None or loss.link is None:
             raise AttributeError(
                 f"loss={self.loss!r} gives scores but no probabilities; use loss='log_loss', or put "
                 "CalibratedClassifierCV around this classifier."
             )
-        return "logistic" if self.multi_class == "ovr" or getattr(self, "multilabel_", False) else "softmax"
+        return loss.link

@@ -219,6 +219,8 @@ class Loss:
     bounded : bool
         Whether |g| stays below a constant, as Theorem 2 asks; where it grows with z, a step that overshoots leads to a
         longer one.
+    link : str, optional
+        The link that turns scores into probabilities, if one does.
     """
 
     code: int
@@ -227,13 +229,14 @@ class Loss:
     at_zero: Callable[[int], float]
     scale_free: bool = False
     bounded: bool = True
+    link: str | None = None
 
 
 LOSSES: dict[tuple[str, str], Loss] = {
-    ("log_loss", "joint"): Loss(0, False, 0.5, lambda k: math.log(k)),
+    ("log_loss", "joint"): Loss(0, False, 0.5, lambda k: math.log(k), link="softmax"),
     ("hinge", "joint"): Loss(1, False, 2.0, lambda k: 1.0),
     ("perceptron", "joint"): Loss(2, False, 2.0, lambda k: 0.0, scale_free=True),
-    ("log_loss", "ovr"): Loss(3, True, 0.25, lambda k: k * math.log(2.0)),
+    ("log_loss", "ovr"): Loss(3, True, 0.25, lambda k: k * math.log(2.0), link="logistic"),
     ("hinge", "ovr"): Loss(4, True, 1.0, lambda k: float(k)),
     ("squared_hinge", "joint"): Loss(6, False, 2.0, lambda k: 0.5, bounded=False),
     ("squared_hinge", "ovr"): Loss(7, True, 1.0, lambda k: 0.5 * k, bounded=False),
