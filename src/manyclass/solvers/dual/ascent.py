@@ -257,5 +257,5 @@ class Ascent:
             return constant_loss(code, problem.epsilon, codes, self.Y, share, at_zero)
         z = self.affine[OFFSET] if problem.fit_intercept else at_zero
         # Constant responses leave nothing but their rounding, of which nothing is a share.
-        rounding = constant_loss(code, 0.0, codes, ROUNDING * problem.Y, share, at_zero)
+        rounding = constant_loss(code, 0.0, codes, ROUNDING * np.asarray(problem.Y), share, at_zero)
         return max(constant_loss(code, problem.epsilon, codes, self.Y, share, z), rounding)
