@@ -86,9 +86,8 @@ def measure(width: int, method: str = "", limit: float = LIMIT) -> None:
             measure_ours(width, name)
     for name, peer in peers.PEERS.items():
         if method in name:
-            X, y, X_test, y_test = features(width)
             setting = chosen(name, peer)
-            seconds, error = peers.measure_within(limit, peer, setting, np.asarray(X), y, X_test, y_test)
+            seconds, error = peers.measure_within(limit, peer, setting, *map(np.asarray, features(width)))
             keep(width, name, seconds=seconds, error=error, setting=" ".join(f"{k} {v}" for k, v in setting.items()))
 
 

@@ -89,6 +89,7 @@ def measure_within(limit: float, *arguments: Any) -> tuple[float, float | None]:
 
     process = fork.Process(target=work)
     process.start()
+    sender.close()  # or a process that fails would be waited for
     found = receiver.recv() if receiver.poll(limit + GRACE) else (limit, None)
     process.kill()
     return found if found[0] <= limit else (limit, None)
