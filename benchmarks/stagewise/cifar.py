@@ -73,18 +73,20 @@ class Scores:
         return 100 * float(np.mean(probabilities.argmax(axis=1) == self.y_test))
 
     def plot(self) -> None:
-        with figure(self.name, n_panels=2, size=(10, 4.5)) as (left, right):
+        several = len(self.average) > 1
+        with figure(self.name, n_panels=1 + several, size=(5 + 5 * several, 4.5)) as panels:
             for name, curve in self.curves.items():
-                left.plot(*zip(*curve, strict=True), marker="o", label=name)
-            left.set(xlabel="features", ylabel="test accuracy, %", title=f"one model, {self.n_filters} filters")
-            left.legend(fontsize="small")
-            right.plot(*zip(*self.average, strict=True), marker="s")
-            right.set(
-                xlabel=f"models averaged, {self.n_filters} filters each",
-                ylabel="test accuracy, %",
-                title="disjoint filters",
-            )
-            right.xaxis.get_major_locator().set_params(integer=True)
+                panels[0].plot(*zip(*curve, strict=True), marker="o", label=name)
+            panels[0].set(xlabel="features", ylabel="test accuracy, %", title=f"one model, {self.n_filters} filters")
+            panels[0].legend(fontsize="small")
+            if several:
+                panels[1].plot(*zip(*self.average, strict=True), marker="s")
+                panels[1].set(
+                    xlabel=f"models averaged, {self.n_filters} filters each",
+                    ylabel="test accuracy, %",
+                    title="disjoint filters",
+                )
+                panels[1].xaxis.get_major_locator().set_params(integer=True)
 
 
 def classifier(features: FeatureGenerator, alpha: float, n_components: int | None, seed: int) -> StagewiseClassifier:
