@@ -13,11 +13,18 @@ import pytest
 COMMAND = [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())"]
 
 
+def hear_ctrl_c():
+    # A shell starts what runs in the background deaf to it, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def in_terminal(arguments, columns=120, until=None, send=None):
     """Run with stderr and stdout on a terminal; returns the exit code and all that appeared there."""
     leader, follower = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=follower, stderr=follower, env=environment)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=follower, stderr=follower, env=environment, preexec_fn=hear_ctrl_c
+    )
     os.close(follower)
     seen = b""
     deadline = time.monotonic() + 120
