@@ -34,15 +34,17 @@ def given_command() -> str:
 
 
 class Table:
-    """A Markdown table, filled row by row."""
+    """A Markdown table, filled row by row; a `live` one prints each row as it comes, for runs of many minutes."""
 
-    def __init__(self, title: str, columns: list[str]):
-        self.title = title
+    def __init__(self, title: str, columns: list[str], live: bool = False):
+        self.title, self.live = title, live
         self.rows = [columns]
         self.notes: list[str] = []
 
     def add(self, *cells: object) -> None:
         self.rows.append([str(cell) for cell in cells])
+        if self.live:
+            print(*self.rows[-1], sep=" | ", flush=True)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -77,6 +77,7 @@ def all_data(names: list[str]) -> None:
             "data", "rows × features", "responses", "varying", "κ", f"κ, alpha {ALPHA:g}", "d_eff", "τ", "max ρ²",
             "κ, standardised", "τ, standardised",
         ],
+        live=True,
     )  # fmt: skip
     for name in names:
         X, y = DATA[name]()
@@ -95,7 +96,6 @@ def all_data(names: list[str]) -> None:
             f"{found.spectrum.effective_dimension(ALPHA):.0f}",
             ("" if whole else "≥ ") + f"{found.tau:.3g}", f"{strongest(found):.2g}", kappa, tau,
         )  # fmt: skip
-        print(report.rows[-1], flush=True)
     report.note(
         "X and Y centred, each response (a class's indicator; −1 and 1 for two classes) at unit variance. κ = λ_1/λ_d "
         f"over eigenfeatures that vary; d_eff = Σ λ/(λ + alpha) at alpha {ALPHA:g}; τ = max c_j²/λ_j²; "

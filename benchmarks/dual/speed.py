@@ -221,7 +221,6 @@ def race(task: Task, problem: liblinear.Problem, given: argparse.Namespace, tabl
         " + ".join(map(str, model.phase_epochs_)),
         f"{peer.seconds / automatic:.1f} ×" if peer.reached else "∞",
     )  # fmt: skip
-    print(table.rows[-1], flush=True)
 
 
 def main() -> None:
@@ -240,7 +239,7 @@ def main() -> None:
     codes = np.unique(y, return_inverse=True)[1]
     problem = liblinear.Problem(X, codes)
     shape = f"{X.shape[0]} × {X.shape[1]}, {X.nnz / X.shape[0]:.0f} non-zeros a row, {codes.max() + 1} classes"
-    table = Table(f"Seconds to a relative duality gap of {TARGET:g} on {given.data} ({shape})", COLUMNS)
+    table = Table(f"Seconds to a relative duality gap of {TARGET:g} on {given.data} ({shape})", COLUMNS, live=True)
     for C in given.C:
         for loss in given.losses:
             race(Task(X, codes, loss, C), problem, given, table)

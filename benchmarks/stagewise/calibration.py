@@ -87,6 +87,7 @@ def main() -> None:
     table = Table(
         "Probabilities",
         ["data", "method", "alpha", "error, %", "log loss", "Brier score", "calibration error", "seconds"],
+        live=True,
     )
     with figure("stagewise_calibration", len(PROBLEMS), (12, 4.2)) as axes:
         for ax, (name, make) in zip(axes, PROBLEMS.items(), strict=True):
@@ -110,7 +111,6 @@ def main() -> None:
                     f"{gap:.4f}",
                     f"{seconds:.2f}",
                 )
-                print(table.rows[-1], flush=True)
             low = max(min(line.get_ydata().min() for line in ax.lines[1:]) - 0.05, 0)
             ax.set(title=name, xlabel="confidence", ylabel="accuracy", xlim=(low, 1.01), ylim=(low, 1.01))
         axes[0].legend(fontsize="small", loc="upper left")

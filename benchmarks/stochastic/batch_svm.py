@@ -60,7 +60,6 @@ def compare(name: str, table: Table, ax: Any) -> None:
         ratio = f"{seconds / own[-1]:.1f}" if np.isfinite(own[-1]) and answer is not None else ""
         least = np.mean([errors.min() for _, errors in runs])
         table.add(name, f"{n:,}", shown, f"{target:.2f}", *map(in_time, ours), f"{least:.2f}", ratio)
-        print(table.rows[-1], flush=True)
     ax.plot(SIZES, theirs, marker=".", linestyle="--", label="LIBLINEAR -s 4")
     ax.plot(SIZES, own, marker=".", linewidth=2, label=f"manyclass, hinge, joint, to {POINTS[0]:g} points more")
     ax.set(xscale="log", yscale="log", xlabel="training rows", title=f"{name}, alpha = {alpha:g} · mean ‖x‖²")
@@ -78,7 +77,7 @@ def main(
     data = data or ["rcv1-like-4", "rcv1-like-53"]
     headings = [f"manyclass: s to {points:g} more" for points in POINTS]
     columns = ["data", "rows", "LIBLINEAR -s 4: s", "error %", *headings, "least error %", f"ratio at {POINTS[0]:g}"]
-    table = Table("Crammer–Singer SVM: seconds to the test error at which LIBLINEAR -s 4 ends", columns)
+    table = Table("Crammer–Singer SVM: seconds to the test error at which LIBLINEAR -s 4 ends", columns, live=True)
     with figure("batch_svm", len(data), size=(5.5 * len(data), 4.2)) as axes:
         for ax, name in zip(axes, data, strict=True):
             compare(name, table, ax)

@@ -114,7 +114,7 @@ def main() -> None:
         "10⁹ rows·nnz·k/s",
         "bound",
     ]
-    table = Table("Nanoseconds per step of one row, by number of rows", columns)
+    table = Table("Nanoseconds per step of one row, by number of rows", columns, live=True)
     for name in ("rcv1-like-4", "rcv1-like-53"):
         whole = load(name)
         X = sparse.vstack([whole.X, whole.X[: SIZES[-1] - whole.X.shape[0]]]).tocsr()
@@ -130,7 +130,6 @@ def main() -> None:
             most = whole.X.nnz / whole.X.shape[0] * k / limit / 1e9
             shown = [f"{1e9 * cost:.0f}" for cost in costs]
             table.add(name, loss, average, *shown, f"{costs[-1] / costs[0]:.2f}", f"{rate:.2f}", f"{most:.2f}")
-            print(table.rows[-1], flush=True)
     table.note(
         f"Best of {TURNS} turns of {STEPS * REPEATS // TURNS:,} steps, r = 1, drawn with replacement, one thread. The "
         "bound supposes that every row is stepped on; the hinge steps only on those within the margin, the fewer of "

@@ -31,7 +31,7 @@ LOSSES = ("log_loss", "hinge")
 
 def main() -> None:
     columns = ["data", "loss", "alpha", "first steps", *(f"{model}, {n}" for model in MODELS for n in PASSES)]
-    table = Table("Held-out error in % by what is done about the first steps, after so many passes", columns)
+    table = Table("Held-out error in % by what is done about the first steps, after so many passes", columns, live=True)
     for name in ("20news-unit", "letter"):
         problem = load(name).validation()
         steps = np.array(PASSES) * len(problem.y)
@@ -52,7 +52,6 @@ def main() -> None:
                             errors.append(trajectory(one, problem, steps)[1])
                         cells += [f"{value:.2f}" for value in np.mean(errors, axis=0)]
                     table.add(name, loss, f"{alpha:g}", label, *cells)
-                    print(table.rows[-1], flush=True)
     table.note(f"Joint losses, r = 1, means of {SEEDS} seeds, alpha relative to the mean ‖x‖².")
     table.publish("first_steps")
 

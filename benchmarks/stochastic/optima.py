@@ -35,7 +35,9 @@ OBJECTIVES: dict[str, tuple[dict[str, Any], float]] = {
 def main(
     data: Annotated[list[str] | None, typer.Option(help="Data sets, by default 20news-unit, 20news-log.")] = None,
 ) -> None:
-    table = Table("Test error in % of the optimum", ["data", "objective", *(f"alpha {alpha:g}" for alpha in ALPHAS)])
+    table = Table(
+        "Test error in % of the optimum", ["data", "objective", *(f"alpha {alpha:g}" for alpha in ALPHAS)], live=True
+    )
     for name in data or ["20news-unit", "20news-log"]:
         X, y, X_test, y_test = load(name)
         for objective, (options, factor) in {**OBJECTIVES, "squared hinge, joint": ({}, 1.0)}.items():
@@ -51,7 +53,6 @@ def main(
                 mark = f" ({model.certificate_:.0e})" if model.certificate_ > TOL else ""
                 cells.append(f"{100 * np.mean(model.predict(X_test) != y_test):.2f}{mark}")
             table.add(name, objective, *cells)
-            print(table.rows[-1], flush=True)
     table.note(
         f"alpha is relative to the mean ‖x‖². Certificates (gap over the objective at zero) are at most {TOL:g} or "
         "stand in brackets; those of the squared joint hinge are estimates, from above."
