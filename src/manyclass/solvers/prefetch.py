@@ -5,6 +5,8 @@ Rows are visited in random order, which no hardware foresees, so each would begi
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -16,8 +18,7 @@ LINE = 64
 """Bytes of a cache line."""
 
 
-@intrinsic
-def touch(typingctx, array, position):
+def _touch(typingctx, array, position):
     """Start loading the cache line of array[position]; changes nothing, and may name any address."""
 
     def generate(context, builder, signature, arguments):
@@ -35,6 +36,9 @@ def touch(typingctx, array, position):
     return types.void(array, types.intp), generate
 
 
+touch: Any = intrinsic(_touch)
+
+
 @njit(cache=True)
 def ask_ahead(data, indices, indptr, order, t, n_active):
     """Start loading the row that will be visited `AHEAD` visits after the t-th: its values and, if held, indices."""
@@ -43,7 +47,7 @@ def ask_ahead(data, indices, indptr, order, t, n_active):
     i = order[t + AHEAD]
     start, stop = indptr[i], indptr[i + 1]
     for p in range(start, stop, LINE // data.itemsize):
-        touch(data, p)  # type: ignore[call-arg]  # the typing context is Numba's
+        touch(data, p)
     if indices.size:
         for p in range(start, stop, LINE // indices.itemsize):
-            touch(indices, p)  # type: ignore[call-arg]
+            touch(indices, p)
