@@ -56,3 +56,10 @@ def registered():
 def test_what_can_be_chosen_is_explained(estimator, names):
     text = getattr(manyclass, estimator).__doc__
     assert [name for name in sorted(names) if f'"{name}"' not in text] == []
+
+
+def test_python_dash_m_is_the_command_line():
+    result = subprocess.run(
+        [sys.executable, "-m", "manyclass", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout.split()) == (0, ["manyclass", manyclass.__version__])

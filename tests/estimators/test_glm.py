@@ -47,6 +47,13 @@ def test_two_classes_of_least_squares_are_ridge_classifier():
         np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
 
 
+def test_one_factor_solves_least_squares():
+    X, y, _ = rows(5, n=4000, d=30)
+    model = GLMClassifier(1e-6, link="identity", tol=1e-10).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert model.n_iter_ <= 2
+
+
 def test_labels_of_any_kind_come_back():
     X, y = load_iris(return_X_y=True)
     for labels in (
