@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,9 @@ class LinearClassifier(Classifier):
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _probability_link(self) -> str:
         """Name of the link that turns scores into probabilities."""
-        raise NotImplementedError
 
     def _rows(self, X: Any) -> Design:
         check_is_fitted(self, "coef_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from manyclass.data.design import Array
 from manyclass.estimators.portable import PortableEstimator
 
 
-class Classifier(ClassifierMixin, PortableEstimator):
+class Classifier(ClassifierMixin, PortableEstimator, ABC):
     """The label with the largest score; of two classes, or of several labels at once, those with a positive one.
 
     Subclasses set ``classes_`` and ``multilabel_``, and say what `_rows` and `_scores` are.
@@ -56,13 +57,13 @@ class Classifier(ClassifierMixin, PortableEstimator):
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _rows(self, X: Any) -> Design:
         """The rows to predict, checked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scores(self, design: Design) -> Array:
         """What `decision_function` gives."""
-        raise NotImplementedError
 
     def _codes(self, design: Design) -> Array:
         """Class numbers, or an indicator matrix for multi-label models."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -37,9 +38,9 @@ class ReplayedClassifier(Classifier):
 
     # -- for subclasses -----------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _replay(self, design: Design) -> tuple[Array, Array]:
         """Scores and probabilities, each of shape (n_rows, n_outputs)."""
-        raise NotImplementedError
 
     def _rows(self, X: Any) -> Design:
         return fitted_rows(self, X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from manyclass.solvers.stages import StageRecord, StagewiseModel, final_states, 
 from manyclass.solvers.stagewise import Stagewise
 
 
-class StagedEstimator(PortableEstimator):
+class StagedEstimator(PortableEstimator, ABC):
     """An average of models of stages, each of which uses one block of generated features."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -112,5 +113,6 @@ class StagedEstimator(PortableEstimator):
             yield sum(present[1:], present[0] + 0.0) / len(present)
             present = [next(run, last) for run, last in zip(runs, present, strict=True)]
 
+    @abstractmethod
     def _inner_update(self) -> InnerUpdate:
-        raise NotImplementedError
+        """How blocks are fitted, and predictions moved."""

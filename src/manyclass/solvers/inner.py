@@ -75,7 +75,7 @@ class InnerUpdate(ABC):
 
     def row_weight(self, state: Array, xp: Any) -> Array:
         """The curvature of the loss of each row at the state (only where ``weighs_rows``)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} says that it weighs rows, and must say by what.")
 
     def settle(self, move: Move) -> tuple[float, Map | None]:
         """What only all rows together can decide, once the block's direction is known.
