@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyclass.data.design import Array
-from manyclass.model.links import Link
-from manyclass.model.objective import Objective
+from manyclass.data.rows import Array
+from manyclass.model import Problem
 
 
 class Curvature(ABC):
-    """A positive definite H on the parameters theta of an `Objective`, known by its inverse.
+    """A positive definite H on the parameters theta of a `Problem`, known by its inverse.
 
     A new curvature is one file with a subclass and one line in ``CURVATURES``.
 
@@ -24,7 +23,7 @@ class Curvature(ABC):
     local : bool
         Whether that holds only at the theta of the last `refresh` rather than at every theta.
     center : bool
-        Whether the objective should be centred (see `Objective`).
+        Whether the problem should be centred (see `Problem`).
     """
 
     name: ClassVar[str]
@@ -33,20 +32,15 @@ class Curvature(ABC):
     center: ClassVar[bool] = True
 
     @classmethod
-    def serves(cls, link: Link) -> bool:
-        """Whether there is such a curvature for this link."""
-        return True
-
-    @classmethod
     @abstractmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> Curvature:
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
         """The curvature at the constant model."""
 
     @abstractmethod
     def solve(self, gradient: Array) -> Array:
         """H⁻¹ gradient, shaped and typed as the parameters."""
 
-    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
         if self.local:
             raise NotImplementedError(f"{type(self).__name__} holds at one point only, and must say how to move there.")

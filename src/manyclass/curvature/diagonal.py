@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
-from manyclass.data.design import Array
-from manyclass.model.objective import Objective
+from manyclass.data.rows import Array
+from manyclass.model import Problem
 
 
 class Diagonal(Curvature):
@@ -24,25 +24,26 @@ class Diagonal(Curvature):
         self._diagonal, self._xp = diagonal, xp
 
     @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> Diagonal:
-        xp, design = objective.xp, objective.design
-        ones = 1.0 if objective.fit_intercept else 0.0
-        total = design.zeros((design.n_features,), dtype=xp.float64)
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Diagonal:
+        xp, rows = problem.xp, problem.rows
+        extra = 1.0 if problem.fit_intercept else 0.0
+        total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
         intercept = 0.0
-        for _, block, weight in objective.blocks():
-            magnitude = abs(block)
-            size = magnitude @ xp.ones(design.n_features, dtype=design.dtype, device=design.device) + ones
+        ones = rows.ones(rows.n_features)[:, None]
+        for _, block, weight in problem.blocks():
+            magnitude = block.map(abs)
+            size = magnitude.matmat(ones) + extra
             if weight is not None:
-                size = size * weight
-            total += magnitude.T @ size
+                size = size * weight[:, None]
+            magnitude.rmatmat(size, total)
             intercept += float(xp.sum(size, dtype=xp.float64))
-        L, S = objective.link.lipschitz, objective.total_weight
+        L, S = problem.loss.lipschitz, problem.total_weight
         # A feature that is always 0 has no gradient either; any positive number serves.
-        features = L * total / S + objective.alpha
+        features = L * total[:, 0] / S + problem.alpha
         features = xp.where(features > 0, features, xp.ones_like(features))
-        if objective.fit_intercept:
-            features = xp.concat([features, design.asarray([L * intercept / S], dtype=xp.float64)])
-        return cls(xp.astype(features, design.dtype), xp)
+        if problem.fit_intercept:
+            features = xp.concat([features, rows.asarray([L * intercept / S], dtype=xp.float64)])
+        return cls(xp.astype(features, rows.dtype), xp)
 
     def solve(self, gradient: Array) -> Array:
         return gradient / self._diagonal[:, None]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
-from manyclass.data.design import Array
-from manyclass.model.objective import Objective
+from manyclass.data.rows import Array
+from manyclass.model import Problem
 
 
 class Identity(Curvature):
@@ -14,7 +14,7 @@ class Identity(Curvature):
     majorizes = False
 
     @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> Identity:
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Identity:
         return cls()
 
     def solve(self, gradient: Array) -> Array:

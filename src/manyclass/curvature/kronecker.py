@@ -6,10 +6,10 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
-from manyclass.data.design import Array, add_to_diagonal
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.gram import GramSum
-from manyclass.model.objective import Objective
+from manyclass.data.moments import MomentSums
+from manyclass.data.rows import Array, add_to_diagonal
+from manyclass.model import Problem
 
 ROWS_PER_FEATURE = 16
 """Rows from which the feature factor is estimated, per feature; beyond that its noise no longer costs passes."""
@@ -31,80 +31,74 @@ class Kronecker(Curvature):
     name = "kronecker"
     majorizes = False
 
-    def __init__(self, objective: Objective, theta: Array, sample: RowSample):
-        self.fit_intercept = objective.fit_intercept
-        self.refit(objective, theta, sample)
+    def __init__(self, problem: Problem, theta: Array, sample: RowSample):
+        self.fit_intercept = problem.fit_intercept
+        self.refit(problem, theta, sample)
 
     @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> Kronecker:
-        n_rows = ROWS_PER_FEATURE * max(objective.design.n_features, objective.n_outputs)
-        return cls(objective, objective.constant_model(), uniform_sample(objective, n_rows, rng))
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Kronecker:
+        n_rows = ROWS_PER_FEATURE * max(problem.rows.n_features, problem.n_outputs)
+        return cls(problem, problem.constant_model(), uniform_sample(problem, n_rows, rng))
 
-    def refit(self, objective: Objective, theta: Array, sample: RowSample) -> None:
+    def refit(self, problem: Problem, theta: Array, sample: RowSample) -> None:
         """Both factors at theta, from a sample of rows."""
-        xp, design, link = objective.xp, objective.design, objective.link
-        W, b = objective.unpack(theta)
-        d, k = design.n_features, objective.n_outputs
-        wide = {"dtype": xp.float64}
-        sums, first, total = GramSum(design), design.zeros((d,), **wide), 0.0
-        A = design.zeros((k, k), **wide)
-        for block, scale in sample.blocks(objective):
-            P = link.mean(objective.scores(block, W, b), xp)
-            A += link.hessian_sum(P, scale, xp)
-            weight = scale * link.hessian_trace(P, xp)
-            sums.add(block, weight)
-            first += block.T @ weight
-            total += float(xp.sum(weight, dtype=xp.float64))
+        xp, rows, loss = problem.xp, problem.rows, problem.loss
+        W, b = problem.unpack(theta)
+        k = problem.n_outputs
+        A = rows.zeros((k, k), dtype=xp.float64)
+        sums = MomentSums(rows)
+        for block, scale in sample.blocks(problem):
+            P = loss.mean(problem.scores(block, W, b), xp)
+            A += loss.hessian_sum(P, scale, xp)
+            sums.add(block, scale * loss.hessian_trace(P, xp))
         self._set_class_factor(A, xp)
-        weight = max(total, 1e-12 * objective.total_weight)  # every row decided: nothing curves but the penalty
-        mean = first / weight
-        self._shift = mean - objective.center if self.fit_intercept else mean * 0
-        second = sums.result()
-        second /= weight
-        if self.fit_intercept:
-            second -= mean[:, None] * mean[None, :]
+        moments = sums.result()
+        moments.weight = max(moments.weight, 1e-12 * problem.total_weight)  # nothing may curve but the penalty
+        mean = moments.mean
+        self._shift = mean - problem.center if self.fit_intercept else mean * 0
+        second = moments.covariance if self.fit_intercept else moments.second_moment
         if sample.is_uniform:
-            add_to_diagonal(second, self._unseen(objective, xp.linalg.diagonal(second)))
+            add_to_diagonal(second, self._unseen(problem, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
-        second = xp.astype(second, design.dtype, copy=False)
+        second = xp.astype(second, rows.dtype, copy=False)
         eigenvalues, self._vectors = eigh_in_place(second)
         del second
-        floor = float(xp.finfo(design.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
+        floor = float(xp.finfo(rows.dtype).eps) * max(float(eigenvalues[-1]), 0.0) or 1.0
         self._eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor)
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
-        self._mean_weight = weight / objective.total_weight
-        self._invert(objective)
+        self._mean_weight = moments.weight / problem.total_weight
+        self._invert(problem)
 
     @staticmethod
-    def _unseen(objective: Objective, seen: Array) -> Array:
+    def _unseen(problem: Problem, seen: Array) -> Array:
         """The variance that a sample of rows missed in rare features.
 
         Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
         """
-        xp, design = objective.xp, objective.design
-        exact = design.mean_square(objective.sample_weight)
-        if objective.fit_intercept:
-            exact -= objective.feature_mean**2
+        xp = problem.xp
+        exact = problem.rows.mean_square(problem.weight)
+        if problem.fit_intercept:
+            exact -= problem.feature_mean**2
         return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
-    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(0)
         if row_weight is not None:
-            n_rows = ROWS_PER_FEATURE // 2 * objective.design.n_features
-            self.refit(objective, theta, weighted_sample(row_weight, n_rows, rng))
+            n_rows = ROWS_PER_FEATURE // 2 * problem.rows.n_features
+            self.refit(problem, theta, weighted_sample(row_weight, n_rows, rng))
             return
         # The features' covariance stays; only what happens between the classes has changed.
-        xp, link = objective.xp, objective.link
-        W, b = objective.unpack(theta)
-        A = objective.design.zeros((objective.n_outputs, objective.n_outputs), dtype=xp.float64)
+        xp, loss = problem.xp, problem.loss
+        W, b = problem.unpack(theta)
+        A = problem.rows.zeros((problem.n_outputs, problem.n_outputs), dtype=xp.float64)
         total = 0.0
-        for block, scale in uniform_sample(objective, max(CLASS_ROWS, 4 * objective.n_outputs), rng).blocks(objective):
-            P = link.mean(objective.scores(block, W, b), xp)
-            A += link.hessian_sum(P, scale, xp)
-            total += float(xp.sum(scale * link.hessian_trace(P, xp), dtype=xp.float64))
-        self._mean_weight = max(total / objective.total_weight, 1e-12)
+        for block, scale in uniform_sample(problem, max(CLASS_ROWS, 4 * problem.n_outputs), rng).blocks(problem):
+            P = loss.mean(problem.scores(block, W, b), xp)
+            A += loss.hessian_sum(P, scale, xp)
+            total += float(xp.sum(scale * loss.hessian_trace(P, xp), dtype=xp.float64))
+        self._mean_weight = max(total / problem.total_weight, 1e-12)
         self._set_class_factor(A, xp)
-        self._invert(objective)
+        self._invert(problem)
 
     def _set_class_factor(self, A: Array, xp) -> None:
         trace = float(xp.sum(xp.linalg.diagonal(A)))
@@ -115,10 +109,10 @@ class Kronecker(Curvature):
         # steps along those finite, and gradients there are zero or small.
         self._gamma = xp.clip(gamma, min=0.1 / k)
 
-    def _invert(self, objective: Objective) -> None:
-        xp, dtype = objective.xp, objective.design.dtype
+    def _invert(self, problem: Problem) -> None:
+        xp, dtype = problem.xp, problem.rows.dtype
         gamma = self._gamma * self._mean_weight
-        self._inverse = xp.astype(1.0 / (self._eigenvalues[:, None] * gamma[None, :] + objective.alpha), dtype)
+        self._inverse = xp.astype(1.0 / (self._eigenvalues[:, None] * gamma[None, :] + problem.alpha), dtype)
         self._intercept_inverse = xp.astype(1.0 / gamma, dtype)
         self._class_vectors = xp.astype(self._class_vectors, dtype)
         self._shift = xp.astype(self._shift, dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from manyclass.data.design import Array
+from manyclass.data.rows import Array
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,14 @@ CLASS_BOUNDS: dict[str, ClassBound] = {
     "softmax": ClassBound(_softmax_pairs, _softmax_weights, free_shift=True),
     "logistic": ClassBound(_logistic_pairs, _logistic_weights, free_shift=False),
 }
-"""By name of the link whose potential is the log partition function."""
+"""By name of the loss whose potential is the log partition function."""
 
 
-def class_bound(link_name: str) -> ClassBound:
-    """The bound of a link, or an error that says what would work."""
-    if link_name not in CLASS_BOUNDS:
+def class_bound(loss_name: str) -> ClassBound:
+    """The bound of a loss, or an error that says what would work."""
+    if loss_name not in CLASS_BOUNDS:
         raise ValueError(
-            f"There is no partition function behind link {link_name!r}; a partition bound exists for "
+            f"There is no partition function behind loss {loss_name!r}; a partition bound exists for "
             f"{' and '.join(map(repr, CLASS_BOUNDS))}. Use curvature='second-moment' instead."
         )
-    return CLASS_BOUNDS[link_name]
+    return CLASS_BOUNDS[loss_name]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from manyclass.curvature.base import Curvature
-from manyclass.curvature.log_linear import CLASS_BOUNDS, ClassBound, class_bound
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, gram
+from manyclass.curvature.log_linear import ClassBound, class_bound
+from manyclass.data import Rows
 from manyclass.data.factor import Factor
-from manyclass.model.links import Link
-from manyclass.model.objective import Objective
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.model import Problem
 
 LARGEST = 8192
 """Most parameters for which Σ and its factor are made (0.5 GB each in float64)."""
@@ -39,51 +38,46 @@ class PartitionBound(Curvature):
     majorizes = True
     local = True
 
-    def __init__(self, objective: Objective, theta: Array):
-        self.refresh(objective, theta)
+    def __init__(self, problem: Problem, theta: Array):
+        self.refresh(problem, theta)
 
     @classmethod
-    def serves(cls, link: Link) -> bool:
-        return link.name in CLASS_BOUNDS
+    def build(cls, problem: Problem, rng: np.random.Generator) -> PartitionBound:
+        return cls(problem, problem.constant_model())
 
-    @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> PartitionBound:
-        return cls(objective, objective.constant_model())
-
-    def refresh(self, objective: Objective, theta: Array, row_weight: np.ndarray | None = None) -> None:
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         self._shape = tuple(map(int, theta.shape))
         require_room(self._shape[0] * self._shape[1])
-        xp, alpha = objective.xp, objective.alpha
-        H = bound_curvature(objective, theta)
+        xp, alpha = problem.xp, problem.alpha
+        H = bound_curvature(problem, theta)
         H -= alpha * xp.eye(int(H.shape[0]), dtype=xp.float64, device=H.device)
-        self._factor = Factor(H, alpha, float(xp.finfo(objective.design.dtype).eps))
+        self._factor, self._alpha = Factor(H, problem.rows.precision), alpha
 
     def solve(self, gradient: Array) -> Array:
         xp = self._factor.xp
-        return xp.reshape(self._factor.solve(xp.reshape(gradient, (-1, 1))), self._shape)
+        return xp.reshape(self._factor.solve(xp.reshape(gradient, (-1, 1)), self._alpha), self._shape)
 
 
-def bound_curvature(objective: Objective, theta: Array) -> Array:
+def bound_curvature(problem: Problem, theta: Array) -> Array:
     """H of `PartitionBound` in float64; parameter i·n_outputs + a is that of feature i (last: intercept), output a."""
-    xp, design, link = objective.xp, objective.design, objective.link
-    bound, m = class_bound(link.name), objective.n_outputs
-    W, b = objective.unpack(theta)
-    total = PairSums(bound, m, int(theta.shape[0]), xp, design.device)
-    step = rows_per_block(design.n_rows, design.n_features, total.n_pairs, design.itemsize)
-    for rows, block in design.blocks(step):
-        weights = bound.weights(link.normalise(objective.scores(block, W, b), xp), xp)
-        if objective.sample_weight is not None:
-            weights = weights * objective.sample_weight[rows][:, None]
-        total.add(centred_rows(block, objective), weights)
-    return add_penalty(total.matrix() / objective.total_weight, bound, objective)
+    xp, rows, loss = problem.xp, problem.rows, problem.loss
+    bound, m = class_bound(loss.name), problem.n_outputs
+    W, b = problem.unpack(theta)
+    total = PairSums(bound, m, int(theta.shape[0]), xp, rows.device)
+    for part, block in rows.blocks(rows_per_block(rows.n_rows, rows.n_features, total.n_pairs, rows.itemsize)):
+        weights = bound.weights(loss.normalise(problem.scores(block, W, b), xp), xp)
+        if problem.weight is not None:
+            weights = weights * problem.weight[part][:, None]
+        total.add(centred_rows(block, problem), weights)
+    return add_penalty(total.matrix() / problem.total_weight, bound, problem)
 
 
-def add_penalty(H: Array, bound: ClassBound, objective: Objective) -> Array:
+def add_penalty(H: Array, bound: ClassBound, problem: Problem) -> Array:
     """H + alpha on the penalised parameters, and positive where a softmax leaves parameters free."""
-    xp, m, alpha = objective.xp, objective.n_outputs, objective.alpha
+    xp, m, alpha = problem.xp, problem.n_outputs, problem.alpha
     size = int(H.shape[0])
     diagonal = xp.linalg.diagonal(H)
-    n_penalised = size - m if objective.fit_intercept else size
+    n_penalised = size - m if problem.fit_intercept else size
     penalty = xp.where(xp.arange(size, device=H.device) < n_penalised, alpha, 0.0)
     if bound.free_shift:
         # The gradient has no part along a common shift of all classes, so curvature there moves no step; it keeps
@@ -115,7 +109,8 @@ class PairSums:
         """Rows X of shape (n_rows, n_features) with entries `weights`, of shape (n_rows, n_pairs), of their B."""
         xp = self.xp
         if self.n_pairs == 1:
-            self.total += gram(X * xp.sqrt(weights))  # one entry of B is never negative; half the work
+            rooted = X * xp.sqrt(weights)  # one entry of B is never negative; half the work
+            self.total += rooted.T @ rooted
             return
         columns = xp.reshape(weights[:, :, None] * X[:, None, :], (int(X.shape[0]), -1))
         self.total += X.T @ columns
@@ -140,12 +135,10 @@ def rows_per_block(n_rows: int, n_features: int, n_pairs: int, itemsize: int) ->
     return int(min(max(GRAM_BLOCK_BYTES // (n_features * n_pairs * itemsize), 16), max(n_rows, 1)))
 
 
-def centred_rows(block: Array, objective: Objective) -> Array:
+def centred_rows(block: Rows, problem: Problem) -> Array:
     """Rows x − c as a dense block, with the column of ones of the intercept."""
-    xp = objective.xp
-    dense = block.toarray() if sp.issparse(block) else block
-    if not objective.fit_intercept:
+    xp, dense = problem.xp, block.dense()
+    if not problem.fit_intercept:
         return dense
-    dense = dense - xp.astype(objective.center, dense.dtype)[None, :]
-    ones = xp.ones((int(dense.shape[0]), 1), dtype=dense.dtype, device=objective.design.device)
-    return xp.concat([dense, ones], axis=1)
+    dense = dense - xp.astype(problem.center, dense.dtype)[None, :]
+    return xp.concat([dense, block.ones(block.n_rows)[:, None]], axis=1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array
-from manyclass.model.objective import Objective
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
+from manyclass.model import Problem
 
 
 @dataclass(frozen=True)
@@ -23,33 +23,32 @@ class RowSample:
 
     is_uniform: bool = False
 
-    def n_rows(self, objective: Objective) -> int:
-        return objective.design.n_rows if self.index is None else len(self.index)
+    def n_rows(self, problem: Problem) -> int:
+        return problem.rows.n_rows if self.index is None else len(self.index)
 
-    def blocks(self, objective: Objective, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[Array, Array]]:
+    def blocks(self, problem: Problem, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[Rows, Array]]:
         """Pairs (rows of X, their importance times sample weight)."""
-        design, xp = objective.design, objective.xp
-        step = design.rows_per_block(objective.n_outputs, block_bytes)
-        for start in range(0, self.n_rows(objective), step):
-            stop = min(start + step, self.n_rows(objective))
-            weight = objective.sample_weight
+        rows, xp = problem.rows, problem.xp
+        step = rows.rows_per_block(problem.n_outputs, block_bytes)
+        for start in range(0, self.n_rows(problem), step):
+            part = slice(start, min(start + step, self.n_rows(problem)))
+            if problem.on_block is not None:
+                problem.on_block()
+            weight = problem.weight
             if self.index is None:
-                block = design.rows(slice(start, stop))
-                weight = None if weight is None else weight[start:stop]
+                block = rows.slice(part)
+                weight = None if weight is None else weight[part]
             else:
-                chosen = self.index[start:stop]
-                block = design.take(chosen)
-                weight = None if weight is None else xp.take(weight, design.asarray(chosen, dtype=xp.int64), axis=0)
-            if self.scale is None:
-                scale = xp.ones(stop - start, dtype=design.dtype, device=design.device)
-            else:
-                scale = design.asarray(self.scale[start:stop])
+                chosen = self.index[part]
+                block = rows.take(chosen)
+                weight = None if weight is None else xp.take(weight, rows.asarray(chosen, dtype=xp.int64), axis=0)
+            scale = rows.ones(part.stop - start) if self.scale is None else rows.asarray(self.scale[part])
             yield block, scale if weight is None else scale * weight
 
 
-def uniform_sample(objective: Objective, n_rows: int, rng: np.random.Generator) -> RowSample:
+def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> RowSample:
     """About `n_rows` rows, each with the same probability; all rows where there are not many more."""
-    available = objective.design.n_rows
+    available = problem.rows.n_rows
     if available <= 1.25 * n_rows:
         return RowSample(None, None)
     index = np.sort(rng.choice(available, n_rows, replace=False))

@@ -1,8 +1,48 @@
-"""How rows are held and summarised."""
+"""How rows are held and summarised, and what they are to be matched with."""
 
-from manyclass.data.design import Design
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+
+from manyclass.data.chunked import ChunkedRows
+from manyclass.data.dense import DenseRows
+from manyclass.data.generated import GeneratedRows
 from manyclass.data.moments import Moments
+from manyclass.data.rows import Rows
+from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
-from manyclass.data.training import TrainingSet
 
-__all__ = ["ClassTargets", "Design", "MatrixTargets", "Moments", "Targets", "TrainingSet"]
+KINDS = ((sp.issparse, SparseRows), (lambda X: hasattr(X, "shape"), DenseRows))
+"""Which kind of rows an array becomes: the first whose test holds."""
+
+
+def as_rows(X: Any) -> Rows:
+    """X as `Rows`, uncopied; what is `Rows` already stays as it is.
+
+    Raises
+    ------
+    TypeError
+        If X is neither.
+    """
+    if isinstance(X, Rows):
+        return X
+    for belongs, kind in KINDS:
+        if belongs(X):
+            return kind(X)
+    raise TypeError(f"Rows must be an array or a CSR matrix, not {type(X).__name__}; convert them with numpy.asarray.")
+
+
+__all__ = [
+    "ChunkedRows",
+    "ClassTargets",
+    "DenseRows",
+    "GeneratedRows",
+    "MatrixTargets",
+    "Moments",
+    "Rows",
+    "SparseRows",
+    "Targets",
+    "as_rows",
+]

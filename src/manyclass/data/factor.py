@@ -1,4 +1,4 @@
-"""Factor a positive semi-definite matrix once, solve with it many times."""
+"""Decompose a positive semi-definite matrix once, solve with it for any ridge, many times."""
 
 from __future__ import annotations
 
@@ -6,80 +6,84 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 
-from manyclass.data.design import Array, add_to_diagonal
+from manyclass.data.rows import Array, add_to_diagonal
 
 
 class Factor:
-    """(S + ridge·I)⁻¹ for a symmetric positive semi-definite S, in float64.
+    """(S + ridge·I)⁻¹ for a symmetric positive semi-definite S and any ridge ≥ 0, in float64.
 
-    By Cholesky where that is safe, otherwise by an eigendecomposition in which eigenvalues lost in rounding count
-    as zero; with ``ridge=0`` those directions are left out, which gives the solution of minimum norm.
+    The first ridge is served by Cholesky where that is safe: n³/3 flops. A second ridge, or a matrix too near to
+    singular, brings the eigendecomposition S = QΛQᵀ, which then serves every other ridge at the cost of a product.
+    Eigenvalues lost in rounding count as zero; with ridge 0 those directions are left out, which gives the solution of
+    minimum norm.
 
     Parameters
     ----------
     S : array of shape (n_features, n_features)
-    ridge : float
-        Non-negative.
     precision : float, optional
         Relative accuracy of the entries of S, by default that of float64; give that of float32 where S was summed
-        from float32 products and ``ridge`` may be 0.
-
-    Attributes
-    ----------
-    rank : int
-        Number of directions kept.
+        from float32 products and a ridge may be 0.
     """
 
-    def __init__(self, S: Array, ridge: float, precision: float | None = None):
-        self.xp = xp = array_namespace(S)
+    def __init__(self, S: Array, precision: float | None = None):
+        self.xp = array_namespace(S)
+        self.S = self.xp.astype(S, self.xp.float64, copy=False)
         size = int(S.shape[0])
-        S = xp.astype(S, xp.float64)
-        add_to_diagonal(S, ridge)
-        precision = max(precision or 0.0, size * float(xp.finfo(xp.float64).eps))
-        self.rank = size
-        self._cholesky = _cholesky(S, xp)
-        if self._cholesky is not None and size and self._smallest_eigenvalue() <= precision * _norm(S, xp):
-            self._cholesky = None
-        if self._cholesky is None:
-            eigenvalues, self._vectors = eigh_in_place(S)
-            cut = max(float(eigenvalues[-1]), 0.0) * precision
-            kept = eigenvalues > max(cut, 0.0)
-            if ridge > 0:
-                eigenvalues = xp.maximum(eigenvalues, xp.asarray(ridge, dtype=xp.float64, device=S.device))
-                kept = eigenvalues > 0
-            self.rank = int(xp.sum(xp.astype(kept, xp.int64)))
-            safe = xp.where(kept, eigenvalues, xp.ones_like(eigenvalues))
-            self._inverse = xp.where(kept, 1.0 / safe, xp.zeros_like(eigenvalues))
+        self.precision = max(precision or 0.0, size * float(self.xp.finfo(self.xp.float64).eps))
+        self._ridge: float | None = None
+        self._cholesky: Array | None = None
+        self._spectrum: tuple[Array, Array] | None = None
 
-    def solve(self, B: Array) -> Array:
+    def solve(self, B: Array, ridge: float) -> Array:
         """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B."""
         xp = self.xp
         wide = xp.astype(B, xp.float64, copy=False)
-        if self._cholesky is None:
-            solution = self._vectors @ (self._inverse[:, None] * (self._vectors.T @ wide))
+        lower = self._lower(float(ridge))
+        if lower is not None:
+            return xp.astype(_solve_cholesky(lower, wide, xp), B.dtype, copy=False)
+        _, vectors = self.spectrum
+        inverse, _ = self._inverse(float(ridge))
+        return xp.astype(vectors @ (inverse[:, None] * (vectors.T @ wide)), B.dtype, copy=False)
+
+    def rank(self, ridge: float) -> int:
+        """Number of directions that `solve` keeps for this ridge."""
+        if self._lower(float(ridge)) is not None:
+            return int(self.S.shape[0])
+        return self._inverse(float(ridge))[1]
+
+    @property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Ascending eigenvalues and eigenvectors of S."""
+        if self._spectrum is None:
+            self._spectrum = eigh_in_place(self.S + 0.0)
+            self._cholesky = None
+        return self._spectrum
+
+    def _lower(self, ridge: float) -> Array | None:
+        """The Cholesky factor for the first ridge asked for, where it is safe."""
+        if self._spectrum is None and self._ridge is None:
+            self._ridge, xp = ridge, self.xp
+            shifted = self.S + 0.0
+            add_to_diagonal(shifted, ridge)
+            size = _norm(shifted, xp)
+            lower = _cholesky(shifted, xp)
+            # Pivots alone can hide a small eigenvalue.
+            if lower is not None and len(lower) and _least(lower, xp) <= self.precision * size:
+                lower = None
+            self._cholesky = lower
+        return self._cholesky if ridge == self._ridge else None
+
+    def _inverse(self, ridge: float) -> tuple[Array, int]:
+        """1/(λ + ridge) for the directions that are kept, 0 for the others; and how many are kept."""
+        xp, (eigenvalues, _) = self.xp, self.spectrum
+        shifted = eigenvalues + ridge
+        if ridge > 0:
+            shifted = xp.maximum(shifted, xp.asarray(ridge, dtype=xp.float64, device=shifted.device))
+            kept = shifted > 0
         else:
-            solution = self._solve_cholesky(wide)
-        return xp.astype(solution, B.dtype, copy=False)
-
-    def _solve_cholesky(self, B: Array) -> Array:
-        if is_numpy_namespace(self.xp):
-            return scipy.linalg.cho_solve((self._cholesky, True), B, check_finite=False)
-        return self.xp.cholesky_solve(B, self._cholesky)
-
-    def _smallest_eigenvalue(self) -> float:
-        """An estimate by inverse power iteration; pivots alone can hide a small eigenvalue."""
-        xp = self.xp
-        assert self._cholesky is not None
-        size = int(self._cholesky.shape[0])
-        start = np.random.default_rng(0).standard_normal((size, 1))
-        v = xp.asarray(start, dtype=xp.float64, device=self._cholesky.device)
-        growth = 1.0
-        for _ in range(4):
-            v = self._solve_cholesky(v / _norm(v, xp))
-            growth = _norm(v, xp)
-            if not np.isfinite(growth):
-                return 0.0
-        return 1.0 / growth
+            kept = shifted > max(float(eigenvalues[-1]) if len(eigenvalues) else 0.0, 0.0) * self.precision
+        safe = xp.where(kept, shifted, xp.ones_like(shifted))
+        return xp.where(kept, 1.0 / safe, xp.zeros_like(safe)), int(xp.sum(xp.astype(kept, xp.int64)))
 
 
 def eigh_in_place(S: Array) -> tuple[Array, Array]:
@@ -93,15 +97,37 @@ def eigh_in_place(S: Array) -> tuple[Array, Array]:
     return scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
 
 
+def _solve_cholesky(lower: Array, B: Array, xp) -> Array:
+    if is_numpy_namespace(xp):
+        return scipy.linalg.cho_solve((lower, True), B, check_finite=False)
+    return xp.cholesky_solve(B, lower)
+
+
+def _least(lower: Array, xp) -> float:
+    """The smallest eigenvalue of LLᵀ, estimated by inverse power iteration."""
+    start = np.random.default_rng(0).standard_normal((len(lower), 1))
+    v = xp.asarray(start, dtype=xp.float64, device=lower.device)
+    growth = 1.0
+    for _ in range(4):
+        v = _solve_cholesky(lower, v / _norm(v, xp), xp)
+        growth = _norm(v, xp)
+        if not np.isfinite(growth):
+            return 0.0
+    return 1.0 / growth
+
+
 def _norm(A: Array, xp) -> float:
     return float(xp.sum(A * A)) ** 0.5
 
 
 def _cholesky(S: Array, xp) -> Array | None:
-    """The lower factor, or None where S is not positive definite or the namespace has no triangular solve."""
+    """The lower factor, or None where S is not positive definite or the namespace has no triangular solve.
+
+    S may be overwritten.
+    """
     if is_numpy_namespace(xp):
         try:
-            return scipy.linalg.cholesky(S, lower=True, check_finite=False)
+            return scipy.linalg.cholesky(S.T, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return None
     if is_torch_namespace(xp):

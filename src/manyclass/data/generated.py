@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
-from manyclass.data.design import Array, Design
+from manyclass.data.dense import DenseRows
+from manyclass.data.rows import Array, GramSum, Rows
 
 
 class Transformer(Protocol):
-    """What a `GeneratedDesign` needs of a drawn generator."""
+    """What `GeneratedRows` need of a drawn generator."""
 
     n_features_out: int
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        """The features of a block of rows."""
+    def generate(self, rows: Rows) -> Array:
+        """The features of a block of rows, dense, in its namespace and dtype."""
 
 
-class GeneratedDesign(Design):
-    """φ(X), of shape (n_rows, n_features_out), never held in full: every block is made when it is asked for.
+class GeneratedRows(Rows):
+    """φ(x) for every row, of shape (n_rows, n_features_out), never held in full: a block is made when it is asked for.
 
     Attributes
     ----------
@@ -29,30 +30,58 @@ class GeneratedDesign(Design):
         Time spent on making features.
     """
 
-    def __init__(self, base: Design, transformer: Transformer):
-        self.base, self.transformer = base, transformer
+    def __init__(self, base: Rows, transformer: Transformer, shift: Array | None = None):
+        self.base, self.transformer, self.shift = base, transformer, shift
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)
-        self.is_sparse = False
-        self.X = base.zeros((0, self.n_features))  # tells the namespace to those who ask for it
         self.seconds = 0.0
 
-    def rows(self, rows: slice) -> Array:
-        return self._make(self.base.rows(rows))
+    @property
+    def row_bytes(self) -> float:
+        return self.n_features * self.itemsize
 
-    def take(self, index: np.ndarray) -> Array:
-        return self._make(self.base.take(index))
+    def slice(self, rows: slice) -> DenseRows:
+        return self._made(self.base.slice(rows))
+
+    def take(self, index: np.ndarray) -> DenseRows:
+        return self._made(self.base.take(index))
+
+    def _made(self, block: Rows) -> DenseRows:
+        started = time.perf_counter()
+        made = self.transformer.generate(block)
+        self.seconds += time.perf_counter() - started
+        return DenseRows(made if self.shift is None else made - self.shift)
+
+    def shifted(self, center: Array) -> GeneratedRows:
+        total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
+        return GeneratedRows(self.base, self.transformer, self.asarray(total))
 
     def matmat(self, W: Array) -> Array:
         product = self.zeros((self.n_rows, int(W.shape[1])))
         for rows, block in self.blocks(self.rows_per_block(int(W.shape[1]))):
-            product[rows, :] = block @ W
+            product[rows, :] = block.matmat(W)
         return product
 
-    def _make(self, block: Array) -> Array:
-        started = time.perf_counter()
-        made = self.transformer.generate(block, self.xp)
-        if sp.issparse(made):
-            made = made.toarray()
-        self.seconds += time.perf_counter() - started
-        return made
+    def gram_sum(self) -> GramSum:
+        return DenseRows(self.zeros((0, self.n_features))).gram_sum()
+
+    def map(self, function: Callable[[Array], Array]) -> Rows:
+        return self._whole().map(function)
+
+    def scaled(self, weight: Array) -> Rows:
+        return self._whole().scaled(weight)
+
+    def select(self, columns: np.ndarray) -> Rows:
+        return self._whole().select(columns)
+
+    def dense(self) -> Array:
+        return self._whole().dense()
+
+    def gram(self, weight: Array | None) -> Array:
+        return self._whole().gram(weight)
+
+    def _add_rmatmat(self, R: Array, out: Array) -> None:
+        self._whole()._add_rmatmat(R, out)
+
+    def _whole(self) -> DenseRows:
+        return self.slice(slice(0, self.n_rows))

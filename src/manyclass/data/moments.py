@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Array, Design, gram, scale_rows
 from manyclass.data.factor import Factor
-from manyclass.data.gram import GramSum
-from manyclass.data.targets import Targets
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
+from manyclass.data.targets import MatrixTargets, Targets
 
 
 @dataclass(eq=False)
 class Moments:
-    """Weighted sums over rows that least squares needs, in float64.
+    """Weighted sums over rows that least squares needs, in float64, around a point c near the rows.
 
-    For rows x_i with targets y_i and weights s_i::
+    For rows x_i with targets y_i and weights s_i, and pilots c and p (zero where the rows lie near the origin)::
 
         n      number of rows
         weight Σ s_i
-        xx     Σ s_i x_i x_iᵀ      (n_features, n_features)
-        xy     Σ s_i x_i y_iᵀ      (n_features, n_outputs)
-        x      Σ s_i x_i           (n_features,)
-        y      Σ s_i y_i           (n_outputs,)
-        yy     Σ s_i ‖y_i‖²
+        xx     Σ s_i (x_i − c)(x_i − c)ᵀ   (n_features, n_features)
+        xy     Σ s_i (x_i − c)(y_i − p)ᵀ   (n_features, n_outputs)
+        x      Σ s_i (x_i − c)             (n_features,)
+        y      Σ s_i (y_i − p)             (n_outputs,)
+        yy     Σ s_i ‖y_i − p‖²
 
-    Moments form a group: ``update`` adds rows, ``downdate`` takes rows out again, and the moments of two disjoint
-    sets of rows ``merge`` to the moments of their union. float32 rows are multiplied in float32 and summed over
-    blocks in float64.
+    Moments form a group: ``add`` adds rows, ``subtract`` takes rows out again, and the moments of two disjoint sets of
+    rows ``merge`` to the moments of their union, whatever the pilots of each. float32 rows are multiplied in float32
+    and summed over blocks in float64; because they are centred first, a mean far from the origin costs no digits.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manyclass import Moments
     >>> X, Y = np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])
-    >>> moments = Moments.zeros(1, 1).update(X, Y)
+    >>> moments = Moments.zeros(1, 1).add(X, Y)
     >>> coef, intercept = moments.solve(alpha=0.0)
     >>> round(float(coef[0, 0]), 6), round(float(abs(intercept[0])), 6)
     (2.0, 0.0)
@@ -49,43 +48,37 @@ class Moments:
     x: Array
     y: Array
     yy: float
+    pilot: Array
+    target_pilot: Array
 
     @classmethod
     def zeros(cls, n_features: int, n_outputs: int, *, like: Array | None = None) -> Moments:
         """The moments of no rows, in the namespace and on the device of `like` (default NumPy)."""
-        design = Design(np.empty((0, n_features)) if like is None else like)
+        import numpy as np
+
+        from manyclass.data import as_rows
+
+        rows = as_rows(np.empty((0, n_features)) if like is None else like)
 
         def zeros(*shape: int) -> Array:
-            return design.zeros(shape, dtype=design.xp.float64)
+            return rows.zeros(shape, dtype=rows.xp.float64)
 
-        return cls(
-            0,
-            0.0,
-            zeros(n_features, n_features),
-            zeros(n_features, n_outputs),
-            zeros(n_features),
-            zeros(n_outputs),
-            0.0,
-        )
+        d, k = n_features, n_outputs
+        return cls(0, 0.0, zeros(d, d), zeros(d, k), zeros(d), zeros(k), 0.0, zeros(d), zeros(k))
 
     @classmethod
-    def of(cls, design: Design, targets: Targets, sample_weight: Array | None = None) -> Moments:
-        """The moments of all rows of a design, in one pass over blocks."""
-        moments = cls.zeros(design.n_features, targets.n_outputs, like=None if design.is_sparse else design.X)
-        rows_per_block = design.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)
-        like, second = design.zeros((0,)), GramSum(design)
-        for rows, block in design.blocks(rows_per_block):
-            weight = None if sample_weight is None else sample_weight[rows]
-            second.add(block, moments._add_first(block, targets.dense(rows, like, design.xp), weight, +1))
-        moments.xx = second.result()
-        return moments
+    def of(cls, rows: Rows, targets: Targets | None = None, weight: Array | None = None) -> Moments:
+        """The moments of all rows, in one pass over blocks; without `targets` those of the features alone."""
+        targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
+        empty = cls.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
+        return empty._accumulate(rows, targets, weight, +1)
 
-    def update(self, X: Array, Y: Array, sample_weight: Array | None = None) -> Moments:
+    def add(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Add rows, in place.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
+        X : array or CSR matrix of shape (n_rows, n_features), or Rows
         Y : array of shape (n_rows, n_outputs) or (n_rows,)
         sample_weight : array of shape (n_rows,), default all 1
 
@@ -96,17 +89,17 @@ class Moments:
         Raises
         ------
         ValueError
-            If the shapes do not fit each other or the rows added before.
+            If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
-        return self._add(X, Y, sample_weight, +1)
+        return self._accumulate(*self._checked(X, Y, sample_weight), +1)
 
-    def downdate(self, X: Array, Y: Array, sample_weight: Array | None = None) -> Moments:
-        """Take out rows that were added before, in place; parameters and errors as in `update`.
+    def subtract(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
+        """Take out rows that were added before, in place; parameters and errors as in `add`.
 
         The result equals the moments of the remaining rows up to rounding, so leave-out fits, unlearning and
         cross-validation need no second pass over what stays.
         """
-        return self._add(X, Y, sample_weight, -1)
+        return self._accumulate(*self._checked(X, Y, sample_weight), -1)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the union of two disjoint sets of rows, as a new object."""
@@ -115,57 +108,94 @@ class Moments:
                 f"Moments of {self.xy.shape[0]} features and {self.xy.shape[1]} outputs cannot be merged with those of "
                 f"{other.xy.shape[0]} features and {other.xy.shape[1]} outputs; use the same columns in both."
             )
-        return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        if not self.n:
+            return other.around(other.pilot, other.target_pilot)
+        moved = other.around(self.pilot, self.target_pilot)
+        sums = (getattr(self, name) + getattr(moved, name) for name in _SUMS)
+        return Moments(*sums, self.pilot, self.target_pilot)
 
-    def _add(self, X: Array, Y: Array, sample_weight: Array | None, sign: int) -> Moments:
-        weight = self._add_first(X, Y, sample_weight, sign)
-        self.xx += sign * gram(X if weight is None else scale_rows(X, weight**0.5))
+    def around(self, pilot: Array, target_pilot: Array) -> Moments:
+        """The same moments with other pilots, as a new object: M' = M + δmᵀ + mδᵀ + wδδᵀ with δ = c − c'."""
+        xp = array_namespace(self.xx)
+        step, lift = self.pilot - pilot, self.target_pilot - target_pilot
+        x, y = self.x + self.weight * step, self.y + self.weight * lift
+        xx = self.xx + step[:, None] * self.x[None, :] + x[:, None] * step[None, :]
+        xy = self.xy + step[:, None] * self.y[None, :] + x[:, None] * lift[None, :]
+        yy = self.yy + float(xp.sum(lift * (self.y + y)))
+        return Moments(self.n, self.weight, xx, xy, x, y, yy, pilot + 0.0, target_pilot + 0.0)
+
+    def _checked(self, X: Any, Y: Array, sample_weight: Array | None) -> tuple[Rows, Targets, Array | None]:
+        from manyclass.data import as_rows
+
+        rows, xp = as_rows(X), array_namespace(self.xx)
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        d, k = map(int, self.xy.shape)
+        if rows.n_features != d or Y.shape[1] != k or rows.n_rows != Y.shape[0]:
+            raise ValueError(
+                f"X of shape {(rows.n_rows, rows.n_features)} and Y of shape {tuple(Y.shape)} do not fit moments of "
+                f"{d} features and {k} outputs."
+            )
+        if sample_weight is not None:
+            sample_weight = xp.astype(sample_weight, rows.dtype, copy=False)
+            if not bool(xp.all(sample_weight >= 0)):
+                raise ValueError("Sample weights must not be negative; to take rows out use subtract.")
+        return rows, MatrixTargets(Y), sample_weight
+
+    def _accumulate(self, rows: Rows, targets: Targets, weight: Array | None, sign: int) -> Moments:
+        xp = rows.xp
+        if not self.n:
+            self._settle_pilots(rows, targets, weight)
+        like, sums = rows.zeros((0,)), MomentSums(rows, targets.n_outputs, self.pilot, self.target_pilot)
+        for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
+            sums.add(block, None if weight is None else weight[part], targets.dense(part, like, xp))
+        added = sums.result()
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + sign * getattr(added, name))
         return self
 
-    def _add_first(self, X: Array, Y: Array, sample_weight: Array | None, sign: int) -> Array | None:
-        """Add all but Σ s x xᵀ; returns the weights, checked, in the dtype of X."""
-        xp = array_namespace(self.xx)
-        if Y.ndim == 1:
-            Y = Y[:, None]
-        if X.shape[1] != self.xy.shape[0] or Y.shape[1] != self.xy.shape[1] or X.shape[0] != Y.shape[0]:
-            raise ValueError(
-                f"X of shape {tuple(X.shape)} and Y of shape {tuple(Y.shape)} do not fit moments of "
-                f"{self.xy.shape[0]} features and {self.xy.shape[1]} outputs."
-            )
-        Y = xp.astype(Y, X.dtype, copy=False)
-        if sample_weight is None:
-            weight = xp.ones(Y.shape[0], dtype=X.dtype, device=device(Y))
-        else:
-            weight = xp.astype(sample_weight, X.dtype, copy=False)
-            if not bool(xp.all(weight >= 0)):
-                raise ValueError("Sample weights must not be negative; to take rows out use downdate.")
-        self.n += sign * int(Y.shape[0])
-        self.weight += sign * float(xp.sum(weight, dtype=xp.float64))
-        self.xy += sign * (X.T @ (Y if sample_weight is None else weight[:, None] * Y))
-        self.x += sign * (X.T @ weight)
-        self.y += sign * xp.sum(weight[:, None] * Y, axis=0, dtype=xp.float64)
-        self.yy += sign * float(xp.sum(weight[:, None] * Y**2, dtype=xp.float64))
-        return None if sample_weight is None else weight
+    def _settle_pilots(self, rows: Rows, targets: Targets, weight: Array | None) -> None:
+        """Moments of no rows may lie around any point: take one near the rows, if these are far from the origin."""
+        xp = rows.xp
+        pilot = rows.pilot(weight)
+        self.pilot = self.x * 0 if pilot is None else pilot
+        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
+        if rows.n_rows and targets.n_outputs:
+            self.target_pilot = xp.mean(head, axis=0)
 
     @property
     def mean(self) -> Array:
         """Weighted mean row x̄, of shape (n_features,)."""
-        return self.x / self.weight
+        return self.pilot + self.x / self.weight
+
+    @property
+    def target_mean(self) -> Array:
+        """Weighted mean target ȳ, of shape (n_outputs,)."""
+        return self.target_pilot + self.y / self.weight
+
+    @property
+    def covariance(self) -> Array:
+        """Σ s_i (x_i − x̄)(x_i − x̄)ᵀ / Σ s_i."""
+        first = self.x / self.weight
+        covariance = self.xx / self.weight
+        covariance -= first[:, None] * first[None, :]
+        return covariance
 
     @property
     def second_moment(self) -> Array:
         """Σ̂ = Σ s_i x_i x_iᵀ / Σ s_i."""
-        return self.xx / self.weight
+        mean = self.mean
+        return self.covariance + mean[:, None] * mean[None, :]
 
     @property
-    def covariance(self) -> Array:
-        """Σ̂ − x̄ x̄ᵀ, the second moment of the centred rows."""
-        mean = self.mean
-        covariance = self.xx / self.weight
-        covariance -= mean[:, None] * mean[None, :]
-        return covariance
+    def cross_covariance(self) -> Array:
+        """Σ s_i (x_i − x̄)(y_i − ȳ)ᵀ / Σ s_i."""
+        return self.xy / self.weight - (self.x / self.weight)[:, None] * (self.y / self.weight)[None, :]
 
-    def solve(self, alpha: float, *, fit_intercept: bool = True) -> tuple[Array, Array]:
+    def factor(self, *, fit_intercept: bool = True, precision: float | None = None) -> Factor:
+        """The decomposition that serves every penalty: of the covariance, or of Σ̂ without an intercept."""
+        return Factor(self.covariance if fit_intercept else self.second_moment, precision)
+
+    def solve(self, alpha: float, *, fit_intercept: bool = True, factor: Factor | None = None) -> tuple[Array, Array]:
         """Ridge regression of Y on X: argmin (1/2S) Σ s_i ‖y_i − Wᵀx_i − b‖² + (alpha/2) ‖W‖², S = Σ s_i.
 
         Parameters
@@ -175,6 +205,8 @@ class Moments:
             minimum norm when the columns are dependent.
         fit_intercept : bool
             Whether b is fitted (never penalised) or 0.
+        factor : Factor, optional
+            What `factor` gave, where several penalties are solved for.
 
         Returns
         -------
@@ -187,10 +219,63 @@ class Moments:
             If the moments hold no weight.
         """
         if not self.weight > 0:
-            raise ValueError("Moments hold no rows; add rows with update before solving.")
-        xy = self.xy / self.weight
+            raise ValueError("Moments hold no rows; add rows with add before solving.")
+        factor = self.factor(fit_intercept=fit_intercept) if factor is None else factor
         if not fit_intercept:
-            return Factor(self.second_moment, alpha).solve(xy), self.y * 0
-        mean_x, mean_y = self.mean, self.y / self.weight
-        coef = Factor(self.covariance, alpha).solve(xy - mean_x[:, None] * mean_y[None, :])
-        return coef, mean_y - mean_x @ coef
+            return factor.solve(self.cross_covariance + self.mean[:, None] * self.target_mean[None, :], alpha), self.y * 0
+        coef = factor.solve(self.cross_covariance, alpha)
+        return coef, self.target_mean - self.mean @ coef
+
+
+_SUMS = ("n", "weight", "xx", "xy", "x", "y", "yy")
+
+
+class MomentSums:
+    """`Moments` of rows that come block by block: one buffer for the Gram matrices of all blocks.
+
+    Parameters
+    ----------
+    like : Rows
+        Whose kind, namespace, dtype and width the blocks have.
+    n_outputs : int
+        0 for the moments of the features alone.
+    pilot, target_pilot : arrays, optional
+        Points near the rows and the targets, float64; zero by default.
+    """
+
+    def __init__(
+        self, like: Rows, n_outputs: int = 0, pilot: Array | None = None, target_pilot: Array | None = None
+    ):
+        xp, d = like.xp, like.n_features
+        wide = {"dtype": xp.float64}
+        self.xp, self.n, self.weight, self.yy = xp, 0, 0.0, 0.0
+        self.gram = like.gram_sum()
+        self.first = like.zeros((d, 1 + n_outputs), **wide)
+        self.y = like.zeros((n_outputs,), **wide)
+        self.pilot = like.zeros((d,), **wide) if pilot is None else pilot
+        self.target_pilot = like.zeros((n_outputs,), **wide) if target_pilot is None else target_pilot
+        self.is_shifted = bool(xp.any(self.pilot != 0))
+
+    def add(self, block: Rows, weight: Array | None = None, Y: Array | None = None) -> None:
+        """Add a block of rows with weights and targets, of shape (n_rows, n_outputs)."""
+        xp = self.xp
+        block = block.shifted(self.pilot) if self.is_shifted else block
+        if self.is_shifted:
+            block = block.slice(slice(0, block.n_rows))  # once for both products
+        self.gram.add(block, weight)
+        first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
+        self.n += block.n_rows
+        self.weight += float(xp.sum(first, dtype=xp.float64))
+        if Y is not None and int(Y.shape[1]):
+            Y = Y - xp.astype(self.target_pilot, Y.dtype, copy=False)
+            weighted = Y if weight is None else first * Y
+            self.y += xp.sum(weighted, axis=0, dtype=xp.float64)
+            self.yy += float(xp.sum(weighted * Y, dtype=xp.float64))
+            first = xp.concat([first, weighted], axis=1)  # one product for both: X is read once
+        block.rmatmat(first, self.first)
+
+    def result(self) -> Moments:
+        """The moments of all rows added; nothing can be added after it."""
+        pilots = (self.pilot, self.target_pilot)
+        xx, x, xy = self.gram.result(), self.first[:, 0], self.first[:, 1:]
+        return Moments(self.n, self.weight, xx, xy, x, self.y, self.yy, *pilots)

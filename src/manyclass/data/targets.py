@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from manyclass.data.design import Array
+from manyclass.data.rows import Array
 
 
 class Targets(Protocol):
@@ -26,28 +26,33 @@ class Targets(Protocol):
 
 
 class ClassTargets:
-    """One-hot rows given by integer codes.
+    """One column per class, filled with two values: one-hot rows, or −1 and 1, given by integer codes.
 
     Parameters
     ----------
     codes : integer array of shape (n_rows,)
         Class of each row, in 0 .. n_classes − 1, in the namespace and on the device of X.
     n_classes : int
+    values : tuple of float
+        What stands for every other class, and for that of the row.
     """
 
-    def __init__(self, codes: Array, n_classes: int):
-        self.codes = codes
-        self.n_outputs = n_classes
+    def __init__(self, codes: Array, n_classes: int, values: tuple[float, float] = (0.0, 1.0)):
+        self.codes, self.n_outputs, self.values = codes, n_classes, values
 
     def dense(self, rows: slice, like: Array, xp: Any) -> Array:
         classes = xp.arange(self.n_outputs, dtype=self.codes.dtype, device=device(like))
-        return xp.astype(self.codes[rows][:, None] == classes[None, :], like.dtype)
+        found = xp.astype(self.codes[rows][:, None] == classes[None, :], like.dtype)
+        absent, present = self.values
+        return found if self.values == (0.0, 1.0) else absent + (present - absent) * found
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
-        return xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0]
+        absent, present = self.values
+        matched = xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0]
+        return (present - absent) * matched + absent * xp.sum(Z, axis=1) if absent else present * matched
 
     def take(self, index: np.ndarray) -> ClassTargets:
-        return ClassTargets(_take(self.codes, index), self.n_outputs)
+        return ClassTargets(take_rows(self.codes, index), self.n_outputs, self.values)
 
 
 class MatrixTargets:
@@ -70,9 +75,9 @@ class MatrixTargets:
         return xp.sum(self.dense(rows, Z, xp) * Z, axis=1)
 
     def take(self, index: np.ndarray) -> MatrixTargets:
-        return MatrixTargets(_take(self.Y, index))
+        return MatrixTargets(take_rows(self.Y, index))
 
 
-def _take(array: Array, index: np.ndarray) -> Array:
+def take_rows(array: Array, index: np.ndarray) -> Array:
     xp = array_namespace(array)
     return xp.take(array, xp.asarray(index, device=device(array)), axis=0)

@@ -11,24 +11,27 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from manyclass.data.design import Array, Design
+from manyclass.data import as_rows
+from manyclass.data.rows import Array, Rows, to_numpy
 
 
-def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Design, Any]:
-    """X as a `Design` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
+def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Rows, Any]:
+    """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are.
     """
+    if isinstance(X, Rows):
+        return _check_held(estimator, X, reset), y
     if is_array_api_obj(X) and not is_numpy_array(X):
-        return Design(_check_array_api(estimator, X, reset)), y
+        return as_rows(_check_array_api(estimator, X, reset)), y
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "accept_large_sparse": True,
     }
     if not reset:
-        return Design(validate_data(estimator, X, reset=False, **options)), None
+        return as_rows(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
     if y is None:  # an error for all but transformers
@@ -41,7 +44,7 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-    return Design(X), y
+    return as_rows(X), y
 
 
 def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
@@ -60,14 +63,26 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
     if reset:
         estimator.n_features_in_ = n_features
     elif n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-            "features as input."
-        )
+        raise _other_width(estimator, n_features)
     return X
 
 
-def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
+def _check_held(estimator: BaseEstimator, rows: Rows, reset: bool) -> Rows:
+    if reset:
+        estimator.n_features_in_ = rows.n_features
+    elif rows.n_features != estimator.n_features_in_:
+        raise _other_width(estimator, rows.n_features)
+    return rows
+
+
+def _other_width(estimator: BaseEstimator, n_features: int) -> ValueError:
+    return ValueError(
+        f"X has {n_features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+        "features as input."
+    )
+
+
+def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters
@@ -78,12 +93,12 @@ def check_weights(design: Design, y: Any, sample_weight: Any, class_weight: Any)
     if sample_weight is None and class_weight is None:
         return None
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
-        sample_weight = np.asarray(sample_weight.cpu() if hasattr(sample_weight, "cpu") else sample_weight)
-    like = design.X if design.is_numpy else np.empty((design.n_rows, 1))
+        sample_weight = to_numpy(sample_weight)
+    like = np.empty((rows.n_rows, 1))
     weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
-        labels = y.toarray() if sp.issparse(y) else np.asarray(y.cpu() if hasattr(y, "cpu") else y)
+        labels = y.toarray() if sp.issparse(y) else to_numpy(y)
         weight = weight * compute_sample_weight(class_weight, labels)
     if not weight.sum() > 0:
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
-    return design.asarray(weight)
+    return rows.asarray(weight)

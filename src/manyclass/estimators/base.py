@@ -1,151 +1,247 @@
-"""What every linear classifier of the package shares: scores, labels and probabilities from fitted coefficients."""
+"""The one ``fit`` of the package: check, encode, hold out, run, store. Subclasses hand over iterates."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.design import Array
-from manyclass.data.validation import check_rows
-from manyclass.estimators.classifier import Classifier
-from manyclass.estimators.encoding import Labels
-from manyclass.model import LINKS, Link, Objective
+from manyclass.data import Rows
+from manyclass.data.labels import Labels, Responses
+from manyclass.data.validation import check_rows, check_weights
+from manyclass.estimators.parameters import generator
+from manyclass.estimators.vocabulary import check_loss
+from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
+from manyclass.fit.held_out import HeldOut, hold_out
+from manyclass.fit.run import threads_for
+from manyclass.model import Loss, Problem
 
 
-def _gives_probabilities(estimator: LinearClassifier) -> bool:
-    name = estimator._probability_link()
-    if not LINKS[name].probabilistic:
-        raise AttributeError(
-            f"link {name!r} gives scores but no probabilities; use link='softmax' (or 'logistic' for multi-label data)."
-        )
-    return True
+@dataclass(frozen=True)
+class Task:
+    """What a fit is about, once everything has been checked.
 
-
-class LinearClassifier(Classifier):
-    """Scores z = W x + b, and what follows from them.
-
-    Subclasses set ``classes_``, ``coef_`` of shape (n_outputs, n_features), ``intercept_`` of shape (n_outputs,) and
-    ``multilabel_``; with two classes there is one output, positive for ``classes_[1]``.
+    Attributes
+    ----------
+    problem : Problem
+        Of the rows that are fitted to; held-out rows have weight 0 there.
+    rows : Rows
+        All rows as given.
+    encoded : Labels or Responses
+    weight : array of shape (n_rows,) or None
+        Of all rows, held out or not.
+    held_out : HeldOut or None
+    rng : numpy Generator
+    clock : Clock
     """
 
-    coef_: Array
-    intercept_: Array
+    problem: Problem
+    rows: Rows
+    encoded: Any
+    weight: Any
+    held_out: HeldOut | None
+    rng: np.random.Generator
+    clock: Clock
 
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes.
+
+class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
+    """Has ``status_``, ``history_``, ``n_iter_``, ``n_passes_``, and ``duality_gap_`` exactly where it is a bound.
+
+    A subclass says what a loss, an iterate and a model are: `_choose_loss`, `_iterates`, `_fallback`, `_store`.
+    Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of the iteration.
+
+    ``status_`` and ``history_`` are written to files as strings and numbers: a model then needs no trust in their types.
+    """
+
+    _also_losses: ClassVar[tuple[str, ...]] = ()
+    """What the parameter ``loss`` may be beside the losses of `vocabulary`."""
+
+    n_iter_: int
+    n_passes_: float
+    status_: Status
+    history_: list[Record]
+    duality_gap_: float
+
+    alpha: float
+    random_state: Any
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+            float32 stays float32; CSR with 32- or 64-bit indices, memory maps, data frames and arrays of any array-API
+            namespace (where the estimator computes with those) are accepted.
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs)
+            Labels of any dtype, or an indicator matrix; for regressors real responses.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the same as the row given twice; rows of weight 0 count for nothing.
 
         Returns
         -------
-        P : array of shape (n_samples, n_classes)
-            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
-            probability of one label.
+        self
         """
-        design = self._rows(X)
-        xp = design.xp
-        Z = self._scores(design)
-        link = LINKS[self._probability_link()]
-        if Z.ndim == 1:
-            if link.column_link is None:  # the link sees both classes together
-                return link.mean(xp.stack([-0.5 * Z, 0.5 * Z], axis=1), xp)
-            P = LINKS[link.column_link].mean(Z[:, None], xp)
-            return xp.concat([1.0 - P, P], axis=1)
-        P = link.mean(Z, xp)
-        if link.label_values is None or self.multilabel_:
-            return P
-        total = xp.sum(P, axis=1, keepdims=True)  # one column per class was fitted against the rest
-        return xp.where(total > 0, P / xp.where(total > 0, total, xp.ones_like(total)), 1.0 / int(P.shape[1]))
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of `predict_proba`."""
-        P = self.predict_proba(X)
-        xp = array_namespace(P)
-        with np.errstate(divide="ignore"):
-            return xp.log(P)
+        clock = Clock(getattr(self, "max_time", None))
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        rows, y = check_rows(self, X, y, reset=True)
+        self._check_rows(rows)
+        encoded = self._encode(rows, y)
+        weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
+        task = self._task(rows, encoded, weight, clock)
+        run = self._run(task, X, y, sample_weight)
+        self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
+        return self
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _probability_link(self) -> str:
-        """Name of the link that turns scores into probabilities."""
+    def _encode(self, rows: Rows, y: Any) -> Labels | Responses:
+        """y as columns can be made of it."""
 
-    def _rows(self, X: Any) -> Design:
-        check_is_fitted(self, "coef_")
+    @abstractmethod
+    def _choose_loss(self, encoded: Any) -> tuple[str, Loss]:
+        """The name of the loss that the model has, and the loss that is fitted to the columns."""
+
+    @abstractmethod
+    def _iterates(self, task: Task) -> Iterates:
+        """The solver at work, set-up included."""
+
+    @abstractmethod
+    def _fallback(self, task: Task) -> Any:
+        """The model if there is no time for a single iterate."""
+
+    @abstractmethod
+    def _store(self, task: Task, model: Any) -> None:
+        """Public attributes from a model."""
+
+    def _check_rows(self, rows: Rows) -> None:
+        """Refuse rows that the estimator cannot work with."""
+
+    def _holds_out(self, rows: Rows) -> bool:
+        """Whether rows are held out to stop by."""
+        return bool(getattr(self, "early_stopping", False))
+
+    def _held_out_loss(self, task: Task, model: Any) -> float:
+        """Mean loss of a model on the held-out rows, where iterates do not say it themselves."""
+        assert task.held_out is not None
+        return task.held_out.loss(task.rows, task.problem.targets, task.problem.loss, *model)
+
+    def _n_multiplications(self, problem: Problem) -> float:
+        """In the largest product of an iteration; small ones are faster on one thread."""
+        return float(problem.rows.n_rows) * problem.rows.n_features * problem.n_outputs
+
+    # -- the parts of a fit -----------------------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        loss = getattr(self, "loss", None)
+        if isinstance(loss, str):
+            check_loss(type(self).__name__, loss, self._also_losses)
+
+    def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
+        rng = generator(self.random_state)
+        held_out = None
+        if self._holds_out(rows):
+            held_out = hold_out(rows, encoded.strata, weight, self.validation_fraction, rng)
+        self.loss_, loss = self._choose_loss(encoded)
+        one_column = loss.label_values is not None or self.loss_ != loss.name
+        problem = Problem(
+            rows,
+            encoded.targets(rows, loss.label_values, one_column=one_column),
+            loss,
+            self.alpha,
+            weight=weight if held_out is None else held_out.weight,
+            fit_intercept=getattr(self, "fit_intercept", True),
+        )
+        problem.on_block = clock.check
+        return Task(problem, rows, encoded, weight, held_out, rng, clock)
+
+    def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
+        held_out_loss = None
+        if task.held_out is not None:
+            held_out_loss = lambda model: self._held_out_loss(task, model)  # noqa: E731
+        on_iterate = None
+        if getattr(self, "_skl_callbacks", None):
+            on_iterate = self._callback_bridge(task, X, y, {"sample_weight": sample_weight})
+        return Run(
+            task.clock,
+            tol=getattr(self, "tol", 0.0),
+            max_iter=getattr(self, "max_iter", None),
+            held_out_loss=held_out_loss,
+            patience=getattr(self, "n_iter_no_change", 5),
+            on_iterate=on_iterate,
+            n_threads=threads_for(self._n_multiplications(task.problem)),
+        )
+
+    def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
+        """What shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
+        context = self._init_callback_context(max_subtasks=getattr(self, "max_iter", None))
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+
+        def show(record: Record, iterate: Iterate) -> bool:
+            def attributes() -> dict[str, Any]:
+                twin = type(self).__new__(type(self))
+                twin.__dict__.update(self.__dict__)
+                twin._store(task, iterate.model())
+                twin.history_ = [record]
+                return {name: value for name, value in vars(twin).items() if name.endswith("_") or name[:1] == "_"}
+
+            step = context.subcontext(task_name="iteration")
+            details = {"estimator": self, "X": X, "y": y, "metadata": metadata | {"record": record}}
+            step.call_on_fit_task_begin(**details)
+            return step.call_on_fit_task_end(**details, reconstruction_attributes=attributes)
+
+        return show
+
+    def _store_outcome(self, task: Task, outcome: Outcome) -> None:
+        self._store(task, outcome.model)
+        self.n_iter_, self.n_passes_ = outcome.n_iter, outcome.n_passes
+        self.status_, self.history_ = outcome.status, list(outcome.history)
+        self.__dict__.pop("duality_gap_", None)
+        if outcome.duality_gap == outcome.duality_gap:
+            self.duality_gap_ = outcome.duality_gap
+        if outcome.status.is_failure:
+            gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
+            # The caller's line: above this are fit and scikit-learn's wrapper of it.
+            warnings.warn(f"{type(self).__name__}: {outcome.status}{gap}", ConvergenceWarning, stacklevel=4)
+
+    def _fitted_rows(self, X: Any) -> Rows:
+        """The rows to predict, checked."""
+        check_is_fitted(self, "status_")
         return check_rows(self, X, reset=False)[0]
 
-    def _scores(self, design: Design) -> Array:
-        Z = linear_scores(design, self.coef_, self.intercept_)
-        return Z[:, 0] if not self.multilabel_ and int(self.coef_.shape[0]) == 1 else Z
+    # -- what pickle, joblib, skops and copy see ----------------------------------------------------------------------
 
-    def _codes(self, design: Design) -> Array:
-        blocks = design.blocks(design.rows_per_block(int(self.coef_.shape[0])))
-        return design.xp.concat([self._best(self._scores(Design(design.rows(rows)))) for rows, _ in blocks])
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if isinstance(state.get("status_"), Status):
+            state["status_"] = state["status_"].name
+        history = state.get("history_")
+        if history and isinstance(history[0], Record):
+            names = [field.name for field in fields(Record)]
+            values = [[_plain(getattr(record, name)) for name in names] for record in history]
+            state["history_"] = {"fields": names, "values": values}
+        return state
 
-    def _warm_start(self, objective: Objective, labels: Labels) -> Array | None:
-        """theta of the present coefficients, or None where there are none that fit the data."""
-        if not hasattr(self, "coef_"):
-            return None
-        xp, design = objective.xp, objective.design
-        coef, intercept = design.asarray(self.coef_).T, design.asarray(self.intercept_)
-        if labels.is_binary and objective.n_outputs == 2 and int(coef.shape[1]) == 1:
-            coef, intercept = (
-                xp.concat([-0.5 * coef, 0.5 * coef], axis=1),
-                xp.concat([-0.5 * intercept, 0.5 * intercept]),
-            )
-        if tuple(coef.shape) != (design.n_features, objective.n_outputs):
-            return None
-        return objective.pack(coef, intercept)
-
-    def _store(self, labels: Labels, coef: Array, intercept: Array) -> None:
-        """Public attributes from W (n_features, n_outputs) and b, as scikit-learn names and shapes them."""
-        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        if labels.is_binary and int(coef.shape[1]) == 2:
-            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-        self.coef_, self.intercept_ = coef.T, intercept
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if isinstance(state.get("status_"), str):
+            state["status_"] = Status[state["status_"]]
+        history = state.get("history_")
+        if isinstance(history, dict):
+            state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
+        super().__setstate__(state)
 
 
-def linear_scores(design: Design, coef: Array, intercept: Array) -> Array:
-    """X coefᵀ + intercept, of shape (n_rows, n_outputs)."""
-    if str(coef.dtype) != str(design.dtype):
-        # The common type keeps the precision of both.
-        xp = design.xp
-        common = xp.result_type(coef.dtype, design.dtype)
-        if not design.is_sparse and design.dtype != common:
-            design = Design(xp.astype(design.X, common))
-        coef, intercept = xp.astype(coef, common), xp.astype(intercept, common)
-    return design.matmat(coef.T) + intercept
-
-
-def resolve_link(name: str, labels: Labels) -> tuple[str, Link, tuple[float, float] | None]:
-    """(public name, link that is fitted, label values of its columns or None for one-hot targets).
-
-    Raises
-    ------
-    ValueError
-        If the link cannot serve multi-label targets.
-    """
-    if name == "auto":
-        name = "logistic" if labels.is_multilabel else "softmax"
-    link = LINKS[name]
-    if labels.is_multilabel:
-        if link.label_values is None:
-            raise ValueError(
-                f"link={name!r} gives each row exactly one class, but y is an indicator matrix of several labels; "
-                "use link='logistic' (or 'auto')."
-            )
-        return name, link, link.label_values
-    if labels.is_binary and link.column_link is not None:
-        column = LINKS[link.column_link]
-        return name, column, column.label_values
-    return name, link, None
+def _plain(value: Any) -> Any:
+    return dict(value) if hasattr(value, "items") else value

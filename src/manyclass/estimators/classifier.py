@@ -1,32 +1,37 @@
-"""What every classifier of the package shares: labels from scores."""
+"""What classifiers share: labels and probabilities from scores, and scores from coefficients."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
-from manyclass.data import Design
-from manyclass.data.design import Array
-from manyclass.estimators.portable import PortableEstimator
+from manyclass.data import Rows
+from manyclass.data.labels import Labels, encode
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Estimator, Task
+from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
 
-class Classifier(ClassifierMixin, PortableEstimator, ABC):
+class Classifier(ClassifierMixin, Estimator):
     """The label with the largest score; of two classes, or of several labels at once, those with a positive one.
 
-    Subclasses set ``classes_`` and ``multilabel_``, and say what `_rows` and `_scores` are.
+    Subclasses set what `_scores` needs, and the base sets ``classes_``, ``loss_`` and ``multilabel_``.
     """
 
     classes_: Any
     multilabel_: bool
+    loss_: str
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
+        loss = getattr(self, "loss", "auto")
+        tags.classifier_tags.multi_label = loss not in LOSSES or LOSSES[loss].label_loss is not None
         return tags
 
     def decision_function(self, X: Any) -> Array:
@@ -40,7 +45,8 @@ class Classifier(ClassifierMixin, PortableEstimator, ABC):
         -------
         scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
-        return self._scores(self._rows(X))
+        Z = self._scores(self._fitted_rows(X))
+        return Z[:, 0] if self._is_single(Z) else Z
 
     def predict(self, X: Any) -> Array:
         """Labels of the rows.
@@ -53,34 +59,166 @@ class Classifier(ClassifierMixin, PortableEstimator, ABC):
         -------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
         """
-        return self._labels(self._codes(self._rows(X)))
+        rows = self._fitted_rows(X)
+        blocks = rows.blocks(rows.rows_per_block(len(self.classes_)))
+        return self._labels(rows.xp.concat([self._best(self._scores(block)) for _, block in blocks]))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _rows(self, X: Any) -> Design:
-        """The rows to predict, checked."""
+    def _scores(self, rows: Rows) -> Array:
+        """Of shape (n_rows, n_outputs); one column for two classes."""
 
-    @abstractmethod
-    def _scores(self, design: Design) -> Array:
-        """What `decision_function` gives."""
+    def _encode(self, rows: Rows, y: Any) -> Labels:
+        labels = encode(y, type(self).__name__)
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        return labels
 
-    def _codes(self, design: Design) -> Array:
-        """Class numbers, or an indicator matrix for multi-label models."""
-        return self._best(self._scores(design))
+    def _choose_loss(self, encoded: Labels) -> tuple[str, Loss]:
+        name = getattr(self, "loss", "auto")
+        if name == "auto":
+            name = "logistic" if encoded.is_multilabel else "softmax"
+        loss = LOSSES[name]
+        if encoded.is_multilabel:
+            if loss.label_loss is None:
+                raise ValueError(
+                    f"loss={name!r} gives each row exactly one class, but y is an indicator matrix of several labels; "
+                    "use loss='logistic' (or another loss that is taken per column)."
+                )
+            return name, LOSSES[loss.label_loss]
+        if encoded.is_binary and loss.column_loss is not None:
+            return name, LOSSES[loss.column_loss]
+        return name, loss
+
+    def _is_single(self, scores: Array) -> bool:
+        return int(scores.shape[1]) == 1 and not self.multilabel_
 
     def _best(self, scores: Array) -> Array:
-        """`_codes` of rows with these scores."""
+        """Class numbers, or an indicator matrix for multi-label models."""
         xp = array_namespace(scores)
-        if self.multilabel_ or scores.ndim == 1:
+        if self.multilabel_:
             return xp.astype(scores > 0, xp.int64)
-        return xp.argmax(scores, axis=1)
+        return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
     def _labels(self, codes: Array) -> Array:
         """Labels as they were given to ``fit``."""
-        classes = self.classes_
         if self.multilabel_:
             return codes
+        classes = self.classes_
         if is_array_api_obj(classes) and not is_numpy_array(classes):
-            return array_namespace(classes).take(classes, codes, axis=0)
-        return np.take(classes, np.asarray(codes.cpu() if hasattr(codes, "cpu") else codes), axis=0)
+            xp = array_namespace(codes)
+            if xp is array_namespace(classes):
+                return xp.take(classes, codes, axis=0)
+            classes = to_numpy(classes)
+        return np.take(classes, to_numpy(codes), axis=0)
+
+
+def _gives_probabilities(estimator: LinearClassifier) -> bool:
+    name = getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto")
+    loss = LOSSES.get(name)
+    if loss is not None and not loss.probabilistic:
+        raise AttributeError(
+            f"loss={name!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'), or put "
+            "CalibratedClassifierCV around this classifier."
+        )
+    return True
+
+
+class LinearClassifier(Classifier):
+    """Scores z = W x + b, and what follows from them.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_outputs, n_features)
+        With two classes there is one output, positive for ``classes_[1]``.
+    intercept_ : array of shape (n_outputs,)
+    """
+
+    coef_: Array
+    intercept_: Array
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_classes)
+            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
+            probability of one label.
+        """
+        Z = self._scores(self._fitted_rows(X))
+        xp, loss = array_namespace(Z), SMOOTH_LOSSES[self.loss_]
+        if self._is_single(Z):
+            if loss.column_loss is None:  # the loss sees both classes together
+                return loss.mean(xp.concat([-0.5 * Z, 0.5 * Z], axis=1), xp)
+            P = LOSSES[loss.column_loss].mean(Z, xp)
+            return xp.concat([1.0 - P, P], axis=1)
+        P = loss.mean(Z, xp)
+        if loss.label_values is None or self.multilabel_:
+            return P
+        total = xp.sum(P, axis=1, keepdims=True)  # one column per class was fitted against the rest
+        return xp.where(total > 0, P / xp.where(total > 0, total, xp.ones_like(total)), 1.0 / int(P.shape[1]))
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of `predict_proba`."""
+        P = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return array_namespace(P).log(P)
+
+    # -- for subclasses -------------------------------------------------------------------------------------------
+
+    def _scores(self, rows: Rows) -> Array:
+        return linear_scores(rows, self.coef_, self.intercept_)
+
+    def _fallback(self, task: Task) -> tuple[Array, Array]:
+        return constant_model(task.problem)
+
+    def _start(self, problem: Problem) -> tuple[Array, Array] | None:
+        """W and b of the present model, or None where there is none that fits the data or none is wanted."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return None
+        rows, xp = problem.rows, problem.xp
+        coef, intercept = rows.asarray(self.coef_).T, rows.asarray(self.intercept_)
+        if problem.n_outputs == 2 and int(coef.shape[1]) == 1:  # one score for two classes
+            coef = xp.concat([-0.5 * coef, 0.5 * coef], axis=1)
+            intercept = xp.concat([-0.5 * intercept, 0.5 * intercept])
+        if tuple(coef.shape) != (rows.n_features, problem.n_outputs):
+            return None
+        return coef, intercept
+
+    def _store(self, task: Task, model: tuple[Array, Array]) -> None:
+        coef, intercept = model
+        if task.encoded.is_binary and int(coef.shape[1]) == 2:
+            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = task.rows.asarray(coef.T), task.rows.asarray(intercept)
+
+
+def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
+    """X coefᵀ + intercept, of shape (n_rows, n_outputs), in the wider of the two dtypes and the namespace of X."""
+    xp = rows.xp
+    wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
+    dtype = xp.float64 if wide else rows.dtype
+    return rows.matmat(rows.asarray(coef, dtype=dtype).T) + rows.asarray(intercept, dtype=dtype)
+
+
+def constant_model(problem: Problem) -> tuple[Array, Array]:
+    """W = 0 and, where there is an intercept, the mean target as score: what is known before the first iteration."""
+    rows, xp = problem.rows, problem.xp
+    mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
+    if problem.fit_intercept:
+        like = rows.zeros((0,))
+        for start in range(0, rows.n_rows, 1 << 16):
+            part = slice(start, min(start + (1 << 16), rows.n_rows))
+            Y = problem.targets.dense(part, like, xp)
+            mean += xp.sum(Y if problem.weight is None else problem.weight[part][:, None] * Y, axis=0, dtype=xp.float64)
+        mean = mean / problem.total_weight
+        if problem.loss.name in SMOOTH_LOSSES and problem.loss.probabilistic:
+            inside = xp.clip(mean, 1e-6, 1.0 - 1e-6)
+            mean = problem.loss.scores(inside, xp)
+    return rows.zeros((rows.n_features, problem.n_outputs)), xp.astype(mean, rows.dtype)

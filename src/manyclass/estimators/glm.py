@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from manyclass.curvature import CURVATURES, Curvature
-from manyclass.data import Design
-from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.base import LinearClassifier, resolve_link
-from manyclass.estimators.encoding import encode
-from manyclass.estimators.held_out import objective_on, split_weights
-from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, generator
-from manyclass.model import LINKS, Objective
-from manyclass.model.links import Link
-from manyclass.solvers import SOLVERS, LiveRecord, Monitor
-from manyclass.solvers.base import HeldOut
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.fit import Iterates
+from manyclass.model import Problem
+from manyclass.solvers import SOLVERS
 
 DENSE_FACTOR_FEATURES = 8192
 """Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
@@ -32,7 +25,7 @@ class GLMClassifier(LinearClassifier):
 
         F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i,
 
-    where ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) is the matching loss of the link g = ∇Φ and s are the sample weights. There is
+    where ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) is the matching loss of a link g = ∇Φ and s are the sample weights. There is
     no learning rate: the second moment of the data supplies the metric (*Least Squares Revisited*, Algorithm 1).
 
     Parameters
@@ -40,9 +33,9 @@ class GLMClassifier(LinearClassifier):
     alpha : float, default=1e-4
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
         LIBLINEAR ``C = 1/(alpha*n)``.
-    link : {"auto", "softmax", "logistic", "identity", "sparsemax"}, default="auto"
+    loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
-        "identity" least squares (no probabilities); "sparsemax" gives probabilities that can be exactly zero.
+        "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be exactly zero.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
     solver : {"quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient"}, \
             default="quasi-newton"
@@ -59,12 +52,13 @@ class GLMClassifier(LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-3
-        Stop when ``certificate_`` is at or below this: a share of the loss of the zero model, so that it means the
-        same for any scaling of X, n and k.
+        Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
+        same for any scaling of X, n and k. With alpha=0, where there is no gap, the squared gradient in the metric of
+        the curvature is compared with it, relative to the zero model.
     max_iter : int, default=500
-        Limit on passes over the rows.
+        Limit on iterations; one takes a pass over the rows, or a few.
     max_time : float, default=None
-        Limit in seconds; the best model so far is kept.
+        Limit in seconds, set-up included; the best model so far is kept.
     early_stopping : bool, default=False
         Hold rows out, stop when their loss no longer falls, and keep the model with the smallest.
     validation_fraction : float, default=0.1
@@ -72,8 +66,6 @@ class GLMClassifier(LinearClassifier):
         Iterations without gain on the held-out rows after which to stop.
     warm_start : bool, default=False
         Start from the present coefficients if they fit the data.
-    callback : callable, default=None
-        Called after each iteration with a `LiveRecord` (n_passes, objective, certificate, seconds, parameters()).
     random_state : int, RandomState or None, default=None
         Seeds the samples of rows from which the curvature is estimated; None means a fixed seed, so results repeat.
         It changes the path of the solver, not the solution.
@@ -83,19 +75,18 @@ class GLMClassifier(LinearClassifier):
     classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
-    certificate_ : float
-        For alpha > 0 the relative duality gap: F − F* ≤ certificate_ · F(zero model). For alpha = 0 the squared
-        gradient in the metric of the curvature, relative to the zero model.
+    loss_ : str
+        The loss in use.
+    duality_gap_ : float
+        For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
     status_ : Status
         Why the solver stopped; ``str(status_)`` says what to do.
     history_ : list of Record
-        One record per iteration: n_passes, objective, certificate, seconds.
+        One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
     n_iter_ : int
+        Iterations.
+    n_passes_ : float
         Passes over the rows.
-    link_ : str
-        The link in use.
-    validation_scores_ : list of float
-        Minus the mean loss of the held-out rows after each iteration; only with early_stopping.
     multilabel_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -103,7 +94,7 @@ class GLMClassifier(LinearClassifier):
     Raises
     ------
     ValueError
-        If X or y hold NaN or infinity, y holds one class, shapes disagree, or link, solver and curvature do not fit
+        If X or y hold NaN or infinity, y holds one class, shapes disagree, or loss, solver and curvature do not fit
         each other.
 
     Examples
@@ -115,25 +106,24 @@ class GLMClassifier(LinearClassifier):
     >>> bool(model.score(X[1200:], y[1200:]) > 0.9)
     True
     >>> print(model.status_)
-    Converged: the certificate is at or below tol.
+    Converged: the duality gap, a bound on the distance from the minimum, is at or below tol.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
-        **HELD_OUT,
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "link": [StrOptions({"auto", *LINKS})],
+        "loss": [str],
         "solver": [StrOptions(set(SOLVERS))],
         "curvature": [StrOptions({"auto", *CURVATURES})],
         "warm_start": ["boolean"],
     }
+    _also_losses = ("auto",)
 
     def __init__(
         self,
         alpha: float = 1e-4,
         *,
-        link: str = "auto",
+        loss: str = "auto",
         solver: str = "quasi-newton",
         curvature: str = "auto",
         fit_intercept: bool = True,
@@ -145,11 +135,10 @@ class GLMClassifier(LinearClassifier):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        callback: Callable[[LiveRecord], Any] | None = None,
         random_state: Any = None,
     ):
         self.alpha = alpha
-        self.link = link
+        self.loss = loss
         self.solver = solver
         self.curvature = curvature
         self.fit_intercept = fit_intercept
@@ -161,87 +150,35 @@ class GLMClassifier(LinearClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.callback = callback
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.link == "auto" or LINKS[self.link].label_values is not None
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GLMClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            float32 stays float32; CSR with 32- or 64-bit indices, memory maps and data frames are accepted, and arrays
-            of any array-API namespace (torch, ...) are computed with where they are.
-        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
-            Labels of any dtype.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the same as the row given twice.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        started = time.perf_counter()
-        design, y = check_rows(self, X, y, reset=True)
-        labels = encode(y, type(self).__name__)
-        weight = check_weights(design, y, sample_weight, self.class_weight)
-        name, link, label_values = resolve_link(self.link, labels)
-        targets = labels.one_hot(design) if label_values is None else labels.columns(design, *label_values)
-        rng = generator(self.random_state)
-
-        held_out = None
-        if self.early_stopping:
-            weight, scored, out = split_weights(labels, design, weight, self.validation_fraction, rng)
-            aside = objective_on(out, design, targets, link, sample_weight=scored, fit_intercept=self.fit_intercept)
-            held_out = HeldOut(aside, self.n_iter_no_change)
-        curvature_type = self._choose_curvature(design, link)
-        objective = Objective(
-            design,
-            targets,
-            link,
-            self.alpha,
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            center=curvature_type.center,
-        )
-        start = self._warm_start(objective, labels) if self.warm_start else None
-        curvature = curvature_type.build(objective, rng)
-        monitor = Monitor(self.tol, self.max_iter, self.max_time, self.callback, started, held_out)
-        solution = SOLVERS[self.solver].solve(objective, curvature, start, monitor)
-
-        self.link_ = name
-        self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution.status, solution.history, solution.n_passes)
-        if held_out is not None:
-            self.validation_scores_ = [-loss for loss in held_out.losses]
-        return self
-
-    def _choose_curvature(self, design: Design, link: Link) -> type[Curvature]:
+    def _validate_params(self) -> None:
+        super()._validate_params()
         solver = SOLVERS[self.solver]
-        needs_majorizer = solver.needs_majorizer
-        name = self.curvature
+        chosen = CURVATURES.get(self.curvature)
+        if chosen is None or not solver.needs_majorizer:
+            return
+        if not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer):
+            raise ValueError(
+                f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which "
+                f"{self.curvature!r} does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
+            )
+
+    def _iterates(self, task: Task) -> Iterates:
+        problem, solver = task.problem, SOLVERS[self.solver]
+        chosen = self._choose_curvature(problem)
+        problem.centred = chosen.center
+        curvature = chosen.build(problem, task.rng)
+        start = self._start(problem)
+        theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
+        return (yield from solver.iterates(problem, curvature, theta))
+
+    def _choose_curvature(self, problem: Problem) -> type[Curvature]:
+        solver, name = SOLVERS[self.solver], self.curvature
         if name == "auto" and solver.default_curvature:
             name = solver.default_curvature
+        elif name == "auto" and problem.rows.n_features > DENSE_FACTOR_FEATURES:
+            name = "diagonal"
         elif name == "auto":
-            if design.n_features > DENSE_FACTOR_FEATURES:
-                name = "diagonal"
-            else:
-                name = "second-moment" if needs_majorizer or link.quadratic else "kronecker"
-        chosen = CURVATURES[name]
-        if needs_majorizer and (not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer)):
-            raise ValueError(
-                f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which {name!r} "
-                "does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
-            )
-        return chosen
-
-    def _probability_link(self) -> str:
-        if hasattr(self, "link_"):
-            return self.link_
-        return "softmax" if self.link == "auto" else self.link
+            name = "second-moment" if solver.needs_majorizer or problem.loss.quadratic else "kronecker"
+        return CURVATURES[name]

@@ -12,21 +12,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
 
 RUN: dict[str, list[Any]] = {
+    "alpha": [Interval(Real, 0, None, closed="left")],
     "fit_intercept": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
-    "callback": [callable, None],
-    "random_state": ["random_state"],
-}
-"""Constraints of what steers a run."""
-
-HELD_OUT: dict[str, list[Any]] = {
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
 }
-"""Constraints of stopping by held-out rows."""
+"""Constraints of what means the same in every estimator."""
 
 
 def seed_of(random_state: Any) -> int:

@@ -1,6 +1,6 @@
-"""The mathematics of the objective."""
+"""The mathematics of the objective: losses, the convex sets of their predictions, the problem that is solved."""
 
-from manyclass.model.links import LINKS, Link
-from manyclass.model.objective import Evaluation, Objective
+from manyclass.model.losses import LOSSES, SMOOTH_LOSSES, Loss, SmoothLoss
+from manyclass.model.problem import Evaluation, Problem
 
-__all__ = ["LINKS", "Evaluation", "Link", "Objective"]
+__all__ = ["LOSSES", "SMOOTH_LOSSES", "Evaluation", "Loss", "Problem", "SmoothLoss"]

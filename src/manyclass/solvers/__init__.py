@@ -1,7 +1,7 @@
-"""Arrays in, `Solution` out."""
+"""Solvers of smooth problems: a problem and a curvature in, iterates out."""
 
 from manyclass.solvers.accelerated import Accelerated
-from manyclass.solvers.base import LiveRecord, Monitor, Record, Solution, Solver, Status
+from manyclass.solvers.base import Solver
 from manyclass.solvers.biased_gradient import BiasedGradient, Gradient
 from manyclass.solvers.majorize import Majorize
 from manyclass.solvers.newton_cg import NewtonCG
@@ -11,4 +11,4 @@ SOLVERS: dict[str, Solver] = {
     s.name: s for s in (QuasiNewton(), NewtonCG(), Accelerated(), Majorize(), Gradient(), BiasedGradient())
 }
 
-__all__ = ["SOLVERS", "LiveRecord", "Monitor", "Record", "Solution", "Solver", "Status"]
+__all__ = ["SOLVERS", "Solver"]

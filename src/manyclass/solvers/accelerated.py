@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from itertools import count
+
 from manyclass.curvature import Curvature
-from manyclass.data.design import Array
-from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solver, Status, inner
+from manyclass.data.rows import Array
+from manyclass.fit import Iterates
+from manyclass.model import Problem
+from manyclass.solvers.base import Solver, inner, iterate
 
 
 class Accelerated(Solver):
@@ -16,21 +19,15 @@ class Accelerated(Solver):
     name = "accelerated"
     needs_majorizer = True
 
-    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
+    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
         ahead, inertia = theta, 1.0
-        best_theta, best_value = theta, float("inf")
-        status: Status | None = None
-        while status is None:
-            evaluation = monitor.evaluate(objective, ahead)
-            if evaluation.value < best_value:
-                best_theta, best_value = ahead, evaluation.value
-            status = monitor.stop(objective, curvature, ahead, evaluation)
-            if status is not None:
-                break
+        for number in count(n_iter + 1):
+            evaluation = problem.value_and_gradient(ahead)
+            yield iterate(problem, curvature, ahead, evaluation, number)
             following = ahead - curvature.solve(evaluation.gradient)
-            if inner(objective, evaluation.gradient, following - theta) > 0:
+            if inner(problem, evaluation.gradient, following - theta) > 0:
                 inertia = 1.0
             next_inertia = 0.5 * (1.0 + (1.0 + 4.0 * inertia**2) ** 0.5)
             ahead = following + ((inertia - 1.0) / next_inertia) * (following - theta)
             theta, inertia = following, next_inertia
-        return ahead if status is Status.CONVERGED else best_theta, status
+        return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 
 from manyclass.curvature import Curvature
-from manyclass.data.design import Array
-from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solver, Status
+from manyclass.data.rows import Array
+from manyclass.fit import Iterates, Status
+from manyclass.model import Evaluation, Problem
+from manyclass.solvers.base import Solver, iterate
 
 PLANE_STEPS = 12
 """BFGS steps in the plane: enough for an exact search, as its metric there is known."""
@@ -31,25 +33,23 @@ class Gradient(Solver):
     needs_majorizer = False
     default_curvature: ClassVar[str | None] = "identity"
 
-    def directions(self, objective: Objective, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
+    def directions(self, problem: Problem, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
         return [-curvature.solve(evaluation.gradient)]
 
-    def begin(self, objective: Objective, curvature: Curvature) -> Array:
-        return objective.constant_model()
+    def begin(self, problem: Problem, curvature: Curvature) -> Array:
+        return problem.constant_model()
 
-    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
-        evaluation = monitor.evaluate(objective, theta)
-        while (status := monitor.stop(objective, curvature, theta, evaluation)) is None:
-            directions = self.directions(objective, curvature, evaluation)
-            lengths = PlaneSearch(objective, theta, directions).lowest()
+    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
+        for number in count(n_iter + 1):
+            evaluation = problem.value_and_gradient(theta)
+            yield iterate(problem, curvature, theta, evaluation, number)
+            directions = self.directions(problem, curvature, evaluation)
+            lengths = PlaneSearch(problem, theta, directions).lowest()
             if lengths is None:
-                status = Status.STALLED
-                break
+                return Status.STALLED
             for length, direction in zip(lengths, directions, strict=True):
                 theta = theta + float(length) * direction
-            evaluation = monitor.evaluate(objective, theta)
-        assert status is not None
-        return theta, status
+        return None
 
 
 class BiasedGradient(Gradient):
@@ -63,12 +63,12 @@ class BiasedGradient(Gradient):
 
     name = "biased-gradient"
 
-    def directions(self, objective: Objective, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
-        xp = objective.xp
-        bias = xp.astype(objective.cross_covariance, objective.design.dtype)
-        if objective.fit_intercept:
+    def directions(self, problem: Problem, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
+        xp = problem.xp
+        bias = xp.astype(problem.cross_covariance, problem.rows.dtype)
+        if problem.fit_intercept:
             bias = xp.concat([bias, evaluation.gradient[-1:, :] * 0], axis=0)
-        return [*super().directions(objective, curvature, evaluation), curvature.solve(bias)]
+        return [*super().directions(problem, curvature, evaluation), curvature.solve(bias)]
 
 
 class PlaneSearch:
@@ -78,47 +78,47 @@ class PlaneSearch:
     costs O(n_rows · n_outputs). Those scores are held, (1 + number of directions) · n_rows · n_outputs numbers.
     """
 
-    def __init__(self, objective: Objective, theta: Array, directions: list[Array]):
-        self.objective, self.n_directions = objective, len(directions)
-        xp = objective.xp
-        points = [objective.unpack(point) for point in (theta, *directions)]
+    def __init__(self, problem: Problem, theta: Array, directions: list[Array]):
+        self.problem, self.n_directions = problem, len(directions)
+        xp = problem.xp
+        points = [problem.unpack(point) for point in (theta, *directions)]
         self.rows = [
-            (rows, [objective.scores(block, W, b) for W, b in points], weight)
-            for rows, block, weight in objective.blocks()
+            (rows, [problem.scores(block, W, b) for W, b in points], weight)
+            for rows, block, weight in problem.blocks()
         ]
-        parts = [xp.astype(objective.penalised(point), xp.float64) for point in (theta, *directions)]
+        parts = [xp.astype(problem.penalised(point), xp.float64) for point in (theta, *directions)]
         self.products = np.array([[float(xp.sum(a * b)) for b in parts] for a in parts])
 
     def value_and_slope(self, t: np.ndarray) -> tuple[float, np.ndarray]:
         """F at t, and its gradient in t."""
-        objective = self.objective
-        xp, link = objective.xp, objective.link
-        loss, slope = 0.0, np.zeros(self.n_directions)
+        problem = self.problem
+        xp, loss = problem.xp, problem.loss
+        total, slope = 0.0, np.zeros(self.n_directions)
         for rows, (base, *moves), weight in self.rows:
             Z = base
             for length, move in zip(t, moves, strict=True):
                 Z = Z + float(length) * move
-            Z = link.normalise(Z, xp)
-            matched = objective.targets.dot(rows, Z, xp)
-            potential, P = link.potential_and_mean(Z, xp)
-            losses, residual = potential - matched, P - objective.targets.dense(rows, P, xp)
+            Z = loss.normalise(Z, xp)
+            matched = problem.targets.dot(rows, Z, xp)
+            potential, P = loss.potential_and_mean(Z, xp)
+            losses, residual = potential - matched, P - problem.targets.dense(rows, P, xp)
             if weight is not None:
                 losses, residual = losses * weight, residual * weight[:, None]
-            loss += float(xp.sum(losses, dtype=xp.float64))
+            total += float(xp.sum(losses, dtype=xp.float64))
             slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
-        along, S = np.concatenate([[1.0], t]), objective.total_weight
+        along, S = np.concatenate([[1.0], t]), problem.total_weight
         penalty = self.products @ along
-        value = loss / S + objective.target_conjugate + 0.5 * objective.alpha * float(along @ penalty)
-        return value, slope / S + objective.alpha * penalty[1:]
+        value = total / S + problem.target_conjugate + 0.5 * problem.alpha * float(along @ penalty)
+        return value, slope / S + problem.alpha * penalty[1:]
 
     def bound(self) -> np.ndarray:
-        """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the link."""
-        objective = self.objective
-        xp, total = objective.xp, np.zeros((self.n_directions, self.n_directions))
+        """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the loss."""
+        problem = self.problem
+        xp, total = problem.xp, np.zeros((self.n_directions, self.n_directions))
         for _, (_, *moves), weight in self.rows:
             weighted = moves if weight is None else [move * weight[:, None] for move in moves]
             total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
-        return objective.link.lipschitz * total / objective.total_weight + objective.alpha * self.products[1:, 1:]
+        return problem.loss.lipschitz * total / problem.total_weight + problem.alpha * self.products[1:, 1:]
 
     def lowest(self) -> np.ndarray | None:
         """t, or None where rounding leaves nothing to gain."""

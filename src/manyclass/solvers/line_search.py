@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manyclass.data.design import Array
-from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, inner
+from manyclass.data.rows import Array
+from manyclass.model import Evaluation, Problem
+from manyclass.solvers.base import inner
 
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that must be reached (Armijo)."""
@@ -22,11 +22,10 @@ class Step:
 
 
 def backtrack(
-    objective: Objective,
+    problem: Problem,
     theta: Array,
     evaluation: Evaluation,
     direction: Array,
-    monitor: Monitor,
     **options: bool,
 ) -> Step | None:
     """A step from `theta` along `direction` that lowers the objective, or None where rounding allows none.
@@ -35,23 +34,21 @@ def backtrack(
     decrease drowns in rounding, a step is accepted if the slope has shrunk without the objective visibly rising (the
     approximate Wolfe condition of Hager and Zhang, 2005).
     """
-    slope = inner(objective, evaluation.gradient, direction)
+    slope = inner(problem, evaluation.gradient, direction)
     if not slope < 0:
         return None
     length = 1.0
     for _ in range(30):
         candidate = theta + length * direction
-        there = monitor.evaluate(objective, candidate, **options)
+        there = problem.value_and_gradient(candidate, **options)
         change = there.value - evaluation.value
         if change <= SUFFICIENT * length * slope:
             return Step(candidate, there, length)
         if (
             abs(change) <= FLAT * abs(evaluation.value)
-            and abs(inner(objective, there.gradient, direction)) <= -0.9 * slope
+            and abs(inner(problem, there.gradient, direction)) <= -0.9 * slope
         ):
             return Step(candidate, there, length)
-        if monitor.exhausted():
-            return None
         if change != change or change == float("inf"):
             length *= 0.1
             continue

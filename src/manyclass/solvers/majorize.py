@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from itertools import count
+
 from manyclass.curvature import Curvature
-from manyclass.data.design import Array
-from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solver, Status
+from manyclass.data.rows import Array
+from manyclass.fit import Iterates
+from manyclass.model import Problem
+from manyclass.solvers.base import Solver, iterate
 
 
 class Majorize(Solver):
@@ -19,13 +22,11 @@ class Majorize(Solver):
     needs_majorizer = True
     refreshes_majorizer = True
 
-    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
-        status: Status | None = None
-        while status is None:
-            evaluation = monitor.evaluate(objective, theta)
-            status = monitor.stop(objective, curvature, theta, evaluation)
-            if status is None:
-                if curvature.local:
-                    curvature.refresh(objective, theta)
-                theta = theta - curvature.solve(evaluation.gradient)
-        return theta, status
+    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
+        for number in count(n_iter + 1):
+            evaluation = problem.value_and_gradient(theta)
+            yield iterate(problem, curvature, theta, evaluation, number)
+            if curvature.local:
+                curvature.refresh(problem, theta)
+            theta = theta - curvature.solve(evaluation.gradient)
+        return None

@@ -6,9 +6,11 @@ import numpy as np
 
 from manyclass.curvature import Curvature
 from manyclass.curvature.sampling import RowSample, weighted_sample
-from manyclass.data.design import BLOCK_BYTES, Array
-from manyclass.model.objective import Objective
-from manyclass.solvers.base import Monitor, Solver, Status, inner
+from manyclass.data import Rows
+from manyclass.data.rows import BLOCK_BYTES, Array
+from manyclass.fit import Iterates, Status
+from manyclass.model import Problem
+from manyclass.solvers.base import Solver, inner, iterate
 from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE = 8
@@ -30,28 +32,29 @@ class NewtonCG(Solver):
     name = "newton-cg"
     needs_majorizer = False
 
-    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
+    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
         rng = np.random.default_rng(0)
-        n_rows = ROWS_PER_FEATURE * objective.design.n_features
-        evaluation = monitor.evaluate(objective, theta, with_row_weight=True)
-        forcing, previous = 0.3, inner(objective, evaluation.gradient, curvature.solve(evaluation.gradient))
-        while (status := monitor.stop(objective, curvature, theta, evaluation)) is None:
+        n_rows = ROWS_PER_FEATURE * problem.rows.n_features
+        evaluation = problem.value_and_gradient(theta, with_row_weight=True)
+        forcing, previous = 0.3, inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
+        n_iter += 1
+        yield iterate(problem, curvature, theta, evaluation, n_iter)
+        while True:
             assert evaluation.row_weight is not None
             sample = weighted_sample(evaluation.row_weight, n_rows, rng)
-            curvature.refresh(objective, theta, evaluation.row_weight)
-            hessian = Hessian.at(objective, theta, sample)
+            curvature.refresh(problem, theta, evaluation.row_weight)
+            hessian = Hessian.at(problem, theta, sample)
             direction = conjugate_gradients(hessian, curvature, evaluation.gradient, forcing)
-            step = backtrack(objective, theta, evaluation, direction, monitor, with_row_weight=True)
+            step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)
             if step is None:
-                if (status := monitor.exhausted()) is not None:
-                    break
                 if sample.index is None:
-                    status = Status.STALLED
-                    break
+                    return Status.STALLED
                 n_rows *= 2
                 continue
             theta, evaluation = step.theta, step.evaluation
-            size = inner(objective, evaluation.gradient, curvature.solve(evaluation.gradient))
+            n_iter += 1
+            yield iterate(problem, curvature, theta, evaluation, n_iter)
+            size = inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
             # Newton converges superlinearly when the inner residual shrinks with the gradient, but a sampled Hessian
             # is not worth solving beyond its own accuracy.
             ratio = (size / previous) ** 0.5 if previous > 0 else 0.0
@@ -59,70 +62,70 @@ class NewtonCG(Solver):
             if step.length < 0.5:
                 n_rows *= 2
             previous = size
-        assert status is not None
-        return theta, status
 
 
 @dataclass
 class Hessian:
     """V ↦ ∇²F·V on a sample of rows, with the means P kept."""
 
-    objective: Objective
-    pieces: list[tuple[Array | None, np.ndarray | slice, Array, Array]]
+    problem: Problem
+    pieces: list[tuple[Rows | None, np.ndarray | slice, Array, Array]]
 
     @classmethod
-    def at(cls, objective: Objective, theta: Array, sample: RowSample) -> Hessian:
-        W, b = objective.unpack(theta)
-        row_bytes = objective.design.row_bytes
-        keep = sample.index is not None and sample.n_rows(objective) * row_bytes <= KEEP_BYTES
+    def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Hessian:
+        W, b = problem.unpack(theta)
+        row_bytes = problem.rows.row_bytes
+        keep = sample.index is not None and sample.n_rows(problem) * row_bytes <= KEEP_BYTES
         pieces, start = [], 0
-        for block, scale in sample.blocks(objective, BLOCK_BYTES):
-            stop = start + int(block.shape[0])
+        for block, scale in sample.blocks(problem, BLOCK_BYTES):
+            stop = start + block.n_rows
             rows = slice(start, stop) if sample.index is None else sample.index[start:stop]
-            P = objective.link.mean(objective.scores(block, W, b), objective.xp)
+            P = problem.loss.mean(problem.scores(block, W, b), problem.xp)
             pieces.append((block if keep else None, rows, P, scale))
             start = stop
-        return cls(objective, pieces)
+        return cls(problem, pieces)
 
     def product(self, V: Array) -> Array:
-        objective = self.objective
-        xp, design, link = objective.xp, objective.design, objective.link
-        W, b = objective.unpack(V)
-        total = design.zeros((design.n_features, objective.n_outputs), dtype=xp.float64)
-        intercept = design.zeros((objective.n_outputs,), dtype=xp.float64)
+        problem = self.problem
+        xp, held, loss = problem.xp, problem.rows, problem.loss
+        W, b = problem.unpack(V)
+        total = held.zeros((held.n_features, problem.n_outputs), dtype=xp.float64)
+        intercept = held.zeros((problem.n_outputs,), dtype=xp.float64)
         for kept, rows, P, scale in self.pieces:
-            block = kept if kept is not None else (design.rows(rows) if isinstance(rows, slice) else design.take(rows))
-            R = link.hessian_product(P, objective.scores(block, W, b), xp)
+            if problem.on_block is not None:
+                problem.on_block()
+            block = kept if kept is not None else (held.slice(rows) if isinstance(rows, slice) else held.take(rows))
+            R = loss.hessian_product(P, problem.scores(block, W, b), xp)
             R = R * scale[:, None]
-            total += block.T @ R
+            block.rmatmat(R, total)
             intercept += xp.sum(R, axis=0, dtype=xp.float64)
-        total /= objective.total_weight
-        intercept /= objective.total_weight
-        total -= objective.center[:, None] * intercept[None, :]
-        total += objective.alpha * xp.astype(W, xp.float64)
-        if objective.fit_intercept:
+        total /= problem.total_weight
+        intercept /= problem.total_weight
+        total -= problem.center[:, None] * intercept[None, :]
+        total += problem.alpha * xp.astype(W, xp.float64)
+        if problem.fit_intercept:
             total = xp.concat([total, intercept[None, :]], axis=0)
         return xp.astype(total, V.dtype)
 
 
 def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array, forcing: float) -> Array:
     """An approximate solution of ∇²F·D = −∇F, until the residual in the metric of H⁻¹ has shrunk by `forcing`."""
-    objective = hessian.objective
+    problem = hessian.problem
     direction, residual = gradient * 0, -gradient
     z = curvature.solve(residual)
-    conjugate, size = z, inner(objective, residual, z)
+    conjugate, size = z, inner(problem, residual, z)
     enough = forcing**2 * size
     for _ in range(MAX_CG):
         product = hessian.product(conjugate)
-        bend = inner(objective, conjugate, product)
+        bend = inner(problem, conjugate, product)
         if not bend > 0:
             break
         length = size / bend
         direction = direction + length * conjugate
         residual = residual - length * product
         z = curvature.solve(residual)
-        previous, size = size, inner(objective, residual, z)
+        previous, size = size, inner(problem, residual, z)
         if size <= enough:
             break
         conjugate = z + (size / previous) * conjugate
-    return direction if float(objective.xp.sum(abs(direction))) > 0 else z
+    return direction if float(problem.xp.sum(abs(direction))) > 0 else z

@@ -22,9 +22,6 @@ class Columns:
     targets: list[int]
     multilabel: bool
 
-    def label(self, position: int) -> str:
-        return f"'{self.names[position]}'" if self.names is not None else str(position + 1)
-
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         return None if self.names is None else tuple(self.names[j] for j in self.features)
@@ -35,9 +32,7 @@ class Columns:
 
     @property
     def label_names(self) -> tuple[str, ...] | None:
-        if not self.multilabel or self.names is None:
-            return None
-        return tuple(self.names[j] for j in self.targets)
+        return tuple(self.names[j] for j in self.targets) if self.multilabel and self.names is not None else None
 
 
 def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request) -> Columns:
@@ -49,21 +44,21 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
         Where a column that was asked for, or that the model was fitted on, is not there; or where two have
         the same name.
     """
-    if names is not None:
-        names = tuple(names)
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise DataFileError(f"two columns are called {quoted(twice)}: rename one of them")
+    names = None if names is None else tuple(names)
+    twice = [name for name, count in Counter(names or ()).items() if count > 1]
+    if twice:
+        raise DataFileError(f"two columns are called {quoted(twice)}: rename one of them")
     dropped = {position(column, names, n_columns) for column in request.drop}
     remaining = [j for j in range(n_columns) if j not in dropped]
     if names is not None and isinstance(request.features, tuple):
-        missing = [name for name in request.features if name not in names]
+        positions = {name: j for j, name in enumerate(names)}
+        missing = [name for name in request.features if name not in positions]
         if missing:
             raise DataFileError(
                 f"the model was fitted on {quoted(missing)}, which this file lacks: "
                 "use a file with the columns of the training data"
             )
-        features = [names.index(name) for name in request.features]
+        features = [positions[name] for name in request.features]
         targets = _targets(names, n_columns, [j for j in remaining if j not in set(features)], request)
     elif request.n_features is not None and len(remaining) == request.n_features:
         features, targets = remaining, []
@@ -83,13 +78,10 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
 
 def _targets(names: tuple[str, ...] | None, n_columns: int, remaining: list[int], request: Request) -> list[int]:
     if request.targets is not None:
-        found = []
-        for column in request.targets:
-            # A file to predict from need not hold the target.
-            if request.features is not None and isinstance(column, str) and column not in (names or ()):
-                continue
-            found.append(position(column, names, n_columns))
-        return found
+        # A file to predict from need not hold the target.
+        optional = request.features is not None
+        wanted = [c for c in request.targets if not (optional and isinstance(c, str) and c not in (names or ()))]
+        return [position(column, names, n_columns) for column in wanted]
     if request.n_label_columns is not None:
         if not 0 < request.n_label_columns < len(remaining):
             raise DataFileError(
@@ -99,11 +91,11 @@ def _targets(names: tuple[str, ...] | None, n_columns: int, remaining: list[int]
         return remaining[-request.n_label_columns :]
     if names is not None:
         lowered = {names[j].strip().lower(): j for j in reversed(remaining)}
-        for name in TARGET_NAMES:
-            if name in lowered:
-                return [lowered[name]]
-    if request.features is not None and names is not None and isinstance(request.features, tuple):
-        return []
+        found = next((lowered[name] for name in TARGET_NAMES if name in lowered), None)
+        if found is not None:
+            return [found]
+        if isinstance(request.features, tuple):
+            return []
     return remaining[-1:]
 
 

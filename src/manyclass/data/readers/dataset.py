@@ -1,9 +1,10 @@
-"""What a reader returns, and the rules every reader shares for numbers and labels."""
+"""What a reader returns, and the rules every reader shares for numbers, labels and damage."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class Dataset:
     Attributes
     ----------
     X : ndarray, memmap or scipy.sparse.csr_array of shape (n_rows, n_features)
-        float32 or float64.
+        float32 or float64; read-only where it is the file's own memory.
     y : ndarray of shape (n_rows,) or (n_rows, n_labels), or None
         Class labels (integers where every label is a whole number, else text), real numbers (a regression
         target), or a 0/1 indicator matrix for multi-label data. None where the file has no target.
@@ -71,9 +72,7 @@ class Request:
 
     @property
     def n_features(self) -> int | None:
-        if self.features is None or isinstance(self.features, int):
-            return self.features
-        return len(self.features)
+        return len(self.features) if isinstance(self.features, tuple) else self.features
 
 
 def quoted(names: Sequence[str], limit: int = 6) -> str:
@@ -84,13 +83,45 @@ def quoted(names: Sequence[str], limit: int = 6) -> str:
 
 def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
     """The error for columns of text where numbers are needed; `example` says which text is where."""
-    one = len(columns) == 1
+    nouns, verb, them = ("column", "holds", "it") if len(columns) == 1 else ("columns", "hold", "them")
     where = f" ({example})" if example else ""
     return DataFileError(
-        f"{'column' if one else 'columns'} {quoted(columns)} {'holds' if one else 'hold'} text{where} where "
-        f"numbers are needed: encode {'it' if one else 'them'}, for instance by scikit-learn's OneHotEncoder "
-        f"or TfidfVectorizer, or leave {'it' if one else 'them'} out with drop"
+        f"{nouns} {quoted(columns)} {verb} text{where} where numbers are needed: encode {them}, for instance by "
+        f"scikit-learn's OneHotEncoder or TfidfVectorizer, or leave {them} out with drop"
     )
+
+
+def no_label(row: int, column: str) -> DataFileError:
+    return DataFileError(f"row {row} has no label (column '{column}' is empty): fill it in or remove the row")
+
+
+def first_line(error: BaseException) -> str:
+    """What a library says is wrong, without the lines of the file it may quote."""
+    try:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+    except (TypeError, ValueError):
+        # liac-arff formats its message when asked for it, and cannot where the file's text holds a %.
+        return type(error).__name__
+
+
+@contextmanager
+def parsing(kind: str) -> Iterator[None]:
+    """Whatever a library raises on content that it cannot parse, as a `DataFileError`.
+
+    Parsers are written for whole files: what a damaged one makes them raise is not part of what they document.
+    """
+    try:
+        yield
+    except DataFileError:
+        raise
+    except MemoryError as error:
+        raise DataFileError(
+            "it announces more numbers than fit into memory: copy it again if it is smaller than that"
+        ) from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataFileError(f"it is not a whole {kind} file ({first_line(error)}): save or copy it again") from error
 
 
 def full_scale(values: Any) -> int | None:
@@ -116,30 +147,34 @@ def as_features(values: Any, dtype: Any = None, *, narrow: bool = True) -> Any:
     DataFileError
         Where the values are not real numbers.
     """
-    kind = values.dtype.kind
-    if kind not in "biuf":
+    if values.dtype.kind not in "biuf":
         raise DataFileError(
             f"the features are stored as {values.dtype}, not as real numbers: save them as float32 or float64"
         )
-    if dtype is not None:
-        return values.astype(dtype, copy=False)
-    if kind == "b" or values.dtype.itemsize == 1 or values.dtype == np.float16:
-        return values.astype(np.float32)
-    if (kind in "iu" or narrow) and _holds_small_integers(values):
-        return values.astype(np.float32)
-    if kind == "f" and values.dtype.itemsize <= 8:
-        # Files may be big-endian; arithmetic is not.
-        return values.astype(values.dtype.newbyteorder("="), copy=False)
-    return values.astype(np.float64)
+    if dtype is None:
+        dtype = np.float32 if fits_float32(values, narrow=narrow) else np.float64
+    return values.astype(dtype, copy=False)
+
+
+def fits_float32(values: Any, *, narrow: bool = True) -> bool:
+    """Whether float32 holds the values as well as the file does; `narrow` is that of `as_features`."""
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "b" or size == 1 or (kind == "f" and size <= 4):
+        return True
+    return (kind in "iu" or narrow) and _holds_small_integers(values)
 
 
 def _holds_small_integers(values: Any) -> bool:
     flat = values.data if sparse.issparse(values) else values
-    step = max(1, _BLOCK // max(1, math.prod(flat.shape[1:])))
-    for start in range(0, flat.shape[0], step):
+    largest = max(1, _BLOCK // max(1, math.prod(flat.shape[1:])))
+    # Most real numbers show in the first rows that they are not whole.
+    start, step = 0, min(largest, 64)
+    while start < flat.shape[0]:
         block = flat[start : start + step]
-        if not ((np.abs(block) <= _LARGEST_SMALL_INTEGER) & (np.rint(block) == block)).all():
+        small = (block >= -_LARGEST_SMALL_INTEGER) & (block <= _LARGEST_SMALL_INTEGER)
+        if not (small & (np.rint(block) == block)).all():
             return False
+        start, step = start + step, largest
     return True
 
 
@@ -165,18 +200,17 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
 def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]:
     """The labels ``texts[codes]``, as numbers where every text is one."""
     stripped = [text.strip() for text in texts]
-    try:
-        numbers = np.array([float(text) for text in stripped])
-    except ValueError:
-        return np.array(stripped)[codes]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
-    if any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped):
-        return np.array(stripped)[codes]
-    return as_labels(numbers)[codes]
+    if not any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped):
+        try:
+            return as_labels(np.array([float(text) for text in stripped]))[codes]
+        except ValueError:
+            pass
+    return np.array(stripped)[codes]
 
 
-def as_indicator(values: NDArray[Any], names: Sequence[str] | None) -> NDArray[np.int8]:
-    """A 0/1 matrix of shape (n_rows, n_labels).
+def as_indicator(values: NDArray[Any], names: Sequence[str] | None, start: int = 0) -> NDArray[np.int8]:
+    """A 0/1 matrix of shape (n_rows, n_labels); `start` rows of the file came before these.
 
     Raises
     ------
@@ -188,7 +222,7 @@ def as_indicator(values: NDArray[Any], names: Sequence[str] | None) -> NDArray[n
         row, column = np.argwhere(wrong)[0]
         name = f"'{names[column]}'" if names is not None else str(column + 1)
         raise DataFileError(
-            f"label column {name} holds {values[row, column]:g} in row {row + 1}: "
+            f"label column {name} holds {values[row, column]:g} in row {start + row + 1}: "
             "the columns of several labels must hold 0 or 1"
         )
     return values.astype(np.int8)

@@ -1,36 +1,38 @@
-"""CSV, TSV and other delimited text.
+"""CSV, TSV and other delimited text, read by pyarrow.
 
-Read by `numpy.loadtxt`, whose C parser knows quoting and takes about as long as a data-frame library's, so
-that the commonest format needs none of these. The `csv` module reads the header and, when loadtxt refuses,
-finds the cell to name in the message.
+The `csv` module reads the first row, which says how the others are to be read, and finds the cell to name in the
+message where pyarrow refuses.
 """
 
 from __future__ import annotations
 
 import csv
-import warnings
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.columns import TARGET_NAMES, Columns, choose_columns
+from manyclass.data.readers.columns import TARGET_NAMES
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
     Request,
-    as_features,
     as_indicator,
     as_labels,
+    first_line,
     holds_text,
-    labels_from_codes,
 )
 from manyclass.data.readers.source import Source
 
 SUFFIXES = (".csv", ".tsv", ".tab")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+_BLOCK_BYTES = 1 << 22
+# Once a fault is found, so many further rows are searched for others like it.
+_FAULTY_ROWS = 1000
 
 
 def sniff(head: bytes) -> bool:
@@ -43,63 +45,64 @@ def read(source: Source, request: Request) -> Dataset:
     The first row is taken for a header unless `request.header` says otherwise or most of its cells are
     numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ? become NaN.
     """
-    delimiter, first = _first_row(source)
-    has_header = _is_header(first) if request.header is None else request.header
-    names = [cell.strip() for cell in first] if has_header else None
-    columns = choose_columns(names, len(first), request)
-    codes: dict[str, int] = {}
-    single = columns.targets[0] if columns.targets and not columns.multilabel else None
-    converters: dict[int | str, Callable[[str], Any]] = {}
-    for j in set(range(len(first))) - {*columns.features, *columns.targets}:
-        converters[j] = lambda _cell: 0.0
-    if single is not None:
-        converters[single] = lambda cell: codes.setdefault(cell, len(codes))
+    import pyarrow as pa
+    from pyarrow.csv import read_csv
+
+    opening = _opening(source, request.header)
+    layout = _layout(opening, request)
     try:
-        values = _load(source, delimiter, has_header, converters)
-    except ValueError as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
-        for j in _columns_with_gaps(source, delimiter, has_header, columns, len(first), error):
-            converters[j] = _number_or_nan
-        codes.clear()
-        values = _load(source, delimiter, has_header, converters)
-    if not values.size:
-        raise DataFileError("it has a header but no rows")
-    y: NDArray[Any] | None = None
-    if single is not None:
-        row_codes = values[:, single].astype(np.intp)
-        _refuse_empty_labels(codes, row_codes, columns.label(single))
-        y = labels_from_codes(list(codes), row_codes)
-    elif columns.targets:
-        y = as_indicator(values[:, columns.targets], columns.label_names)
-    return Dataset(
-        X=as_features(np.ascontiguousarray(values[:, columns.features]), request.dtype),
-        y=y,
-        feature_names=columns.feature_names,
-        target_name=columns.target_name,
-        label_names=columns.label_names,
-    )
+        with source.binary() as file:
+            table = read_csv(file, **_options(opening, layout))
+    except pa.ArrowException as error:
+        raise _fault(source, opening, layout, error) from error
+    return layout.dataset(table)
+
+
+def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
+    """So many rows at a time; labels are numbers where all of one chunk are."""
+    import pyarrow as pa
+    from pyarrow.csv import open_csv
+
+    opening = _opening(source, request.header)
+    layout = _layout(opening, request)
+    try:
+        with source.binary() as file:
+            yield from layout.chunks(open_csv(file, **_options(opening, layout)), n_rows)
+    except pa.ArrowException as error:
+        raise _fault(source, opening, layout, error) from error
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Labels, one row for each row of the data file; a row more than that is a header."""
-    delimiter, first = _first_row(source)
+    delimiter = _opening(source, header=False).delimiter
     with source.text() as file:
         rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
     names = None
     if len(rows) == n_rows + 1:
         names = tuple(cell.strip() for cell in rows.pop(0))
-    if len(first) == 1:
+    n_columns = max(map(len, rows), default=0)
+    if n_columns == 1:
         return as_labels([row[0] for row in rows]), None
     try:
         return as_indicator(np.array(rows, dtype=np.float64), names), names
     except ValueError as error:
         raise DataFileError(
-            f"it has {len(first)} columns, so they must hold 0 or 1 for as many labels ({error})"
+            f"it has {n_columns} columns, so they must hold 0 or 1 for as many labels ({first_line(error)})"
         ) from error
 
 
-def _first_row(source: Source) -> tuple[str, list[str]]:
+@dataclass(frozen=True)
+class _Opening:
+    """What the first row says; without a header the columns are called by their numbers."""
+
+    delimiter: str
+    names: list[str]
+    has_header: bool
+    n_header_lines: int
+    n_bytes: int
+
+
+def _opening(source: Source, header: bool | None) -> _Opening:
     with source.text() as file:
         line = next((line for line in file if line.strip()), "")
     if not line:
@@ -107,11 +110,49 @@ def _first_row(source: Source) -> tuple[str, list[str]]:
     candidates = [_DELIMITERS.get(source.suffix, ","), ",", "\t", ";", "|"]
     delimiter = max(candidates, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))
     with source.text() as file:
-        return delimiter, _first_record(csv.reader(file, delimiter=delimiter))
+        rows = csv.reader(file, delimiter=delimiter)
+        first = next((row for row in rows if any(cell.strip() for cell in row)), None)
+        if first is None:
+            raise DataFileError("it has no cell that is not empty: give a file with data")
+        has_header = _is_header(first) if header is None else header
+        n_lines = rows.line_num if has_header else 0
+        if has_header and not any(rows):
+            raise DataFileError("it has a header but no rows")
+    names = [cell.strip() for cell in first] if has_header else [str(j + 1) for j in range(len(first))]
+    return _Opening(delimiter, names, has_header, n_lines, sum(map(len, first)))
 
 
-def _first_record(rows: Any) -> list[str]:
-    return next(row for row in rows if any(cell.strip() for cell in row))
+def _layout(opening: _Opening, request: Request) -> Any:
+    # pyarrow takes a tenth of a second to import, which commands that read no table need not wait for.
+    from manyclass.data.readers.tables import Layout
+
+    return Layout.of(opening.names, request, {}, opening.has_header)
+
+
+def _options(opening: _Opening, layout: Any) -> dict[str, Any]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    types = {name: pa.string() if name == layout.label_column else pa.float64() for name in layout.needed}
+    return {
+        "read_options": arrow_csv.ReadOptions(
+            column_names=opening.names,
+            skip_rows=opening.n_header_lines,
+            # A block must hold a whole row.
+            block_size=max(_BLOCK_BYTES, 64 * opening.n_bytes),
+        ),
+        "parse_options": arrow_csv.ParseOptions(delimiter=opening.delimiter, newlines_in_values=True),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types=types, include_columns=layout.needed, null_values=_missing_cells()
+        ),
+    }
+
+
+def _missing_cells() -> list[str]:
+    """Every way to write a missing value: pyarrow compares cells as they stand, upper and lower case and blanks."""
+    spelled = ("".join(letters) for word in _MISSING for letters in itertools.product(*((c, c.upper()) for c in word)))
+    padded = (before + word + after for word in spelled for before in ("", " ") for after in ("", " "))
+    return list(dict.fromkeys([*padded, *(" " * n for n in range(1, 17))]))
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -131,57 +172,27 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _number_or_nan(cell: str) -> float:
-    return float("nan") if cell.strip().lower() in _MISSING else float(cell)
-
-
-def _load(
-    source: Source, delimiter: str, has_header: bool, converters: dict[int | str, Callable[[str], Any]]
-) -> NDArray[np.float64]:
-    with source.text() as file, warnings.catch_warnings():
-        if has_header:
-            _first_record(csv.reader(file, delimiter=delimiter))
-        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-        return np.loadtxt(
-            file, delimiter=delimiter, quotechar='"', comments=None, converters=converters or None, ndmin=2
-        )
-
-
-def _columns_with_gaps(
-    source: Source, delimiter: str, has_header: bool, columns: Columns, n_columns: int, error: ValueError
-) -> set[int]:
-    """Numeric columns with missing cells; raises where the fault is another one."""
-    numeric = columns.features + (columns.targets if columns.multilabel else [])
-    gaps: set[int] = set()
+def _fault(source: Source, opening: _Opening, layout: Any, error: Exception) -> DataFileError:
+    """The cell that pyarrow cannot read, or the row that has too many or too few."""
+    numeric = {opening.names.index(name) for name in layout.needed if name != layout.label_column}
     text: dict[int, str] = {}
+    last = None
     with source.text() as file:
-        rows = csv.reader(file, delimiter=delimiter)
-        if has_header:
-            _first_record(rows)
+        rows = csv.reader(file, delimiter=opening.delimiter)
         for row in rows:
-            if not row:
+            if not row or rows.line_num <= opening.n_header_lines:
                 continue
-            if len(row) != n_columns:
-                raise DataFileError(
-                    f"line {rows.line_num} has {len(row)} cells where the first line has {n_columns}: "
+            if len(row) != len(opening.names):
+                return DataFileError(
+                    f"line {rows.line_num} has {len(row)} cells where the first line has {len(opening.names)}: "
                     "correct that line, or quote cells that contain the separator"
-                ) from error
+                )
             for j in numeric:
-                if _is_number(row[j]):
-                    continue
-                if row[j].strip().lower() in _MISSING:
-                    gaps.add(j)
-                else:
+                if not _is_number(row[j]) and row[j].strip().lower() not in _MISSING:
                     text.setdefault(j, f"'{row[j].strip()[:40]}' in line {rows.line_num}")
+            last = rows.line_num + _FAULTY_ROWS if text and last is None else last
+            if last is not None and rows.line_num > last:
+                break
     if text:
-        raise holds_text([columns.label(j).strip("'") for j in text], next(iter(text.values()))) from error
-    if not gaps:
-        raise DataFileError(f"its numbers cannot be read ({error})") from error
-    return gaps
-
-
-def _refuse_empty_labels(codes: dict[str, int], row_codes: NDArray[np.intp], column: str) -> None:
-    empty = [code for label, code in codes.items() if not label.strip()]
-    if empty:
-        row = int(np.flatnonzero(np.isin(row_codes, empty))[0]) + 1
-        raise DataFileError(f"row {row} has no label (column {column} is empty): fill it in or remove the row")
+        return holds_text([opening.names[j] for j in sorted(text)], text[next(iter(text))])
+    return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")

@@ -1,11 +1,11 @@
 from typing import Any
 
-from manyclass.data.design import Array
-from manyclass.model.domains import Simplex, project_simplex
-from manyclass.model.links.base import Link, diagonal_matrix
+from manyclass.data.rows import Array
+from manyclass.model.sets import Simplex, project_simplex
+from manyclass.model.losses.base import SmoothLoss, diagonal_matrix
 
 
-class Sparsemax(Link):
+class Sparsemax(SmoothLoss):
     """Φ(z) = ½‖z‖² − ½‖z − Π(z)‖², g(z) = Π(z), the projection onto the simplex (Martins and Astudillo, 2016).
 
     Probabilities can be exactly 0. Φ* = ½‖p‖² on the simplex. The generalised Jacobian on the support s of p is
@@ -17,7 +17,8 @@ class Sparsemax(Link):
     domain = Simplex()
     probabilistic = True
     label_values = None
-    column_link = None
+    column_loss = None
+    label_loss = None
 
     def normalise(self, Z: Array, xp: Any) -> Array:
         Z -= xp.max(Z, axis=1, keepdims=True)

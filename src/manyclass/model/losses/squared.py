@@ -1,20 +1,21 @@
 from typing import Any
 
-from manyclass.data.design import Array
-from manyclass.model.domains import WholeSpace
-from manyclass.model.links.base import Link
+from manyclass.data.rows import Array
+from manyclass.model.sets import WholeSpace
+from manyclass.model.losses.base import SmoothLoss
 
 
-class Identity(Link):
-    """Φ(z) = ½‖z‖², g(z) = z: least squares."""
+class Squared(SmoothLoss):
+    """ℓ = ½‖z − y‖², y = −1 or 1 for an absent and a present class: Φ(z) = ½‖z‖², g(z) = z."""
 
-    name = "identity"
+    name = "squared"
     lipschitz = 1.0
     domain = WholeSpace()
     quadratic = True
     probabilistic = False
     label_values = (-1.0, 1.0)
-    column_link = "identity"
+    column_loss = "squared"
+    label_loss = "squared"
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         return 0.5 * xp.sum(Z * Z, axis=1), Z

@@ -1,11 +1,11 @@
 from typing import Any
 
-from manyclass.data.design import Array
-from manyclass.model.domains import Simplex
-from manyclass.model.links.base import Link, diagonal_matrix, xlogx
+from manyclass.data.rows import Array
+from manyclass.model.sets import Simplex
+from manyclass.model.losses.base import SmoothLoss, diagonal_matrix, xlogx
 
 
-class Softmax(Link):
+class Softmax(SmoothLoss):
     """Φ(z) = log Σ_j exp z_j, g(z) = softmax(z): multinomial logistic regression.
 
     ‖diag(p) − ppᵀ‖₂ ≤ ½, so L = ½; the paper's L = 1 is valid but makes every step twice too short. Böhning's bound
@@ -17,7 +17,9 @@ class Softmax(Link):
     domain = Simplex()
     probabilistic = True
     label_values = None
-    column_link = "logistic"
+    column_loss = "logistic"
+    label_loss = None
+    labels_cost = False
 
     def normalise(self, Z: Array, xp: Any) -> Array:
         Z -= xp.max(Z, axis=1, keepdims=True)

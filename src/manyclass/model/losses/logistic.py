@@ -1,11 +1,11 @@
 from typing import Any
 
-from manyclass.data.design import Array
-from manyclass.model.domains import Box
-from manyclass.model.links.base import Link, diagonal_matrix, xlogx
+from manyclass.data.rows import Array
+from manyclass.model.sets import Box
+from manyclass.model.losses.base import SmoothLoss, diagonal_matrix, xlogx
 
 
-class Logistic(Link):
+class Logistic(SmoothLoss):
     """Φ(z) = Σ_j log(1 + exp z_j), g(z)_j = 1 / (1 + exp(−z_j)): one logistic regression per label."""
 
     name = "logistic"
@@ -13,7 +13,9 @@ class Logistic(Link):
     domain = Box()
     probabilistic = True
     label_values = (0.0, 1.0)
-    column_link = "logistic"
+    column_loss = "logistic"
+    label_loss = "logistic"
+    labels_cost = False
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         decay = xp.exp(-xp.abs(Z))  # never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below

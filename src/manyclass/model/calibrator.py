@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from manyclass.data.design import Array, Design
-from manyclass.data.moments import Moments
-from manyclass.data.targets import Targets
-from manyclass.model.domains import Domain
+from manyclass.data import DenseRows, Moments, Rows, Targets
+from manyclass.data.rows import Array
+from manyclass.model.sets import ConvexSet
 
 WIDE_FEATURES = 1024
 """Basis columns up to which they are summed in float64: powers of the same number are far from orthogonal."""
@@ -28,11 +27,11 @@ class Calibrator:
     basis : sequence of numbers or callables
         G, elementwise: a number is a power, a callable maps an array to one of the same shape. The identity is added
         when it is missing, for without it the squared error could rise.
-    domain : Domain
+    domain : ConvexSet
         Where predictions live: projection onto a convex set that holds the targets never takes them further away.
     """
 
-    def __init__(self, basis: Sequence[float | Callable[[Array], Array]], domain: Domain):
+    def __init__(self, basis: Sequence[float | Callable[[Array], Array]], domain: ConvexSet):
         self.basis = tuple(basis) if 1 in basis else (1, *basis)
         self.domain = domain
 
@@ -46,15 +45,15 @@ class Calibrator:
         What is solved for is the change from M G(v) = v, with a trace of a ridge: predictions on the simplex make the
         functions linearly dependent, and a ridge step from the identity still never raises the error.
         """
-        design = Design(V)
-        xp, k = design.xp, targets.n_outputs
+        rows = DenseRows(V)
+        xp, k = rows.xp, targets.n_outputs
         width = k * len(self.basis)
-        dtype = xp.float64 if width <= WIDE_FEATURES else design.dtype
+        dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
         moments = Moments.zeros(width, k, like=V)
-        for rows, block in self._blocks(design):
-            block = xp.astype(block, dtype, copy=False)
-            weight = None if sample_weight is None else sample_weight[rows]
-            moments.update(self.functions(block, xp), targets.dense(rows, block, xp) - block, weight)
+        for part, block in self._blocks(rows):
+            values = xp.astype(block.dense(), dtype, copy=False)
+            weight = None if sample_weight is None else sample_weight[part]
+            moments.add(self.functions(values, xp), targets.dense(part, values, xp) - values, weight)
         scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
         coef, intercept = moments.solve(RIDGE * scale)
         first = self.basis.index(1) * k
@@ -71,23 +70,9 @@ class Calibrator:
 
     def overwrite(self, V: Array, fitted: Map) -> None:
         """`apply` in place, in blocks of rows."""
-        design = Design(V)
-        for rows, block in self._blocks(design):
-            V[rows, :] = self.apply(block, fitted, design.xp)
+        rows = DenseRows(V)
+        for part, block in self._blocks(rows):
+            V[part, :] = self.apply(block.dense(), fitted, rows.xp)
 
-    def _blocks(self, design: Design) -> Iterator[tuple[slice, Array]]:
-        return design.blocks(design.rows_per_block(design.n_features * len(self.basis)))
-
-
-def squared_error(V: Array, targets: Targets, sample_weight: Array | None) -> float:
-    """(1/2S) Σ s_i ‖y_i − v_i‖²: half the Brier score of probabilities."""
-    design = Design(V)
-    xp, total, mass = design.xp, 0.0, float(design.n_rows)
-    if sample_weight is not None:
-        mass = float(xp.sum(sample_weight, dtype=xp.float64))
-    for rows, block in design.blocks(design.rows_per_block(2)):
-        squares = xp.sum((block - targets.dense(rows, block, xp)) ** 2, axis=1)
-        if sample_weight is not None:
-            squares = squares * sample_weight[rows]
-        total += float(xp.sum(squares, dtype=xp.float64))
-    return 0.5 * total / mass
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, Rows]]:
+        return rows.blocks(rows.rows_per_block(rows.n_features * len(self.basis)))

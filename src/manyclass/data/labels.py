@@ -9,8 +9,8 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from manyclass.data import ClassTargets, Design, MatrixTargets, Targets
-from manyclass.data.design import Array
+from manyclass.data.rows import Array, Rows, to_numpy
+from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,48 @@ class Labels:
     def is_binary(self) -> bool:
         return self.codes is not None and self.n_classes == 2
 
-    def one_hot(self, design: Design) -> Targets:
-        """One column per class."""
-        assert self.codes is not None
-        return ClassTargets(design.asarray(self.codes, dtype=design.xp.int64), self.n_classes)
+    def targets(self, rows: Rows, values: tuple[float, float] | None, *, one_column: bool = True) -> Targets:
+        """The columns that a loss sees.
 
-    def columns(self, design: Design, absent: float, present: float) -> Targets:
-        """One column per label, or a single one (is it the second class?) for two classes."""
-        xp = design.xp
+        Parameters
+        ----------
+        rows : Rows
+            Whose namespace, device and dtype the targets take.
+        values : tuple of float, or None
+            What stands for an absent and a present label (`Loss.label_values`); None for one-hot rows.
+        one_column : bool
+            Whether two classes are one column (is it the second class?) rather than one each.
+        """
+        absent, present = (0.0, 1.0) if values is None else values
         if self.indicator is not None:
-            found = design.asarray(self.indicator)
-        else:
-            found = xp.astype(design.asarray(self.codes, dtype=xp.int64)[:, None] == 1, design.dtype)
-        return MatrixTargets(absent + (present - absent) * found)
+            return MatrixTargets(absent + (present - absent) * rows.asarray(self.indicator))
+        codes = rows.asarray(self.codes, dtype=rows.xp.int64)
+        if self.is_binary and one_column:
+            second = rows.xp.astype(codes[:, None] == 1, rows.dtype)
+            return MatrixTargets(absent + (present - absent) * second)
+        return ClassTargets(codes, self.n_classes, (absent, present))
+
+    @property
+    def strata(self) -> np.ndarray | None:
+        """Class numbers on the host; None for multi-label targets."""
+        return None if self.codes is None else to_numpy(self.codes)
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Real responses of the training rows, of shape (n_rows,) or (n_rows, n_outputs)."""
+
+    y: Array
+    strata: None = None
+
+    @property
+    def is_one_dimensional(self) -> bool:
+        return self.y.ndim == 1
+
+    def targets(self, rows: Rows, values: None = None, *, one_column: bool = True) -> Targets:
+        """One column per response."""
+        Y = rows.asarray(self.y)
+        return MatrixTargets(Y[:, None] if self.is_one_dimensional else Y)
 
 
 def encode(y: Any, estimator_name: str) -> Labels:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from manyclass.data.design import Array
+from manyclass.data.rows import Array
 
 
-class Domain(Protocol):
+class ConvexSet(Protocol):
     def project(self, V: Array, xp: Any) -> Array:
-        """The nearest point of the domain to each row of V."""
+        """The nearest point of the set to each row of V."""
 
     def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        """The least theta in [0, 1] and a point q of the domain with (1 − theta)·mean + theta·q = wanted.
+        """The least theta in [0, 1] and a point q of the set with (1 − theta)·mean + theta·q = wanted.
 
-        Both arguments are means of points of the domain, of shape (n_outputs,), in float64. Moving every
+        Both arguments are means of points of the set, of shape (n_outputs,), in float64. Moving every
         prediction by theta towards q gives predictions that match the targets on average, as a dual point of a
         model with an unpenalised intercept must.
         """

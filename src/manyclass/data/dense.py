@@ -1,0 +1,127 @@
+"""Rows in an array of any array-API namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from scipy.linalg import get_blas_funcs
+
+from manyclass.data.rows import Array, GramSum, RowArrays, Rows
+
+
+class DenseRows(Rows):
+    """Rows of a floating-point array (NumPy, including ``np.memmap``, torch, ...), which is never copied or written to.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        In C or Fortran order, possibly read-only.
+    shift : array of shape (n_features,), optional
+        Subtracted from every block when it is read, in the dtype of X.
+    """
+
+    def __init__(self, X: Array, shift: Array | None = None):
+        self.X, self.shift = X, shift
+        self.xp: Any = array_namespace(X)
+        self.device = device(X)
+        self.n_rows, self.n_features = map(int, X.shape)
+        self.dtype = X.dtype
+
+    @property
+    def row_bytes(self) -> float:
+        return self.n_features * self.itemsize
+
+    def slice(self, rows: slice) -> DenseRows:
+        return self._read(self.X[rows, :])
+
+    def take(self, index: np.ndarray) -> DenseRows:
+        if self.is_numpy:
+            return self._read(np.take(self.X, index, axis=0))
+        return self._read(self.xp.take(self.X, self.asarray(index, dtype=self.xp.int64), axis=0))
+
+    def _read(self, block: Array) -> DenseRows:
+        return DenseRows(block if self.shift is None else block - self.shift)
+
+    def shifted(self, center: Array) -> DenseRows:
+        total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
+        return DenseRows(self.X, self.asarray(total))
+
+    def map(self, function: Callable[[Array], Array]) -> DenseRows:
+        return DenseRows(function(self.dense()))
+
+    def scaled(self, weight: Array) -> DenseRows:
+        return DenseRows(self.dense() * weight[:, None])
+
+    def dense(self) -> Array:
+        return self.X if self.shift is None else self.X - self.shift
+
+    def select(self, columns: np.ndarray) -> DenseRows:
+        chosen = self.asarray(columns, dtype=self.xp.int64)
+        part = self.X[:, columns] if self.is_numpy else self.xp.take(self.X, chosen, axis=1)
+        return DenseRows(part, None if self.shift is None else self.xp.take(self.shift, chosen))
+
+    def matmat(self, W: Array) -> Array:
+        if self.shift is None and W.dtype == self.dtype:
+            return self.X @ W
+        if self.shift is None and self.rows_per_block(int(W.shape[1])) >= self.n_rows:
+            return self.xp.astype(self.X, W.dtype) @ W  # coefficients may be wider than the rows they are applied to
+        blocks = self.blocks(self.rows_per_block(int(W.shape[1])))
+        return self.xp.concat([block.matmat(W) for _, block in blocks])
+
+    def _add_rmatmat(self, R: Array, out: Array) -> None:
+        out += self.dense().T @ R
+
+    def gram(self, weight: Array | None) -> Array:
+        block = (self if weight is None else self.scaled(weight**0.5)).dense()
+        return block.T @ block
+
+    def gram_sum(self) -> GramSum:
+        return _SymmetricSum(self) if self.is_numpy else GramSum(self)
+
+    def arrays(self) -> RowArrays:
+        if not self.is_numpy:
+            return super().arrays()
+        X = np.ascontiguousarray(self.dense())
+        indptr = np.arange(self.n_rows + 1, dtype=np.uint64) * np.uint64(self.n_features)
+        return RowArrays(np.asarray(X).reshape(-1), np.empty(0, np.uint32), indptr)
+
+
+class _SymmetricSum(GramSum):
+    """The same through ``syrk``, which fills one triangle of one buffer.
+
+    NumPy's own ``X.T @ X`` allocates a product and mirrors it for every block.
+    """
+
+    def __init__(self, rows: Rows):
+        super().__init__(rows)
+        self._product = np.zeros(self.total.shape, dtype=rows.dtype, order="F")
+        self._syrk = get_blas_funcs("syrk", dtype=rows.dtype)
+
+    def add(self, block: Rows, weight: Array | None = None) -> None:
+        values = (block if weight is None else block.scaled(weight**0.5)).dense()
+        if not values.size:
+            return
+        # A C-ordered block is its transpose in Fortran's order, which is what syrk reads without a copy.
+        by_row = values.flags.c_contiguous
+        self._product = self._syrk(
+            1.0, values.T if by_row else values, trans=not by_row, c=self._product, overwrite_c=True
+        )
+        self.total += self._product.T  # both in C order; the upper triangle of one is the lower of the other
+
+    def result(self) -> Array:
+        _mirror_lower(self.total)
+        return self.total
+
+
+def _mirror_lower(matrix: np.ndarray, step: int = 256) -> None:
+    """Copy the lower triangle to the upper, tile by tile: a whole transpose would miss the cache at every entry."""
+    size = len(matrix)
+    for start in range(0, size, step):
+        stop = min(start + step, size)
+        tile = matrix[start:stop, start:stop]
+        tile[:] = np.tril(tile) + np.tril(tile, -1).T
+        for below in range(stop, size, step):
+            matrix[start:stop, below : below + step] = matrix[below : below + step, start:stop].T

@@ -1,0 +1,247 @@
+"""Rows of X, whatever holds them: the protocol that the rest of the package reads them by."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_namespace
+
+Array = Any
+
+BLOCK_BYTES = 4 << 20
+"""Memory of one block of rows or scores: small enough to stay in the last-level cache between the two products
+of a pass, large enough that a matrix product runs at full speed (measured between 1 and 32 MiB)."""
+
+GRAM_BLOCK_BYTES = 32 << 20
+"""Memory of one block of rows in a Gram product: enough rows that adding a d×d block in float64 costs little
+beside the product."""
+
+FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
+"""By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
+of uncentred columns would lose the square of it in relative accuracy."""
+
+
+class RowArrays(NamedTuple):
+    """Rows for compiled loops: CSR arrays with unsigned indices, or dense rows end to end with empty `indices`."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class Rows(ABC):
+    """The rows of X − 1cᵀ, of shape (n_rows, n_features), for a shift c that is mostly zero.
+
+    What holds the rows (an array, compressed sparse rows, a generator, a file) is known here and nowhere else: every
+    method means the same for all of them, and no caller asks. A block of rows is again `Rows`.
+
+    A new kind of rows is one file with a subclass and, where arrays are to become such rows by themselves, one line in
+    ``KINDS`` of `manyclass.data`.
+
+    Attributes
+    ----------
+    xp : namespace
+        The array-API namespace in which everything computed from the rows lives.
+    device : device of that namespace, or None
+    dtype : dtype of the products
+    n_rows, n_features : int
+    """
+
+    xp: Any
+    device: Any
+    dtype: Any
+    n_rows: int
+    n_features: int
+
+    # -- what a kind of rows has to say -----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def row_bytes(self) -> float:
+        """Memory of one row, in bytes (the mean, when sparse)."""
+
+    @abstractmethod
+    def slice(self, rows: slice) -> Rows:
+        """Consecutive rows, ready to be computed with: views where that is possible."""
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> Rows:
+        """A copy of the rows named by an integer array."""
+
+    @abstractmethod
+    def shifted(self, center: Array) -> Rows:
+        """These rows less `center`, of shape (n_features,), without a copy of them."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Array], Array]) -> Rows:
+        """`function`, elementwise with f(0) = 0, of every number; no shift survives it."""
+
+    @abstractmethod
+    def scaled(self, weight: Array) -> Rows:
+        """diag(weight) times these rows, as a copy."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """The rows as one dense array; a view where they are one."""
+
+    @abstractmethod
+    def select(self, columns: np.ndarray) -> Rows:
+        """A copy of some columns."""
+
+    @abstractmethod
+    def matmat(self, W: Array) -> Array:
+        """X W, of shape (n_rows, n_outputs)."""
+
+    @abstractmethod
+    def _add_rmatmat(self, R: Array, out: Array) -> None:
+        """out += Xᵀ R, for rows that fit into one block."""
+
+    @abstractmethod
+    def gram(self, weight: Array | None) -> Array:
+        """Σ w x xᵀ of rows that fit into one block, dense, of shape (n_features, n_features)."""
+
+    def arrays(self) -> RowArrays:
+        """The rows for compiled loops, copied only where they are not held row by row.
+
+        Raises
+        ------
+        TypeError
+            Where the rows are not in memory as NumPy arrays.
+        """
+        raise TypeError("These rows are not NumPy arrays or CSR matrices in memory, which compiled loops need.")
+
+    def gram_sum(self) -> GramSum:
+        """Where Gram matrices of blocks of such rows are summed."""
+        return GramSum(self)
+
+    @property
+    def can_be_centred(self) -> bool:
+        """Whether a shift costs no more than reading the rows."""
+        return True
+
+    # -- what follows -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_numpy(self) -> bool:
+        return is_numpy_namespace(self.xp)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.xp.finfo(self.dtype).bits) // 8
+
+    @property
+    def precision(self) -> float:
+        """Distance from 1 to the next number in the dtype of the products."""
+        return float(self.xp.finfo(self.dtype).eps)
+
+    def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
+        """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`."""
+        widest = max(self.row_bytes, n_outputs * self.itemsize, 1)
+        return int(min(max(block_bytes // widest, 64), max(self.n_rows, 1)))
+
+    def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
+        """Pairs (slice of rows, those rows), in order."""
+        for start in range(0, self.n_rows, rows_per_block):
+            rows = slice(start, min(start + rows_per_block, self.n_rows))
+            yield rows, self.slice(rows)
+
+    def asarray(self, values: Any, dtype: Any = None) -> Array:
+        """`values` in the namespace, on the device and (by default) in the dtype of the rows."""
+        if hasattr(values, "cpu") and self.is_numpy:
+            values = values.cpu()
+        return self.xp.asarray(values, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any = None) -> Array:
+        return self.xp.zeros(shape, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
+    def ones(self, n: int) -> Array:
+        return self.xp.ones(n, dtype=self.dtype, device=self.device)
+
+    def rmatmat(self, R: Array, out: Array | None = None) -> Array:
+        """Xᵀ R, of shape (n_features, n_outputs), in float64 sums over blocks of rows; added to `out` if given."""
+        total = self.zeros((self.n_features, int(R.shape[1])), dtype=self.xp.float64) if out is None else out
+        step = self.rows_per_block(int(R.shape[1]))
+        if step >= self.n_rows:
+            self.slice(slice(0, self.n_rows))._add_rmatmat(R, total)
+            return total
+        for rows, block in self.blocks(step):
+            block._add_rmatmat(R[rows, :], total)
+        return total
+
+    def sandwich(self, weight: Array | None = None, center: Array | None = None) -> Array:
+        """Σ w (x − c)(x − c)ᵀ in float64, of shape (n_features, n_features)."""
+        whole = self if center is None else self.shifted(center)
+        sums = whole.gram_sum()
+        for rows, block in whole.blocks(whole.rows_per_block(1, GRAM_BLOCK_BYTES)):
+            sums.add(block, None if weight is None else weight[rows])
+        return sums.result()
+
+    def mean(self, weight: Array | None = None) -> Array:
+        """Weighted mean row, of shape (n_features,), in float64."""
+        return self._mean_of(None, weight)
+
+    def mean_square(self, weight: Array | None = None) -> Array:
+        """Weighted mean of the squares in each column, of shape (n_features,), in float64."""
+        return self._mean_of(lambda values: values * values, weight)
+
+    def _mean_of(self, function: Callable[[Array], Array] | None, weight: Array | None) -> Array:
+        xp = self.xp
+        weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
+        total = self.zeros((self.n_features, 1), dtype=xp.float64)
+        # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
+        for rows, block in self.blocks(min(self.rows_per_block(1), 1 << 12)):
+            (block if function is None else block.map(function))._add_rmatmat(weight[rows][:, None], total)
+        return total[:, 0] / float(xp.sum(weight, dtype=xp.float64))
+
+    def pilot(self, weight: Array | None = None) -> Array | None:
+        """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
+
+        Taken from the first and the last block of at most 4096 rows, with positive weight. Columns that are constant
+        there decide nothing.
+        """
+        if not self.can_be_centred or not self.n_rows:
+            return None
+        xp, step = self.xp, min(self.rows_per_block(1), 1 << 12)
+        parts = [slice(0, min(step, self.n_rows))]
+        if self.n_rows > 2 * step:
+            parts.append(slice(self.n_rows - step, self.n_rows))
+        values = xp.concat([xp.astype(self.slice(part).dense(), xp.float64) for part in parts])
+        if weight is not None:
+            counted = xp.concat([weight[part] for part in parts]) > 0
+            values = values[counted, :] if bool(xp.any(counted)) else values
+        mean = xp.mean(values, axis=0)
+        spread = xp.std(values, axis=0)
+        magnitude = abs(mean)
+        varies = spread > 16.0 * self.precision * magnitude
+        far = varies & (magnitude > FAR_FROM_ORIGIN[max(self.itemsize, 4)] * spread)
+        return mean if bool(xp.any(far)) else None
+
+
+class GramSum:
+    """Σ w x xᵀ over blocks of rows: products in the dtype of the rows, sums in float64."""
+
+    def __init__(self, rows: Rows):
+        self.total = rows.zeros((rows.n_features, rows.n_features), dtype=rows.xp.float64)
+
+    def add(self, block: Rows, weight: Array | None = None) -> None:
+        """Add the rows of a block, with non-negative weights."""
+        self.total += block.gram(weight)
+
+    def result(self) -> Array:
+        """The sum so far, of shape (n_features, n_features), in float64; nothing can be added after it."""
+        return self.total
+
+
+def add_to_diagonal(matrix: Array, values: Array | float) -> None:
+    """matrix += diag(values), in place and without a second matrix of that size."""
+    xp = array_namespace(matrix)
+    flat = xp.reshape(matrix, (-1,), copy=False)
+    flat[:: int(matrix.shape[0]) + 1] += values
+
+
+def to_numpy(values: Array) -> np.ndarray:
+    """A NumPy copy or view of an array of any namespace."""
+    return np.asarray(values.cpu() if hasattr(values, "cpu") else values)

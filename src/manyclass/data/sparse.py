@@ -1,0 +1,110 @@
+"""Rows in compressed sparse rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import numpy as numpy_namespace
+
+from manyclass.data.rows import Array, RowArrays, Rows
+
+
+class SparseRows(Rows):
+    """Rows of a SciPy sparse matrix in CSR format with 32- or 64-bit indices, never filled and never written to.
+
+    Parameters
+    ----------
+    X : csr_array or csr_matrix of shape (n_rows, n_features)
+    shift : ndarray of shape (n_features,), optional
+        Subtracted inside the products, which are then in float64: (X − 1cᵀ) W = XW − 1(cᵀW).
+    """
+
+    xp = numpy_namespace
+    device = None
+
+    def __init__(self, X: sp.csr_array, shift: np.ndarray | None = None):
+        self.X, self.shift = X, shift
+        self.n_rows, self.n_features = map(int, X.shape)
+        self.dtype = X.dtype
+
+    @property
+    def row_bytes(self) -> float:
+        return (self.X.nnz / max(self.n_rows, 1)) * (self.itemsize + self.X.indices.itemsize) + 8
+
+    @property
+    def can_be_centred(self) -> bool:
+        return False
+
+    def slice(self, rows: slice) -> SparseRows:
+        # Slicing a CSR matrix copies its data; three views of its arrays do not.
+        pointers = self.X.indptr[rows.start : rows.stop + 1]
+        first, last = int(pointers[0]), int(pointers[-1])
+        block: sp.csr_array = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
+        block.data, block.indices = self.X.data[first:last], self.X.indices[first:last]
+        block.indptr = pointers - pointers[0]
+        return SparseRows(block, self.shift)
+
+    def take(self, index: np.ndarray) -> SparseRows:
+        return SparseRows(sp.csr_array(self.X[index]), self.shift)
+
+    def shifted(self, center: np.ndarray) -> SparseRows:
+        total = center if self.shift is None else self.shift + center
+        return SparseRows(self.X, np.asarray(total, dtype=np.float64) if np.any(total) else None)
+
+    def map(self, function: Callable[[Array], Array]) -> SparseRows:
+        return SparseRows(self._with(function(self.X.data)))
+
+    def scaled(self, weight: np.ndarray) -> SparseRows:
+        if self.shift is not None:
+            raise ValueError("Rows that are shifted cannot be scaled one by one without being filled.")
+        return SparseRows(self._with(self.X.data * np.repeat(weight, np.diff(self.X.indptr))))
+
+    def _with(self, data: np.ndarray) -> sp.csr_array:
+        return sp.csr_array((data, self.X.indices, self.X.indptr), shape=self.X.shape)
+
+    def dense(self) -> np.ndarray:
+        filled = self.X.toarray()
+        return filled if self.shift is None else (filled - self.shift).astype(self.dtype)
+
+    def select(self, columns: np.ndarray) -> SparseRows:
+        return SparseRows(sp.csr_array(self.X[:, columns]), None if self.shift is None else self.shift[columns])
+
+    @property
+    def _wide(self) -> sp.csr_array:
+        return self._with(self.X.data.astype(np.float64, copy=False))
+
+    def matmat(self, W: np.ndarray) -> np.ndarray:
+        if self.shift is None:
+            return self.X @ W
+        wide = np.asarray(W, dtype=np.float64)
+        return (self._wide @ wide - self.shift @ wide).astype(self.dtype)
+
+    def _add_rmatmat(self, R: np.ndarray, out: np.ndarray) -> None:
+        if self.shift is None:
+            out += self.X.T @ R
+            return
+        wide = np.asarray(R, dtype=np.float64)
+        out += self._wide.T @ wide
+        out -= self.shift[:, None] * wide.sum(axis=0)
+
+    def gram(self, weight: np.ndarray | None) -> np.ndarray:
+        # Digits that a mean far from the origin would cost in float32 are there in float64.
+        block = self._wide
+        w = np.ones(self.n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
+        weighted = block if weight is None else sp.csr_array(sp.diags_array(w) @ block)
+        product = (block.T @ weighted).toarray()
+        if self.shift is not None:
+            first = weighted.T @ np.ones(self.n_rows)
+            product -= self.shift[:, None] * first + first[:, None] * self.shift
+            product += w.sum() * self.shift[:, None] * self.shift
+        return product
+
+    def arrays(self) -> RowArrays:
+        X = self.X
+        if not X.has_canonical_format:  # a feature given twice in a row would count wrong in ‖x‖²
+            X = X.copy()
+            X.sum_duplicates()
+        indices, indptr = (a.view(np.uint32 if a.itemsize == 4 else np.uint64) for a in (X.indices, X.indptr))
+        return RowArrays(X.data, indices, indptr)

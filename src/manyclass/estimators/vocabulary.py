@@ -1,0 +1,45 @@
+"""Which estimator fits which loss: one table, and the sentence for those that it does not name."""
+
+from __future__ import annotations
+
+from sklearn.utils._param_validation import InvalidParameterError
+
+LOSSES_OF: dict[str, tuple[str, ...]] = {
+    "GLMClassifier": ("softmax", "logistic", "squared", "sparsemax"),
+    "CalibratedLeastSquaresClassifier": ("calibrated",),
+    "StagewiseClassifier": ("squared", "calibrated", "softmax", "logistic"),
+    "PegasosClassifier": (
+        "softmax",
+        "logistic",
+        "hinge",
+        "squared_hinge",
+        "crammer_singer",
+        "squared_crammer_singer",
+        "perceptron",
+    ),
+    "SDCAClassifier": ("softmax", "logistic", "squared", "hinge", "squared_hinge", "crammer_singer"),
+    "SDCARegressor": ("squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
+    "BoundMajorizationClassifier": ("softmax", "logistic"),
+}
+
+
+def check_loss(estimator: str, loss: str, also: tuple[str, ...] = ()) -> None:
+    """Refuse a loss that the estimator does not fit.
+
+    Parameters
+    ----------
+    also : tuple of str
+        Names beside losses that the parameter allows, such as "auto".
+
+    Raises
+    ------
+    InvalidParameterError
+        Which names the estimators that fit it, or the losses there are.
+    """
+    allowed = (*also, *LOSSES_OF[estimator])
+    if loss in allowed:
+        return
+    others = [name for name, losses in LOSSES_OF.items() if loss in losses]
+    if others:
+        raise InvalidParameterError(f"{estimator} does not fit loss={loss!r}; use {' or '.join(others)}.")
+    raise InvalidParameterError(f"There is no loss={loss!r}; {estimator} fits {', '.join(map(repr, allowed))}.")

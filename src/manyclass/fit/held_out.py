@@ -1,0 +1,75 @@
+"""Rows that are kept out of a fit, to stop by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyclass.data import Rows, Targets
+from manyclass.data.rows import Array, to_numpy
+from manyclass.model.losses import Loss, mean_loss
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Which rows are fitted to and which only score; no row of X is copied.
+
+    Attributes
+    ----------
+    weight : array of shape (n_rows,)
+        s_i of the rows that are fitted to, 0 for the others.
+    scored : array of shape (n_rows,)
+        s_i of the rows that score, 0 for the others.
+    index : ndarray of shape (n_scored,)
+        The rows that score.
+    """
+
+    weight: Array
+    scored: Array
+    index: np.ndarray
+
+    def loss(self, rows: Rows, targets: Targets, loss: Loss, coef: Array, intercept: Array) -> float:
+        """The mean loss of a linear model on the rows that score."""
+        xp, step = rows.xp, rows.rows_per_block(targets.n_outputs)
+
+        def scores() -> Iterator[tuple[slice, Array]]:
+            for start in range(0, len(self.index), step):
+                part = slice(start, min(start + step, len(self.index)))
+                yield part, rows.take(self.index[part]).matmat(coef) + intercept
+
+        index = rows.asarray(self.index, dtype=xp.int64)
+        weight = xp.take(self.scored, index, axis=0)
+        return mean_loss(loss, targets.take(self.index), weight, scores(), xp)
+
+
+def hold_out(
+    rows: Rows, strata: np.ndarray | None, weight: Array | None, fraction: float, rng: np.random.Generator
+) -> HeldOut:
+    """Divide the rows that have a weight; stratified by class where each has two rows and both parts have room for all.
+
+    Raises
+    ------
+    ValueError
+        If one part would have no weight.
+    """
+    from sklearn.model_selection import train_test_split
+
+    present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+    if strata is not None:
+        strata = np.unique(strata[present], return_inverse=True)[1]
+        n_out = int(np.ceil(fraction * len(present)))
+        counts = np.bincount(strata)
+        if counts.min() < 2 or min(n_out, len(present) - n_out) < len(counts):
+            strata = None
+    if len(present) < 2:
+        raise ValueError("Only one row has a weight, so none can be held out; set early_stopping=False.")
+    seed = int(rng.integers(2**31))
+    _, out = train_test_split(present, test_size=fraction, random_state=seed, stratify=strata)
+    out = np.sort(out)
+    mask = np.zeros(rows.n_rows)
+    mask[out] = 1.0
+    scored = rows.asarray(mask)
+    base = 1.0 if weight is None else weight
+    return HeldOut(base * (1.0 - scored), base * scored, out)

@@ -1,0 +1,225 @@
+"""The one loop: solvers yield iterates, and this decides when it is enough and which of them is the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from manyclass.fit.history import NAN, Record
+from manyclass.fit.status import Status
+
+SMALL_PRODUCT = 2e6
+"""Multiplications in the largest matrix product of a fit up to which one BLAS thread is faster than several: waking
+others takes some microseconds, as long as the product itself."""
+
+
+class OutOfTime(Exception):
+    """Raised between two blocks of rows once ``max_time`` is over; caught by `Run` and nowhere else."""
+
+
+class Clock:
+    """Seconds since the start of a fit, and its limit.
+
+    Parameters
+    ----------
+    max_time : float, optional
+        Seconds.
+    """
+
+    def __init__(self, max_time: float | None = None):
+        self.max_time, self.started = max_time, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def deadline(self) -> float:
+        """By ``time.perf_counter``; infinite without a limit."""
+        return float("inf") if self.max_time is None else self.started + self.max_time
+
+    def check(self) -> None:
+        """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop."""
+        if self.max_time is not None and self.seconds >= self.max_time:
+            raise OutOfTime
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """What a solver yields after an iteration.
+
+    Attributes
+    ----------
+    model : callable
+        The model at this moment, which must not change afterwards; called while the solver waits.
+    objective : float
+    n_iter : int
+        Iterations so far, in the units of ``max_iter``.
+    n_passes : float
+    duality_gap : float
+        Relative to the zero model; nan where no bound is known.
+    measure : float
+        Where no bound is known: what is compared with ``tol``.
+    reached : Status
+        What it means that `measure` is at or below ``tol``.
+    rank : float, optional
+        By which iterates are compared, the least being the best; the objective by default.
+    held_out_loss : float, optional
+        Where the solver knows it: the mean loss of the held-out rows.
+    details : dict
+        For the record.
+    """
+
+    model: Callable[[], Any]
+    objective: float
+    n_iter: int
+    n_passes: float
+    duality_gap: float = NAN
+    measure: float = NAN
+    reached: Status = Status.SETTLED
+    rank: float | None = None
+    held_out_loss: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Iterates = Generator[Iterate, None, Status | None]
+"""What a solver is: it returns the reason where it ends by itself, FINISHED where it says none."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The model of a run, and how it came about."""
+
+    model: Any
+    status: Status
+    history: list[Record]
+    n_iter: int
+    n_passes: float
+    duality_gap: float
+
+
+@dataclass
+class Run:
+    """Time, iterations, held-out rows, callbacks and Ctrl-C, alike for every solver.
+
+    Parameters
+    ----------
+    clock : Clock
+    tol : float
+        Duality gap, or measure, at which to stop; 0 for never.
+    max_iter : float, optional
+    held_out_loss : callable, optional
+        Mean loss of a model on rows kept aside. Where it (or `Iterate.held_out_loss`) is there, the model is the one
+        with the smallest.
+    patience : int
+        Iterates without a smaller held-out loss after which to stop.
+    on_iterate : callable, optional
+        Called with each record and its iterate; what is true ends the run.
+    n_threads : int, optional
+        BLAS threads during the run; None leaves them alone.
+    """
+
+    clock: Clock
+    tol: float = 0.0
+    max_iter: float | None = None
+    held_out_loss: Callable[[Any], float] | None = None
+    patience: int = 5
+    on_iterate: Callable[[Record, Iterate], Any] | None = None
+    n_threads: int | None = None
+    history: list[Record] = field(default_factory=list, init=False)
+
+    def __call__(self, iterates: Iterates, fallback: Callable[[], Any]) -> Outcome:
+        """Take iterates until there is a reason to stop.
+
+        Parameters
+        ----------
+        iterates : generator of `Iterate`
+        fallback : callable
+            The model for the case that there was no time for a single iterate.
+        """
+        self._best: tuple[float, Any, Record] | None = None
+        self._since_best = 0
+        with blas_threads(self.n_threads):
+            try:
+                status = self._take(iterates)
+            except OutOfTime:
+                status = Status.MAX_TIME
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+            finally:
+                iterates.close()
+        if self._best is None:
+            return Outcome(fallback(), status, self.history, 0, 0, NAN)
+        _, model, record = self._best
+        last = self.history[-1]
+        return Outcome(model, status, self.history, last.n_iter, last.n_passes, record.duality_gap)
+
+    def _take(self, iterates: Iterates) -> Status:
+        while True:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return end.value or Status.FINISHED
+            status = self._judge(iterate)
+            if status is not None:
+                return status
+
+    def _judge(self, iterate: Iterate) -> Status | None:
+        """Record the iterate, keep it if it is the best; the reason to stop, if there is one."""
+        record = Record(
+            iterate.n_iter,
+            iterate.n_passes,
+            self.clock.seconds,
+            iterate.objective,
+            iterate.duality_gap,
+            details=iterate.details,
+        )
+        loss, model = iterate.held_out_loss, None
+        if loss is None and self.held_out_loss is not None:
+            model = iterate.model()
+            loss = self.held_out_loss(model)
+        if loss is not None:
+            record = replace(record, validation_score=-loss)
+        self.history.append(record)
+        reached = self._reached(iterate)
+        rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
+        # In the last digits of the objective the gap is the better judge.
+        if self._best is None or rank < self._best[0] or (loss is None and reached is not None):
+            self._best, self._since_best = (rank, iterate.model() if model is None else model, record), 0
+        else:
+            self._since_best += 1
+        if self.on_iterate is not None and self.on_iterate(record, iterate):
+            return Status.STOPPED_BY_CALLBACK
+        if reached is not None:
+            return reached
+        if loss is not None and self._since_best >= self.patience:
+            return Status.EARLY_STOPPED
+        if self.max_iter is not None and iterate.n_iter >= self.max_iter:
+            return Status.MAX_ITER if self.tol > 0 else Status.FINISHED
+        return Status.MAX_TIME if time.perf_counter() >= self.clock.deadline else None
+
+    def _reached(self, iterate: Iterate) -> Status | None:
+        if iterate.duality_gap <= self.tol:
+            return Status.CONVERGED
+        return iterate.reached if self.tol > 0 and iterate.measure <= self.tol else None
+
+
+def threads_for(n_multiplications: float) -> int | None:
+    """How many BLAS threads a fit whose largest product has so many multiplications should use; None for all."""
+    return 1 if n_multiplications <= SMALL_PRODUCT else None
+
+
+def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
+    """So many BLAS threads within a ``with`` block."""
+    return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

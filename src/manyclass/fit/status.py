@@ -1,0 +1,34 @@
+"""Why a fit ended, as a sentence that says what to do."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """The same reasons for every estimator."""
+
+    CONVERGED = "Converged: the duality gap, a bound on the distance from the minimum, is at or below tol."
+    STATIONARY = (
+        "Stationary: with alpha=0 there is no duality gap; the squared gradient, in the metric of the curvature, is at "
+        "or below tol times its value at the zero model."
+    )
+    SETTLED = "Settled: what another iteration is expected to gain is at or below tol; an estimate, not a bound."
+    FINISHED = "Finished: all the work that was asked for is done."
+    EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
+    STALLED = (
+        "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
+        "pass float64 data or raise tol if a smaller gap is needed."
+    )
+    MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol."
+    MAX_TIME = "Stopped at max_time: the model holds what was done until then; raise max_time for more."
+    INTERRUPTED = "Interrupted: the model holds what was done until then, and can be used; fit again for the whole of it."
+    STOPPED_BY_CALLBACK = "Stopped by a callback: the model holds what was done until then."
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a user should be warned."""
+        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)

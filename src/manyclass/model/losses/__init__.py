@@ -1,0 +1,46 @@
+"""Losses by name. The same name and alpha mean the same objective in every estimator."""
+
+from __future__ import annotations
+
+from manyclass.model.losses.base import Loss, SmoothLoss, mean_loss
+from manyclass.model.losses.calibrated import Calibrated
+from manyclass.model.losses.logistic import Logistic
+from manyclass.model.losses.margin import (
+    ColumnPerceptron,
+    CrammerSinger,
+    Hinge,
+    Perceptron,
+    SquaredCrammerSinger,
+    SquaredHinge,
+)
+from manyclass.model.losses.regression import EpsilonInsensitive, Huber, ResponseLoss, SquaredEpsilonInsensitive
+from manyclass.model.losses.softmax import Softmax
+from manyclass.model.losses.sparsemax import Sparsemax
+from manyclass.model.losses.squared import Squared
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        Softmax(),
+        Logistic(),
+        Squared(),
+        Sparsemax(),
+        Calibrated(),
+        Hinge(),
+        SquaredHinge(),
+        CrammerSinger(),
+        SquaredCrammerSinger(),
+        Perceptron(),
+        ColumnPerceptron(),
+    )
+}
+"""Of labels."""
+
+SMOOTH_LOSSES: dict[str, SmoothLoss] = {name: loss for name, loss in LOSSES.items() if isinstance(loss, SmoothLoss)}
+
+RESPONSE_LOSSES: dict[str, type[ResponseLoss]] = {
+    loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive, Huber)
+}
+"""Of real responses, beside "squared"."""
+
+__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "ResponseLoss", "SmoothLoss", "mean_loss"]

@@ -1,0 +1,131 @@
+"""What a loss is: how far scores are from targets, and for smooth ones the gradient map and the conjugate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from manyclass.data.rows import Array
+from manyclass.data.targets import Targets
+from manyclass.model.sets import ConvexSet
+
+
+class Loss(ABC):
+    """ℓ(z, y) ≥ 0, convex in the scores z of a row.
+
+    A new loss is one file with a subclass and one line in ``LOSSES``.
+
+    Attributes
+    ----------
+    name : str
+    label_values : tuple of float, or None
+        What stands for an absent and a present label in a column of its own, so that a score above 0 means present;
+        None where the loss needs all classes of a row together.
+    column_loss : str or None
+        The loss that fits the same model of two classes with one column of scores, z = z_1 − z_0, if there is one.
+    label_loss : str or None
+        The loss that is fitted to the columns of an indicator matrix; None where the loss allows one class a row.
+    probabilistic : bool
+        Whether scores follow a model of the probabilities that a user should be given.
+    scale_free : bool
+        Whether only ratios of scores matter: no positive factor changes a prediction or a subgradient.
+    """
+
+    name: str
+    label_values: tuple[float, float] | None
+    column_loss: str | None
+    label_loss: str | None
+    probabilistic: bool = False
+    scale_free: bool = False
+
+    @abstractmethod
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        """ℓ(z_i, y_i) of a block of rows with scores Z, which may be overwritten; of shape (n_rows,)."""
+
+    def mean(self, Z: Array, xp: Any) -> Array:
+        """The probabilities that belong to scores Z (only where ``probabilistic``)."""
+        raise AttributeError(f"loss={self.name!r} gives scores but no probabilities.")
+
+
+class SmoothLoss(Loss):
+    """The Fenchel–Young loss ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) of a link g = ∇Φ (*Least Squares Revisited*, Definition 2).
+
+    Conventions: Z, P, D have shape (n_rows, n_outputs); Φ and Φ* have shape (n_rows,); P = g(Z). A method may
+    overwrite the Z it is given, never P or D. All second derivatives are functions of P alone, so solvers keep P and
+    forget Z. ∇²Φ is the generalised Jacobian where g has kinks.
+    """
+
+    lipschitz: ClassVar[float]
+    """L with ‖g(u) − g(v)‖ ≤ L ‖u − v‖, so that L·I dominates ∇²Φ."""
+    domain: ClassVar[ConvexSet]
+    """Where Φ* is finite; g maps into it."""
+    quadratic: ClassVar[bool] = False
+    """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
+    labels_cost: ClassVar[bool] = True
+    """Whether Φ* of a label is anything but zero."""
+
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        Z = self.normalise(Z, xp)
+        matched = targets.dot(rows, Z, xp)
+        like = Z[:0, :]
+        values = self.potential_and_mean(Z, xp)[0] - matched
+        return values + self.conjugate(targets.dense(rows, like, xp), xp) if self.labels_cost else values
+
+    def normalise(self, Z: Array, xp: Any) -> Array:
+        """Z with a part removed that neither g nor the loss sees (scores of a softmax are free to shift)."""
+        return Z
+
+    @abstractmethod
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        """Φ(Z) and P = g(Z) for normalised Z, without overflow for any finite Z."""
+
+    def mean(self, Z: Array, xp: Any) -> Array:
+        """P = g(Z)."""
+        return self.potential_and_mean(self.normalise(Z, xp), xp)[1]
+
+    @abstractmethod
+    def scores(self, mean: Array, xp: Any) -> Array:
+        """∇Φ*(mean): the scores at which g gives this mean, for a mean inside the domain."""
+
+    @abstractmethod
+    def conjugate(self, P: Array, xp: Any) -> Array:
+        """Φ*(P) for P in the domain, or outside by no more than rounding."""
+
+    @abstractmethod
+    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
+        """∇²Φ(z_i) d_i for every row."""
+
+    @abstractmethod
+    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
+        """Σ_i weight_i ∇²Φ(z_i), of shape (n_outputs, n_outputs)."""
+
+    @abstractmethod
+    def hessian_trace(self, P: Array, xp: Any) -> Array:
+        """tr ∇²Φ(z_i), of shape (n_rows,): how much a row weighs in the Hessian of the objective."""
+
+
+def mean_loss(
+    loss: Loss, targets: Targets, weight: Array | None, scores: Iterable[tuple[slice, Array]], xp: Any
+) -> float:
+    """Σ s_i ℓ(z_i, y_i) / Σ s_i over blocks of scores, which may be overwritten."""
+    total, mass = 0.0, 0.0
+    for rows, Z in scores:
+        values = loss.values(Z, rows, targets, xp)
+        if weight is None:
+            mass += int(values.shape[0])
+        else:
+            values = values * weight[rows]
+            mass += float(xp.sum(weight[rows], dtype=xp.float64))
+        total += float(xp.sum(values, dtype=xp.float64))
+    return total / mass if mass > 0 else float("nan")
+
+
+def xlogx(P: Array, xp: Any) -> Array:
+    """P log P, continued by 0 at P = 0."""
+    positive = P > 0
+    return xp.where(positive, P * xp.log(xp.where(positive, P, xp.ones_like(P))), xp.zeros_like(P))
+
+
+def diagonal_matrix(values: Array, xp: Any) -> Array:
+    return values[:, None] * xp.eye(int(values.shape[0]), dtype=values.dtype, device=values.device)

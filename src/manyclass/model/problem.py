@@ -1,0 +1,298 @@
+"""The one problem of the package: its objective, the gradient in one blocked pass, and its duality gap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from manyclass.data import Rows, Targets
+from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
+from manyclass.model.losses import Loss
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one pass over the rows tells about a point.
+
+    Attributes
+    ----------
+    value : float
+        F.
+    gradient : array, shaped as the parameters
+    mean_residual : array of shape (n_outputs,), float64
+        Σ s_i (p_i − y_i) / S: the gradient in the intercept.
+    row_weight : ndarray of shape (n_rows,), optional
+        s_i tr ∇²Φ(z_i), where asked for.
+    """
+
+    value: float
+    gradient: Array
+    mean_residual: Array
+    row_weight: np.ndarray | None = None
+
+
+class Problem:
+    """F(W, b) = (1/S) Σ_i s_i ℓ(z_i, y_i) + (alpha/2) ‖W‖²_F with z_i = Wᵀx_i + b and S = Σ_i s_i.
+
+    Every solver of the package is given one of these, and nothing else about the data. The intercept is never
+    penalised. For a `SmoothLoss` there are values, gradients and duality gaps; other losses are looked at by the
+    solvers that know them.
+
+    Parameters of a linear model are one array theta: W of shape (n_features, n_outputs) and, below it, a last row with
+    the intercept of the centred model z = Wᵀ(x − c) + b'. With c = x̄ the curvature of W and b' decouples, and neither X
+    is copied nor sparse rows filled. `pack` and `coefficients` translate from and to W and b of the rows as given.
+
+    Parameters
+    ----------
+    rows, targets, loss
+        X, Y and ℓ.
+    alpha : float
+        Penalty, non-negative.
+    weight : array of shape (n_rows,), optional
+        Non-negative weights s, in the namespace of X; rows of weight 0 are not fitted to.
+    fit_intercept : bool
+    center : bool
+        Whether c = x̄ (right for a curvature that couples the features) or 0 (right for a diagonal one).
+
+    Attributes
+    ----------
+    rows : Rows
+        Those given, less `shift` where they lie so far from the origin that products would lose digits.
+    shift : array of shape (n_features,), or None
+    n_passes : int
+        Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
+    on_block : callable, optional
+        Called before each block of rows is read; may raise to end the run.
+    """
+
+    loss: Any
+
+    def __init__(
+        self,
+        rows: Rows,
+        targets: Targets,
+        loss: Loss,
+        alpha: float,
+        *,
+        weight: Array | None = None,
+        fit_intercept: bool = True,
+        center: bool = True,
+    ):
+        self.shift = rows.pilot(weight) if fit_intercept else None
+        self.rows = rows if self.shift is None else rows.shifted(self.shift)
+        self.targets, self.loss, self.alpha, self.weight = targets, loss, float(alpha), weight
+        self.xp: Any = rows.xp
+        self.fit_intercept, self.centred = fit_intercept, center
+        self.n_outputs = targets.n_outputs
+        self.n_passes: float = 0
+        self.on_block: Callable[[], None] | None = None
+
+    @cached_property
+    def total_weight(self) -> float:
+        """S."""
+        xp = self.xp
+        return float(self.rows.n_rows) if self.weight is None else float(xp.sum(self.weight, dtype=xp.float64))
+
+    @cached_property
+    def center(self) -> Array:
+        """c, float64."""
+        xp = self.xp
+        if self.fit_intercept and self.centred:
+            return self.feature_mean
+        return self.rows.zeros((self.rows.n_features,), dtype=xp.float64)
+
+    # -- parameters -------------------------------------------------------------------------------------------------
+
+    def pack(self, coef: Array, intercept: Array) -> Array:
+        """theta from W and b."""
+        if not self.fit_intercept:
+            return coef
+        xp = self.xp
+        origin = self.center if self.shift is None else self.center + self.shift
+        wide = xp.astype(intercept, xp.float64) + origin @ xp.astype(coef, xp.float64)
+        return xp.concat([coef, xp.astype(wide[None, :], coef.dtype)], axis=0)
+
+    def coefficients(self, theta: Array) -> tuple[Array, Array]:
+        """W and b of the rows as given, from theta."""
+        W, b = self.unpack(theta)
+        return W, self.unshifted(W, b)
+
+    def unshifted(self, W: Array, b: Array) -> Array:
+        """The intercept of the rows as given, from that of the shifted ones."""
+        if self.shift is None:
+            return b
+        xp = self.xp
+        return xp.astype(xp.astype(b, xp.float64) - self.shift @ xp.astype(W, xp.float64), b.dtype)
+
+    def unpack(self, theta: Array) -> tuple[Array, Array]:
+        """W and b of `rows`, which may be shifted, from theta."""
+        xp = self.xp
+        if not self.fit_intercept:
+            return theta, self.rows.zeros((self.n_outputs,))
+        W = theta[:-1, :]
+        wide = xp.astype(theta[-1, :], xp.float64) - self.center @ xp.astype(W, xp.float64)
+        return W, xp.astype(wide, theta.dtype)
+
+    def penalised(self, theta: Array) -> Array:
+        """The part of theta that the penalty sees."""
+        return theta[:-1, :] if self.fit_intercept else theta
+
+    def constant_model(self) -> Array:
+        """theta with W = 0 and the intercept that fits the mean target (0 without intercept)."""
+        xp, shape = self.xp, (self.rows.n_features, self.n_outputs)
+        if not self.fit_intercept:
+            return self.rows.zeros(shape)
+        # Pulled towards the zero model by the weight of one row, so that a class of no weight keeps a finite score.
+        share = 1.0 / (1.0 + self.total_weight)
+        mean = (1.0 - share) * self.target_mean + share * self._zero_mean
+        scores = xp.astype(self.loss.scores(mean, xp), self.rows.dtype)
+        return xp.concat([self.rows.zeros(shape), scores[None, :]], axis=0)
+
+    # -- value and gradient -----------------------------------------------------------------------------------------
+
+    def value_and_gradient(self, theta: Array, *, with_row_weight: bool = False) -> Evaluation:
+        """F and ∇F in one pass over blocks of rows; block sums are added in float64."""
+        xp, rows, loss = self.xp, self.rows, self.loss
+        self.n_passes += 1
+        W, b = self.unpack(theta)
+        total = 0.0
+        gradient = rows.zeros((rows.n_features, self.n_outputs), dtype=xp.float64)
+        residual_sum = rows.zeros((self.n_outputs,), dtype=xp.float64)
+        row_weight = np.empty(rows.n_rows) if with_row_weight else None
+        for part, block, weight in self.blocks():
+            Z = loss.normalise(self.scores(block, W, b), xp)
+            matched = self.targets.dot(part, Z, xp)
+            potential, P = loss.potential_and_mean(Z, xp)
+            losses = potential - matched
+            if row_weight is not None:
+                trace = loss.hessian_trace(P, xp)
+                row_weight[part] = to_numpy(trace if weight is None else trace * weight)
+            P -= self.targets.dense(part, P, xp)
+            if weight is not None:
+                losses = losses * weight
+                P *= weight[:, None]
+            total += float(xp.sum(losses, dtype=xp.float64))
+            residual_sum += xp.sum(P, axis=0, dtype=xp.float64)
+            block.rmatmat(P, gradient)
+        S = self.total_weight
+        gradient /= S
+        residual = residual_sum / S
+        gradient -= self.center[:, None] * residual[None, :]
+        wide = xp.astype(W, xp.float64)
+        gradient += self.alpha * wide
+        value = total / S + self.target_conjugate + 0.5 * self.alpha * float(xp.sum(wide * wide))
+        if self.fit_intercept:
+            gradient = xp.concat([gradient, residual[None, :]], axis=0)
+        return Evaluation(value, xp.astype(gradient, theta.dtype), residual, row_weight)
+
+    def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
+        """(which rows, those rows, their weights) in order."""
+        for part, block in self.rows.blocks(self.rows.rows_per_block(self.n_outputs, block_bytes)):
+            if self.on_block is not None:
+                self.on_block()
+            yield part, block, None if self.weight is None else self.weight[part]
+
+    def scores(self, block: Rows, W: Array, b: Array) -> Array:
+        """Z = block W + b, a new array."""
+        Z = block.matmat(W)
+        Z += b
+        return Z
+
+    # -- what is known without a pass at theta ------------------------------------------------------------------------
+
+    @cached_property
+    def feature_mean(self) -> Array:
+        """x̄ of `rows`, float64."""
+        return self.rows.mean(self.weight)
+
+    @cached_property
+    def _target_moments(self) -> tuple[Array, Array, float]:
+        """Σ s x yᵀ / S, Σ s y / S and Σ s Φ*(y) / S, in float64."""
+        xp, rows = self.xp, self.rows
+        like = rows.zeros((0,))
+        cross = rows.zeros((rows.n_features, self.n_outputs), dtype=xp.float64)
+        mean = rows.zeros((self.n_outputs,), dtype=xp.float64)
+        conjugate = 0.0
+        for part, block, weight in self.blocks():
+            Y = self.targets.dense(part, like, xp)
+            values = self.loss.conjugate(Y, xp)
+            if weight is not None:
+                values = values * weight
+                Y = Y * weight[:, None]
+            conjugate += float(xp.sum(values, dtype=xp.float64))
+            mean += xp.sum(Y, axis=0, dtype=xp.float64)
+            block.rmatmat(Y, cross)
+        S = self.total_weight
+        return cross / S, mean / S, conjugate / S
+
+    @property
+    def target_mean(self) -> Array:
+        """ȳ, float64."""
+        return self._target_moments[1]
+
+    @property
+    def target_conjugate(self) -> float:
+        """Mean of Φ*(y): 0 for one-hot targets of softmax, ½ mean ‖y‖² for the squared loss."""
+        return self._target_moments[2]
+
+    @property
+    def cross_covariance(self) -> Array:
+        """Σ s (x − c) yᵀ / S: minus the gradient in W at the constant model when c = x̄."""
+        return self._target_moments[0] - self.center[:, None] * self.target_mean[None, :]
+
+    @cached_property
+    def _zero_mean(self) -> Array:
+        """g(0), of shape (n_outputs,), float64."""
+        return self.loss.mean(self.rows.zeros((1, self.n_outputs), dtype=self.xp.float64), self.xp)[0, :]
+
+    @cached_property
+    def zero_value(self) -> float:
+        """F at W = 0, b = 0: the yardstick of every tolerance."""
+        xp = self.xp
+        potential, _ = self.loss.potential_and_mean(self.rows.zeros((1, self.n_outputs), dtype=xp.float64), xp)
+        return float(potential[0]) + self.target_conjugate
+
+    @cached_property
+    def zero_gradient(self) -> Array:
+        """∇F at W = 0, b = 0."""
+        xp = self.xp
+        residual = self._zero_mean - self.target_mean
+        gradient = (self.feature_mean - self.center)[:, None] * self._zero_mean[None, :] - self.cross_covariance
+        if self.fit_intercept:
+            gradient = xp.concat([gradient, residual[None, :]], axis=0)
+        return xp.astype(gradient, self.rows.dtype)
+
+    # -- how far from the minimum -------------------------------------------------------------------------------------
+
+    def duality_gap(self, theta: Array, evaluation: Evaluation) -> float:
+        """A bound on F(theta) − min F that needs no further pass; infinite for alpha = 0.
+
+        The dual of F is max D(P) = mean Φ*(y) − mean Φ*(p_i) − ‖G(P)‖²/(2 alpha), G(P) = Σ s_i x_i (p_i − y_i)ᵀ/S,
+        over p_i in the domain of the loss with Σ s_i (p_i − y_i) = 0 when there is an intercept. At p_i = g(z_i) the
+        Fenchel equality turns F − D into ‖∇_W F‖²/(2 alpha) + bᵀ(p̄ − ȳ); where p̄ ≠ ȳ, all p_i are first moved by
+        theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity.
+        """
+        if self.alpha <= 0:
+            return float("inf")
+        xp = self.xp
+        W = xp.astype(self.penalised(theta), xp.float64)
+        G = xp.astype(self.penalised(evaluation.gradient), xp.float64) - self.alpha * W
+        penalty = 0.5 * self.alpha * float(xp.sum(W * W))
+        loss = evaluation.value - penalty - self.target_conjugate
+        conjugate = float(xp.sum(G * W)) - loss
+        if self.fit_intercept:
+            residual = evaluation.mean_residual
+            conjugate += float(xp.sum(residual * xp.astype(theta[-1, :], xp.float64)))
+            share, q = self.loss.domain.blend(self.target_mean + residual, self.target_mean, xp)
+            if share > 0:
+                towards_q = (self.feature_mean - self.center)[:, None] * q[None, :] - self.cross_covariance
+                G = (1.0 - share) * G + share * towards_q
+                conjugate = (1.0 - share) * conjugate + share * float(self.loss.conjugate(q[None, :], xp)[0])
+        gap = loss + penalty + conjugate + float(xp.sum(G * G)) / (2.0 * self.alpha)
+        # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
+        rounding = self.rows.precision * abs(evaluation.value) / self.rows.n_rows**0.5
+        return max(gap, rounding)
