@@ -1,0 +1,65 @@
+"""Functions of numbers and short vectors that compiled loops share."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+
+@njit(cache=True)
+def clip(value, low, high):
+    return min(max(value, low), high)
+
+
+@njit(cache=True)
+def soft_threshold(value, by):
+    """The value, moved towards 0 by so much at most."""
+    return math.copysign(max(abs(value) - by, 0.0), value)
+
+
+@njit(cache=True)
+def sigmoid(t):
+    """1/(1 + exp(−t)), without overflow."""
+    decay = math.exp(-abs(t))
+    return 1.0 / (1.0 + decay) if t >= 0.0 else decay / (1.0 + decay)
+
+
+@njit(cache=True)
+def softplus(t):
+    """log(1 + exp t), without overflow."""
+    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
+
+
+@njit(cache=True)
+def log_sum_exp(z, size):
+    """log Σ_j exp z_j over z[:size], without overflow."""
+    top = z[0]
+    for j in range(1, size):
+        top = max(top, z[j])
+    total = 0.0
+    for j in range(size):
+        total += math.exp(z[j] - top)
+    return top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def project_simplex(v, size, out):
+    """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986)."""
+    total, count = -1.0, size
+    for j in range(size):
+        out[j] = 1.0
+        total += v[j]
+    while True:
+        threshold, kept = total / count, 0
+        for j in range(size):
+            if out[j] > 0.0 and v[j] <= threshold:
+                out[j] = 0.0
+                total -= v[j]
+            elif out[j] > 0.0:
+                kept += 1
+        if kept == count or kept == 0:
+            break
+        count = kept
+    for j in range(size):
+        out[j] = max(v[j] - threshold, 0.0) if out[j] > 0.0 else 0.0

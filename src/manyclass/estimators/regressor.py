@@ -1,0 +1,90 @@
+"""What regressors share: responses of one or several columns, and predictions from coefficients."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj, is_numpy_array
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from manyclass.data import Rows
+from manyclass.data.labels import Responses
+from manyclass.data.rows import Array
+from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.classifier import constant_model, linear_scores
+from manyclass.model import LOSSES, Loss
+from manyclass.model.losses import RESPONSE_LOSSES
+
+
+class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
+    """Predicts one response, of shape (n_rows,), where y had one dimension; else one column for each of y.
+
+    Subclasses set what `_scores` needs, and the base sets ``loss_``.
+    """
+
+    loss_: str
+    _is_one_dimensional: bool
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def predict(self, X: Any) -> Array:
+        """Responses of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        Z = self._scores(self._fitted_rows(X))
+        return Z[:, 0] if self._is_one_dimensional else Z
+
+    # -- for subclasses -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _scores(self, rows: Rows) -> Array:
+        """Of shape (n_rows, n_outputs)."""
+
+    def _encode(self, rows: Rows, y: Any) -> Responses:
+        if not is_array_api_obj(y) or is_numpy_array(y):
+            y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
+        responses = Responses(y)
+        self._is_one_dimensional = responses.is_one_dimensional
+        return responses
+
+    def _choose_loss(self, encoded: Responses) -> tuple[str, Loss]:
+        name = getattr(self, "loss", "squared")
+        return name, RESPONSE_LOSSES[name](self.epsilon) if name in RESPONSE_LOSSES else LOSSES[name]
+
+
+class LinearRegressor(Regressor):
+    """Predictions W x + b.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : float or array of shape (n_outputs,)
+    """
+
+    coef_: Array
+    intercept_: Any
+
+    def _scores(self, rows: Rows) -> Array:
+        coef, intercept = self.coef_, self.intercept_
+        if self._is_one_dimensional:
+            coef, intercept = coef[None, :], rows.xp.reshape(rows.asarray(intercept), (1,))
+        return linear_scores(rows, coef, intercept)
+
+    def _fallback(self, task: Task) -> tuple[Array, Array]:
+        return constant_model(task.problem)
+
+    def _store(self, task: Task, model: tuple[Array, Array]) -> None:
+        coef, intercept = task.rows.asarray(model[0]).T, task.rows.asarray(model[1])
+        self.coef_, self.intercept_ = (coef[0, :], intercept[0]) if self._is_one_dimensional else (coef, intercept)
