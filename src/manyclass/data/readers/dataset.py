@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,56 @@ class Dataset:
     label_names: tuple[str, ...] | None = None
     zero_based: bool | None = None
     full_scale: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are stored as."""
+        return f"sparse {self.X.dtype.name}" if sparse.issparse(self.X) else self.X.dtype.name
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the numbers may be changed in place; False for a file's own memory."""
+        return bool(self._stored.flags.writeable)
+
+    @property
+    def _stored(self) -> NDArray[Any]:
+        return self.X.data if sparse.issparse(self.X) else self.X
+
+    def take(self, rows: Any) -> Dataset:
+        """Some of the rows, by a slice, numbers or a mask."""
+        return dataclasses.replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
+
+    def joined(self, others: Sequence[Dataset]) -> Dataset:
+        """These rows and those of others after them."""
+        parts = [self, *others]
+        is_sparse = sparse.issparse(self.X)
+        stack = sparse.vstack if is_sparse else np.concatenate
+        X = stack([part.X for part in parts])
+        y = np.concatenate([part.y for part in parts if part.y is not None]) if self.y is not None else None
+        return dataclasses.replace(self, X=sparse.csr_array(X) if is_sparse else X, y=y)
+
+    def compact(self) -> Dataset:
+        """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
+        X = self.X
+        if not sparse.issparse(X):
+            return self
+        stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        is_full = X.shape[0] * X.shape[1] * X.dtype.itemsize <= stored
+        return dataclasses.replace(self, X=X.toarray()) if is_full else self
+
+    def unusable_cell(self) -> tuple[int, int] | None:
+        """Row and column, from 0, of the first number that is missing or infinite."""
+        values = self._stored
+        step = max(1, _BLOCK // max(1, math.prod(values.shape[1:])))
+        for start in range(0, values.shape[0], step):
+            is_bad = ~np.isfinite(values[start : start + step])
+            if is_bad.any():
+                first, *column = (int(index) for index in np.argwhere(is_bad)[0])
+                if column:
+                    return start + first, column[0]
+                row = np.searchsorted(self.X.indptr, start + first, side="right") - 1
+                return int(row), int(self.X.indices[start + first])
+        return None
 
 
 @dataclass(frozen=True)
