@@ -1,7 +1,7 @@
 """Data files as arrays: one call, `read`, for every format.
 
-Parsing is left to NumPy, SciPy, scikit-learn, pyarrow (Parquet) and liac-arff. The last two are optional and
-the others required anyway, so CSV needs no data-frame library. Files may be compressed by gzip, bzip2 or xz.
+Parsing is left to pyarrow (CSV and Parquet), NumPy, SciPy, scikit-learn and liac-arff, of which only the last is
+optional. Files may be compressed by gzip, bzip2 or xz.
 """
 
 from __future__ import annotations
@@ -110,21 +110,11 @@ def make_request(
     labels: str | os.PathLike[str] | int | None = None,
     features: Sequence[str] | int | None = None,
     drop: Sequence[str | int] = (),
-    dtype: Any = None,
-    header: bool | None = None,
-    multilabel: bool | None = None,
-    zero_based: bool | None = None,
+    **others: Any,
 ) -> tuple[Request, Path | None]:
     """The options of `read` as the formats take them, and the file of the labels where they have their own."""
-    request = Request(
-        targets=_as_targets(target),
-        multilabel=multilabel,
-        features=features if features is None or isinstance(features, int) else tuple(features),
-        drop=tuple(drop),
-        dtype=dtype,
-        header=header,
-        zero_based=zero_based,
-    )
+    features = features if features is None or isinstance(features, int) else tuple(features)
+    request = Request(targets=_as_targets(target), features=features, drop=tuple(drop), **others)
     if labels is None:
         return request, None
     if isinstance(labels, int):

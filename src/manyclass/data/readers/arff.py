@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyclass.data.readers.columns import choose_columns
-from manyclass.data.readers.dataset import (
-    DataFileError,
-    Dataset,
-    Request,
-    as_csr,
-    as_features,
-    as_indicator,
-    as_labels,
-    first_line,
-    holds_text,
-    labels_from_codes,
-    no_label,
-    parsing,
-)
-from manyclass.data.readers.source import Source
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features
+from manyclass.data.readers.source import Source, parsing
 
 SUFFIXES = (".arff",)
 _FALSE_TRUE = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t")}
 _MEKA = re.compile(r"-C\s+(-?\d+)")
-_SPARSE = re.compile(r"^\s*@data\b.*\n(?:\s*(?:%.*)?\n)*\s*\{", re.IGNORECASE | re.MULTILINE)
 
 
 def sniff(head: bytes) -> bool:
@@ -44,29 +29,90 @@ def read(source: Source, request: Request) -> Dataset:
     Sparse files stay sparse. The target is the one asked for, else what MEKA's ``-C n`` in the name of the
     relation says (the first n attributes are labels, or the last -n), else the default column.
     """
-    with parsing("ARFF"):
+    import pyarrow as pa
+
+    from manyclass.data.readers.tables import Layout, refuse_text
+
+    with parsing("correct ARFF", "correct it or copy it again"):
         document, is_sparse = _load(source)
-        kinds = [kind for _, kind in document["attributes"]]
-        rows = document["data"]
-        codes: Any = (_sparse if is_sparse else _dense)(rows, len(kinds))
-    names = [name for name, _ in document["attributes"]]
+        names, kinds = (list(column) for column in zip(*document["attributes"], strict=True))
     meka = _MEKA.search(document["relation"])
     if meka and request.targets is None and request.n_label_columns is None:
         n_labels = int(meka[1])
         targets = names[:n_labels] if n_labels > 0 else names[n_labels:]
         request = dataclasses.replace(request, targets=tuple(targets), multilabel=True)
-    columns = choose_columns(names, len(names), request)
-    codings = [_coding(kind) for kind in kinds]
-    used = columns.features + (columns.targets if columns.multilabel else [])
-    text = [names[j] for j in used if codings[j] is None]
-    if text:
-        raise holds_text(text)
-    y: NDArray[Any] | None = None
-    if columns.multilabel:
-        labels = codes[:, columns.targets]
-        labels = labels.toarray() if is_sparse else labels
-        y = as_indicator(_decoded(labels, np.arange(len(columns.targets)), columns.targets, codings), columns.label_names)
-    elif columns.targets:
-        j = columns.targets[0]
-        y = _class_labels([row.get(j, 0) if is_sparse else row[j] for row in rows], names[j], kinds[j])
-    X = codes[:, columns.features]
+    layout = Layout.of(names, request, {})
+    meanings = [_meanings(kind, name == layout.label_column) for name, kind in zip(names, kinds, strict=True)]
+    fields = [
+        pa.field(name, pa.string() if kind == "STRING" or (meaning and isinstance(meaning[0], str)) else pa.float64())
+        for name, kind, meaning in zip(names, kinds, meanings, strict=True)
+    ]
+    features = layout.columns.features
+    refuse_text(pa.schema(fields), [names[j] for j in features])
+
+    def value(j: int, cell: Any) -> Any:
+        return cell if cell is None or not meanings[j] or isinstance(cell, str) else meanings[j][cell]
+
+    rows = document["data"]
+    chosen = layout.columns.targets + ([] if is_sparse else features)
+    with parsing("correct ARFF", "correct it or copy it again"):
+        cells = {names[j]: [value(j, row.get(j, 0) if is_sparse else row[j]) for row in rows] for j in chosen}
+        table = pa.table(cells, schema=pa.schema([fields[j] for j in chosen]))
+        if not is_sparse:
+            return layout.dataset(table)
+        shifted = [j for j in features if meanings[j] and meanings[j][0] != 0]
+        if shifted:
+            raise DataFileError(
+                f"attribute '{names[shifted[0]]}' has {kinds[shifted[0]][0]} as its first value, which "
+                "is what cells left out of a sparse file mean: put 0 first, or leave it out with drop"
+            )
+        places = {j: i for i, j in enumerate(features)}
+        pairs = [[(places[j], value(j, cell)) for j, cell in row.items() if j in places] for row in rows]
+        flat = np.array(list(itertools.chain.from_iterable(pairs)), dtype=np.float64).reshape(-1, 2)
+    indptr = np.cumsum([0, *map(len, pairs)])
+    X = as_csr(as_features(flat[:, 1], request.dtype), flat[:, 0].astype(np.int64), indptr, (len(rows), len(places)))
+    X.eliminate_zeros()
+    return layout.dataset(table, X=X)
+
+
+def mulan_label_names(path: Path) -> tuple[str, ...]:
+    """Names of the label attributes from the XML file that Mulan keeps beside the ARFF file."""
+    with parsing("a whole XML file", "copy or download it again"):
+        labels = [element for element in ElementTree.parse(path).iter() if element.tag.endswith("label")]
+    names = tuple(element.get("name", "") for element in labels)
+    if not names or not all(names):
+        raise DataFileError("it names no labels: each needs an element <label name=…>")
+    return names
+
+
+def _load(source: Source) -> tuple[dict[str, Any], bool]:
+    try:
+        import arff
+    except ImportError as error:
+        raise DataFileError("reading ARFF needs liac-arff: pip install 'manyclass[arff]'") from error
+    try:
+        # Lists of dictionaries, not COO, which forgets empty rows at the end.
+        with source.text() as file:
+            document, is_sparse = arff.load(file, encode_nominal=True, return_type=arff.LOD), True
+    except arff.BadLayout:
+        with source.text() as file:
+            document, is_sparse = arff.load(file, encode_nominal=True), False
+    if not document["data"]:
+        raise DataFileError("it has a header but no rows")
+    return document, is_sparse
+
+
+def _meanings(kind: Any, is_label: bool) -> list[Any]:
+    """What the codes of nominal values stand for: numbers if they can be, and for labels text."""
+    if isinstance(kind, str):
+        return []
+    values = [str(value).strip() for value in kind]
+    if is_label:
+        return values
+    lowered = [value.lower() for value in values]
+    if tuple(sorted(lowered)) in _FALSE_TRUE:
+        return [float(value > min(lowered)) for value in lowered]
+    try:
+        return [float(value) for value in values]
+    except ValueError:
+        return values

@@ -47,16 +47,17 @@ class Survey:
 
 
 def read_chunks(path: str | os.PathLike[str], n_rows: int, **options: Any) -> Iterator[Dataset]:
-    """The rows of a LIBSVM, Parquet or NumPy file in order, at most `n_rows` at a time.
+    """The rows of a CSV, Parquet, LIBSVM or NumPy file in order, at most `n_rows` at a time.
 
     Parameters
     ----------
     path : path-like
     n_rows : int
-        Rows of a chunk; a Parquet file may give fewer at the end of its row groups.
+        Rows of a chunk; the last one has those that remain.
     **options
-        Those of `manyclass.data.readers.read`. Without ``zero_based`` a LIBSVM file's features are numbered as in the
-        file, and each chunk says whether a feature 0 occurs; without ``features`` chunks differ in width.
+        Those of `manyclass.data.readers.read`. Without ``dtype`` each chunk has the one that suits it. Without
+        ``zero_based`` a LIBSVM file's features are numbered as in the file, and each chunk says whether a feature 0
+        occurs; without ``features`` its chunks differ in width.
 
     Yields
     ------
@@ -80,7 +81,7 @@ def read_chunks(path: str | os.PathLike[str], n_rows: int, **options: Any) -> It
                 yield dataclasses.replace(whole, X=whole.X[rows], y=y)
             return
         if entry.read_chunks is None:
-            able = ", ".join(known.name for known in FORMATS if known.is_mapped or known.read_chunks is not None)
+            able = ", ".join(known.name for known in FORMATS if known.has_chunks)
             raise DataFileError(f"{entry.name} files cannot be read in chunks: convert it to one of {able}")
         if labels_path is not None:
             raise DataFileError("read in chunks, it must hold its labels itself: add them, or save the rows as .npy")

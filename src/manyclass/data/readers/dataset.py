@@ -1,11 +1,10 @@
-"""What a reader returns, and the rules every reader shares for numbers, labels and damage."""
+"""What a reader returns, and the rules every reader shares for numbers and labels."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,35 +143,6 @@ def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
 
 def no_label(row: int, column: str) -> DataFileError:
     return DataFileError(f"row {row} has no label (column '{column}' is empty): fill it in or remove the row")
-
-
-def first_line(error: BaseException) -> str:
-    """What a library says is wrong, without the lines of the file it may quote."""
-    try:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
-    except (TypeError, ValueError):
-        # liac-arff formats its message when asked for it, and cannot where the file's text holds a %.
-        return type(error).__name__
-
-
-@contextmanager
-def parsing(kind: str) -> Iterator[None]:
-    """Whatever a library raises on content that it cannot parse, as a `DataFileError`.
-
-    Parsers are written for whole files: what a damaged one makes them raise is not part of what they document.
-    """
-    try:
-        yield
-    except DataFileError:
-        raise
-    except MemoryError as error:
-        raise DataFileError(
-            "it announces more numbers than fit into memory: copy it again if it is smaller than that"
-        ) from error
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise DataFileError(f"it is not a whole {kind} file ({first_line(error)}): save or copy it again") from error
 
 
 def full_scale(values: Any) -> int | None:

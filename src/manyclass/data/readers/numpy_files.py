@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from manyclass.data.readers.dataset import (
     full_scale,
     quoted,
 )
-from manyclass.data.readers.source import Source
+from manyclass.data.readers.source import Source, parsing
 
 SUFFIXES = (".npz", ".npy")
 _KEYS = (("X", "y"), ("x", "y"), ("data", "target"), ("X_train", "y_train"), ("x_train", "y_train"))
@@ -37,37 +36,24 @@ def read(source: Source, request: Request) -> Dataset:
 
     An uncompressed .npy file of floats is memory-mapped, not loaded.
     """
-    y: Any = None
-    arrays = _arrays(source)
-    if not isinstance(arrays, dict):
-        X = arrays
-    else:
-        if not arrays:
-            raise DataFileError(
-                "it is a zip archive without NumPy arrays: unpack it, or save arrays X and y by numpy.savez"
-            )
-        names = next((keys for keys in _KEYS if keys[0] in arrays), None)
+    X, y = _arrays(source), None
+    if isinstance(X, dict):
+        names = next((keys for keys in _KEYS if keys[0] in X), None)
         if names is None:
-            raise DataFileError(
-                f"it holds the arrays {quoted(list(arrays))}: save the features as X and the labels as y"
-            )
-        X, y = arrays[names[0]], arrays.get(names[1])
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-    elif X.ndim < 2:
-        raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
-    else:
+            raise DataFileError(f"it holds the arrays {quoted(list(X))}: save the features as X and the labels as y")
+        X, y = X[names[0]], X.get(names[1])
+    if not sparse.issparse(X):
+        if X.ndim < 2:
+            raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
         X = X.reshape(len(X), math.prod(X.shape[1:]))
-    y = None if y is None else _labels(y)
-    return Dataset(as_features(X, request.dtype, narrow=False), y, full_scale=full_scale(X))
+    features = as_features(X, request.dtype, narrow=False)
+    return Dataset(features, None if y is None else _labels(y), full_scale=full_scale(X))
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     """Labels (1-D) or an indicator matrix (2-D) from an .npy file, or from the y of an .npz file."""
     arrays = _arrays(source)
     if isinstance(arrays, dict):
-        if not arrays:
-            raise DataFileError("it is a zip archive without NumPy arrays: save the labels by numpy.save")
         arrays = next(arrays[key] for key in ("y", "target", "labels", *arrays) if key in arrays)
     return _labels(arrays), None
 
@@ -77,42 +63,43 @@ def _labels(y: Any) -> NDArray[Any]:
         y = y.toarray()
     # Python objects never come out of these files, so text has a fixed width ("U" or "S").
     if y.dtype.kind == "S":
-        y = y.astype(str)
+        y = np.strings.decode(y, "utf-8")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim == 2:
-        return as_indicator(y, None)
-    if y.ndim != 1 or y.dtype.kind not in "biufU":
+    if y.ndim not in (1, 2) or y.dtype.kind not in ("biufU" if y.ndim == 1 else "biuf"):
         raise DataFileError(f"its labels are {y.dtype} of shape {y.shape}: save one number or text per row")
-    return as_labels(y)
+    return as_labels(y) if y.ndim == 1 else as_indicator(y, None)
 
 
 def _arrays(source: Source) -> Any:
+    """The array or sparse matrix of a file, or the arrays of an archive by their names."""
     where = source.seekable()
-    try:
-        loaded = _mapped(where) if isinstance(where, Path) else np.load(where, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            if "indptr" in loaded.files and "format" in loaded.files:
-                return sparse.load_npz(where if isinstance(where, Path) else _rewound(where))
-            return {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+    with parsing("a whole NumPy file"):
+        try:
+            loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            with loaded:
+                if "indptr" in loaded.files and "format" in loaded.files:
+                    return _sparse(where)
+                arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
+        except ValueError as error:
+            if "allow_pickle" in str(error) or "Object arrays" in str(error) or "Python objects" in str(error):
+                raise DataFileError(
+                    "it holds Python objects, which are never loaded: save plain numeric arrays"
+                ) from error
             raise
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise DataFileError("it holds Python objects, which are never loaded: save plain numeric arrays") from error
-        raise DataFileError(f"it is not a whole NumPy file ({error}): save or copy it again") from error
+    if not arrays:
+        raise DataFileError(
+            "it is a zip archive without NumPy arrays: unpack it, or save arrays X and y by numpy.savez"
+        )
+    return arrays
 
 
-def _mapped(path: Path) -> Any:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:
-        # Arrays of no rows cannot be mapped, and what else is wrong np.load says better without mapping.
-        return np.load(path, allow_pickle=False)
-
-
-def _rewound(file: Any) -> Any:
-    file.seek(0)
-    return file
+def _sparse(where: Any) -> sparse.csr_array:
+    if not isinstance(where, Path):
+        where.seek(0)
+    matrix = sparse.csr_array(sparse.load_npz(where))
+    # SciPy's own loops trust the indices.
+    matrix.check_format(full_check=True)
+    return matrix

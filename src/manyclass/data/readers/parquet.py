@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, parsing
-from manyclass.data.readers.source import Source
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.source import Source, parsing
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -22,7 +22,7 @@ def read(source: Source, request: Request) -> Dataset:
     """
     import pyarrow.parquet as pq
 
-    with parsing("Parquet"):
+    with parsing("a whole Parquet file"):
         where = source.seekable()
         layout = _layout(pq.ParquetFile(where), request)
         return layout.dataset(pq.read_table(where, columns=layout.needed))
@@ -32,7 +32,7 @@ def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Datas
     """So many rows at a time; none are read before they are asked for."""
     import pyarrow.parquet as pq
 
-    with parsing("Parquet"):
+    with parsing("a whole Parquet file"):
         file = pq.ParquetFile(source.seekable())
         layout = _layout(file, request)
         yield from layout.chunks(file.iter_batches(n_rows, columns=layout.needed), n_rows)

@@ -40,6 +40,10 @@ class Format:
     read_chunks: Callable[[Source, Request, int], Iterator[Dataset]] | None = None
     is_mapped: bool = False
 
+    @property
+    def has_chunks(self) -> bool:
+        return self.is_mapped or self.read_chunks is not None
+
 
 # In the order in which content is tried: text comes last, as anything may be text.
 FORMATS = (
@@ -48,7 +52,7 @@ FORMATS = (
     Format("idx", idx.SUFFIXES, idx.sniff, idx.read, idx.read_labels),
     Format("arff", arff.SUFFIXES, arff.sniff, arff.read),
     Format("libsvm", libsvm.SUFFIXES, libsvm.sniff, libsvm.read, read_chunks=libsvm.read_chunks),
-    Format("csv", text.SUFFIXES, text.sniff, text.read, text.read_labels),
+    Format("csv", text.SUFFIXES, text.sniff, text.read, text.read_labels, text.read_chunks),
 )
 FORMAT_NAMES = tuple(entry.name for entry in FORMATS)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bz2
+import csv
+import errno
 import gzip
 import io
 import lzma
@@ -82,7 +84,42 @@ def translated(source_path: Path) -> Iterator[None]:
         raise DataFileError(f"{source_path}: {error}") from error
     except EOFError as error:
         raise DataFileError(f"{source_path} ends too early: copy or download it again") from error
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise DataFileError(f"{source_path} is damaged ({error}): copy or download it again") from error
     except UnicodeDecodeError as error:
         raise DataFileError(f"{source_path} is not UTF-8 text: save it again with that encoding") from error
+    except csv.Error as error:
+        raise DataFileError(f"{source_path} cannot be split into cells ({error}): check its quotes") from error
+    except (OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataFileError(f"{source_path} is damaged ({first_line(error)}): copy or download it again") from error
+
+
+@contextmanager
+def parsing(what: str, remedy: str = "save or copy it again") -> Iterator[None]:
+    """Whatever a library raises on content that is not `what`, as a `DataFileError`.
+
+    What a damaged file makes a parser raise is seldom part of what it documents.
+    """
+    try:
+        yield
+    except (DataFileError, EOFError, UnicodeDecodeError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
+        # These have their own sentences.
+        raise
+    except MemoryError as error:
+        raise DataFileError(
+            "it announces more numbers than memory can hold: copy it again, or make it smaller"
+        ) from error
+    except Exception as error:
+        # Seeking to where a damaged header points is an invalid argument.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        raise DataFileError(f"it is not {what} ({first_line(error)}): {remedy}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What a library says is wrong, without the lines of the file it may quote."""
+    try:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+    except (TypeError, ValueError):
+        # liac-arff formats its message when asked for it, and cannot where the file's text holds a %.
+        return type(error).__name__

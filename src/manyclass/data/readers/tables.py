@@ -29,8 +29,8 @@ from manyclass.data.readers.dataset import (
     no_label,
 )
 
-# So many rows of a column, written into a row-major matrix, touch no more cache lines than the L2 cache holds.
-_BLOCK_ROWS = 4096
+# Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
+_BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ class Layout:
         targets = self.columns.targets
         return self.entries[targets[0]][0] if targets and not self.columns.multilabel else None
 
-    def dataset(self, table: pa.Table, start: int = 0) -> Dataset:
-        """The rows of a table; `start` rows of the file came before them."""
+    def dataset(self, table: pa.Table, start: int = 0, X: Any = None) -> Dataset:
+        """The rows of a table, of which `start` came before in the file; `X` has the features if it does not."""
         columns = self.columns
         y: NDArray[Any] | None = None
         if self.label_column is not None:
             y = _labels(table[self.label_column], self.label_column, start)
         elif columns.multilabel:
             y = as_indicator(self._matrix(table, columns.targets, np.float64), columns.label_names, start)
-        X = self._matrix(table, columns.features, self.dtype)
+        X = self._matrix(table, columns.features, self.dtype) if X is None else X
         return Dataset(X, y, columns.feature_names, columns.target_name, columns.label_names)
 
     def chunks(self, batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[Dataset]:
@@ -96,20 +96,25 @@ class Layout:
             positions, wanted = parts.setdefault(name, ([], []))
             positions.append(position)
             wanted.append(entry or 0)
-        _refuse_text(table.schema, list(parts))
+        refuse_text(table.schema, list(parts))
         if dtype is None:
             dtype = np.float32 if all(_fits_float32(table[name]) for name in parts) else np.float64
         widths = {name: self.widths.get(name) for name in parts}
         if len(parts) == 1 and chosen == list(range(chosen[0], chosen[0] + (widths[name] or 0))):
             if table[name].num_chunks == 1:
                 return _block(table[name].chunk(0), name, widths[name]).astype(dtype, copy=False)
-        places = {name: (_as_slice(positions), _as_slice(wanted)) for name, (positions, wanted) in parts.items()}
         X = np.empty((len(table), len(chosen)), dtype)
         rows = slice(0, 0)
-        for batch in table.select(list(parts)).to_batches(max_chunksize=_BLOCK_ROWS):
-            rows = slice(rows.stop, rows.stop + len(batch))
-            for (name, (positions, wanted)), array in zip(places.items(), batch.columns, strict=True):
-                X[rows, positions] = _block(array, name, widths[name])[:, wanted]
+        for batch in table.select(list(parts)).to_batches():
+            blocks = [
+                (_as_slice(positions), _block(array, name, widths[name]), _as_slice(wanted))
+                for (name, (positions, wanted)), array in zip(parts.items(), batch.columns, strict=True)
+            ]
+            for first in range(0, len(batch), _BLOCK_ROWS):
+                last = min(first + _BLOCK_ROWS, len(batch))
+                rows = slice(rows.stop, rows.stop + last - first)
+                for places, values, entries in blocks:
+                    X[rows, places] = values[first:last, entries]
         return X
 
 
@@ -151,7 +156,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def _refuse_text(schema: pa.Schema, names: list[str]) -> None:
+def refuse_text(schema: pa.Schema, names: list[str]) -> None:
     text = [name for name in names if _is_text(schema.field(name).type)]
     if text:
         raise holds_text(text)
@@ -190,7 +195,7 @@ def _labels(column: pa.ChunkedArray, name: str, start: int) -> NDArray[Any]:
     if column.null_count:
         raise no_label(start + 1 + pc.index(column.is_null(), True).as_py(), name)
     if not _is_text(column.type):
-        _refuse_text(pa.schema([(name, column.type)]), [name])
+        refuse_text(pa.schema([(name, column.type)]), [name])
         return as_labels(np.concatenate([_numbers(chunk) for chunk in column.chunks]))
     encoded = pc.dictionary_encode(column.cast(pa.string())).combine_chunks()
     texts, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()

@@ -22,10 +22,9 @@ from manyclass.data.readers.dataset import (
     Request,
     as_indicator,
     as_labels,
-    first_line,
     holds_text,
 )
-from manyclass.data.readers.source import Source
+from manyclass.data.readers.source import Source, first_line
 
 SUFFIXES = (".csv", ".tsv", ".tab")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
