@@ -3,8 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass.data import ClassTargets, Design, MatrixTargets
-from manyclass.model import LINKS, Objective
+from manyclass.curvature.log_linear import CLASS_BOUNDS
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.fit import Clock, Run
+from manyclass.model import SMOOTH_LOSSES, Problem
 
 ESTIMATORS = {
     "GLMClassifier": {},
@@ -28,14 +30,36 @@ def rows(seed=0, n=60, d=5, k=3):
     return X, codes, rng.random(n) + 0.2
 
 
-def objective(link="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=np.float64, seed=0, **options):
-    """An `Objective` and the dense X, Y, s behind it."""
+def problem(loss="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=np.float64, seed=0, **options):
+    """A `Problem` and the dense X, Y, s behind it."""
     X, codes, weight = rows(seed)
     X = X.astype(dtype)
-    Y = np.eye(3)[codes]
-    targets = ClassTargets(codes, 3) if LINKS[link].label_values is None else MatrixTargets(Y)
-    design = Design(sp.csr_array(X) if sparse else X)
-    built = Objective(
-        design, targets, LINKS[link], alpha, sample_weight=weight.astype(dtype) if weighted else None, **options
+    absent, present = SMOOTH_LOSSES[loss].label_values or (0.0, 1.0)
+    Y = absent + (present - absent) * np.eye(3)[codes]
+    targets = ClassTargets(codes, 3) if SMOOTH_LOSSES[loss].label_values is None else MatrixTargets(Y)
+    weights = weight.astype(dtype) if weighted else None
+    built = Problem(
+        as_rows(sp.csr_array(X) if sparse else X), targets, SMOOTH_LOSSES[loss], alpha, weight=weights, **options
     )
     return built, X, Y, weight if weighted else np.ones(len(X))
+
+
+def serves(curvature, loss):
+    """Whether a curvature, by name, is one of this loss."""
+    return curvature != "partition-bound" or loss in CLASS_BOUNDS
+
+
+def run(problem, solver, curvature, start=None, max_time=None, **limits):
+    """The `Outcome` of a solver, by the loop that every estimator has."""
+    clock = Clock(max_time)
+    problem.on_block = clock.check
+
+    def iterates():
+        metric = curvature.build(problem, np.random.default_rng(0))
+        theta = solver.begin(problem, metric) if start is None else start
+        return (yield from solver.iterates(problem, metric, theta))
+
+    fallback = problem.constant_model()
+    outcome = Run(clock, **limits)(iterates(), lambda: problem.coefficients(fallback))
+    problem.on_block = None
+    return outcome

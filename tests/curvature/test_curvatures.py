@@ -5,18 +5,18 @@ import scipy.sparse as sp
 from manyclass.curvature import CURVATURES
 from manyclass.curvature.kronecker import Kronecker
 from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
-from manyclass.data import ClassTargets, Design
-from manyclass.model import LINKS, Objective
+from manyclass.data import ClassTargets, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
 from tests import problems
 
-PAIRS = [(name, link) for name, c in CURVATURES.items() for link in LINKS if c.serves(LINKS[link])]
+PAIRS = [(name, loss) for name, c in CURVATURES.items() for loss in SMOOTH_LOSSES if problems.serves(name, loss)]
 
 
-@pytest.mark.parametrize(("name", "link"), PAIRS)
+@pytest.mark.parametrize(("name", "loss"), PAIRS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_inverse_is_symmetric_positive_definite(name, link, fit_intercept):
+def test_inverse_is_symmetric_positive_definite(name, loss, fit_intercept):
     kind = CURVATURES[name]
-    F, *_ = problems.objective(link, center=kind.center, fit_intercept=fit_intercept)
+    F, *_ = problems.problem(loss, center=kind.center, fit_intercept=fit_intercept)
     curvature = kind.build(F, np.random.default_rng(0))
     shape = (5 + fit_intercept, 3)
     inverse = np.stack([curvature.solve(e.reshape(shape)).ravel() for e in np.eye(int(np.prod(shape)))])
@@ -26,7 +26,7 @@ def test_inverse_is_symmetric_positive_definite(name, link, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_second_moment_is_the_centred_one(fit_intercept):
-    F, X, _, s = problems.objective("softmax", alpha=0.1, fit_intercept=fit_intercept)
+    F, X, _, s = problems.problem("softmax", alpha=0.1, fit_intercept=fit_intercept)
     curvature = CURVATURES["second-moment"].build(F, np.random.default_rng(0))
     centred = X - F.center
     H = 0.5 * (centred.T * s) @ centred / s.sum() + 0.1 * np.eye(5)
@@ -36,12 +36,12 @@ def test_second_moment_is_the_centred_one(fit_intercept):
         np.testing.assert_allclose(curvature.solve(G)[-1], G[-1] / 0.5)
 
 
-@pytest.mark.parametrize("link", ["identity", "logistic"])
-def test_kronecker_is_exact_where_all_rows_curve_alike(link, rng):
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_kronecker_is_exact_where_all_rows_curve_alike(loss, rng):
     """At the zero model ∇²Φ is the same for every row, and then A ⊗ Σ + alpha·I is the Hessian itself."""
-    F, X, _, s = problems.objective(link, alpha=0.1)
+    F, X, _, s = problems.problem(loss, alpha=0.1)
     curvature = Kronecker(F, np.zeros((6, 3)), RowSample(None, None))
-    scale = {"identity": 1.0, "logistic": 0.25}[link]
+    scale = {"squared": 1.0, "logistic": 0.25}[loss]
     centred = X - F.center
     H = scale * (centred.T * s) @ centred / s.sum() + 0.1 * np.eye(5)
     G = rng.standard_normal((6, 3))
@@ -50,7 +50,7 @@ def test_kronecker_is_exact_where_all_rows_curve_alike(link, rng):
 
 
 def test_softmax_kronecker_matches_the_hessian_on_gradients(rng):
-    F, X, _, s = problems.objective("softmax", alpha=0.1)
+    F, X, _, s = problems.problem("softmax", alpha=0.1)
     curvature = Kronecker(F, np.zeros((6, 3)), RowSample(None, None))
     A = np.eye(3) / 3 - np.ones((3, 3)) / 9
     centred = X - F.center
@@ -64,7 +64,7 @@ def test_refresh_at_a_point_helps_newton(rng):
     """Near the optimum H⁻¹ of the refreshed curvature is closer to the true inverse than the one built at zero."""
     from manyclass.solvers.newton_cg import Hessian
 
-    F, *_ = problems.objective("softmax", alpha=0.05)
+    F, *_ = problems.problem("softmax", alpha=0.05)
     curvature = Kronecker.build(F, rng)
     theta = 2 * rng.standard_normal((6, 3))
     hessian = Hessian.at(F, theta, RowSample(None, None))
@@ -81,7 +81,7 @@ def test_refresh_at_a_point_helps_newton(rng):
 
 
 def test_uniform_sample_is_unbiased_and_complete_when_small(rng):
-    F, *_ = problems.objective()
+    F, *_ = problems.problem()
     assert uniform_sample(F, 50, rng).index is None
     sample = uniform_sample(F, 20, rng)
     assert len(set(sample.index)) == 20 and sample.scale.sum() == pytest.approx(60)
@@ -100,7 +100,7 @@ def test_weighted_sample_keeps_the_heavy_rows(rng):
 
 def test_wide_sparse_data_need_no_dense_factor(rng):
     X = sp.random_array((500, 100_000), density=1e-3, format="csr", rng=rng)
-    F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 500), 3), LINKS["softmax"], 1e-3, center=False)
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 500), 3), SMOOTH_LOSSES["softmax"], 1e-3, center=False)
     step = CURVATURES["diagonal"].build(F, rng).solve(F.zero_gradient)
     assert np.isfinite(step).all() and F.value_and_gradient(-step).value < F.zero_value
 
@@ -109,7 +109,7 @@ def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
     """Three rows of 5000 have the last feature; the sample of rows behind the curvature hardly sees them."""
     X = np.c_[rng.standard_normal((5000, 3)), np.zeros(5000)]
     X[:3, 3] = 5.0
-    F = Objective(Design(X), ClassTargets(rng.integers(0, 3, 5000), 3), LINKS["softmax"], 0.0)
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 5000), 3), SMOOTH_LOSSES["softmax"], 0.0)
     step = Kronecker.build(F, np.random.default_rng(1)).solve(F.zero_gradient)
     exact = Kronecker(F, F.constant_model(), RowSample(None, None)).solve(F.zero_gradient)
     assert np.abs(step[3]).max() < 2 * np.abs(exact[3]).max()

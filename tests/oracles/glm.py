@@ -13,7 +13,7 @@ def project_simplex(v):
     return np.maximum(v - 0.5 * (low + high), 0)
 
 
-def identity(z, y):
+def squared(z, y):
     return 0.5 * ((z - y) ** 2).sum(), z - y
 
 
@@ -33,18 +33,18 @@ def sparsemax(z, y):
     return 0.5 * z @ z - 0.5 * ((z - p) ** 2).sum() - y @ z + 0.5 * y @ y, p - y
 
 
-LOSSES = {loss.__name__: loss for loss in (identity, softmax, logistic, sparsemax)}
-"""Φ(z) − yᵀz + Φ*(y) of one row and its gradient g(z) − y, by the name of the link."""
+LOSSES = {loss.__name__: loss for loss in (squared, softmax, logistic, sparsemax)} | {"calibrated": squared}
+"""Φ(z) − yᵀz + Φ*(y) of one row and its gradient g(z) − y, by the name of the loss."""
 
 
-def loss(link, z, y):
-    return LOSSES[link](z, y)
+def loss(name, z, y):
+    return LOSSES[name](z, y)
 
 
-def objective(link, X, Y, weight, alpha, W, b):
+def objective(name, X, Y, weight, alpha, W, b):
     value, gradient_W, gradient_b = 0.0, np.zeros_like(W), np.zeros_like(b)
     for x, y, s in zip(X, Y, weight, strict=True):
-        row_value, residual = loss(link, x @ W + b, y)
+        row_value, residual = loss(name, x @ W + b, y)
         value += s * row_value
         gradient_W += s * np.outer(x, residual)
         gradient_b += s * residual
@@ -52,13 +52,13 @@ def objective(link, X, Y, weight, alpha, W, b):
     return value / total + 0.5 * alpha * (W**2).sum(), gradient_W / total + alpha * W, gradient_b / total
 
 
-def minimum(link, X, Y, weight, alpha, fit_intercept=True):
+def minimum(name, X, Y, weight, alpha, fit_intercept=True):
     """(least value, W, b)."""
     d, k = X.shape[1], Y.shape[1]
 
     def value_and_gradient(flat):
         W, b = flat[: d * k].reshape(d, k), flat[d * k :]
-        value, gradient_W, gradient_b = objective(link, X, Y, weight, alpha, W, b)
+        value, gradient_W, gradient_b = objective(name, X, Y, weight, alpha, W, b)
         return value, np.concatenate([gradient_W.ravel(), gradient_b if fit_intercept else 0 * b])
 
     found = minimize(

@@ -113,6 +113,11 @@ class Rows(ABC):
         """
         raise TypeError("These rows are not NumPy arrays or CSR matrices in memory, which compiled loops need.")
 
+    @property
+    def has_arrays(self) -> bool:
+        """Whether `arrays` has something to give."""
+        return False
+
     def gram_sum(self) -> GramSum:
         """Where Gram matrices of blocks of such rows are summed."""
         return GramSum(self)
@@ -217,7 +222,10 @@ class Rows(ABC):
         magnitude = abs(mean)
         varies = spread > 16.0 * self.precision * magnitude
         far = varies & (magnitude > FAR_FROM_ORIGIN[max(self.itemsize, 4)] * spread)
-        return mean if bool(xp.any(far)) else None
+        if not bool(xp.any(far)):
+            return None
+        # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
+        return xp.astype(xp.astype(mean, xp.float32), xp.float64)
 
 
 class GramSum:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from manyclass.model.domains import Box, Simplex, WholeSpace
+from manyclass.model.sets import Box, Simplex, WholeSpace
 from tests.oracles.glm import project_simplex
 
 

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyclass.data import ClassTargets, DenseRows, MatrixTargets, SparseRows, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
+from tests import problems
+from tests.oracles import glm as oracle
+
+every_loss = pytest.mark.parametrize("loss", SMOOTH_LOSSES)
+
+
+@every_loss
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("center", [True, False])
+def test_value_and_gradient_against_the_oracle(loss, fit_intercept, center, rng):
+    F, X, Y, s = problems.problem(loss, fit_intercept=fit_intercept, center=center)
+    W, b = rng.standard_normal((5, 3)), rng.standard_normal(3) * fit_intercept
+    found = F.value_and_gradient(F.pack(W, b))
+    value, gradient_W, gradient_b = oracle.objective(loss, X, Y, s, F.alpha, W, b)
+    assert found.value == pytest.approx(value, rel=1e-12)
+    # In theta the intercept is that of the centred model, which moves with W.
+    centred = gradient_W - np.outer(F.center, gradient_b)
+    np.testing.assert_allclose(F.penalised(found.gradient), centred if fit_intercept else gradient_W, atol=1e-10)
+    np.testing.assert_allclose(found.mean_residual, gradient_b, atol=1e-12)
+
+
+@every_loss
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_gradient_by_five_point_stencil(loss, seed):
+    rng = np.random.default_rng(seed)
+    F, *_ = problems.problem(loss, seed=seed)
+    theta, D, h = rng.standard_normal((6, 3)), rng.standard_normal((6, 3)), 1e-4
+    f = [F.value_and_gradient(theta + t * h * D).value for t in (-2, -1, 1, 2)]
+    numeric = (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h)
+    # Sparsemax has kinks in its gradient, where a stencil is only accurate to first order.
+    assert numeric == pytest.approx((F.value_and_gradient(theta).gradient * D).sum(), rel=1e-3, abs=1e-5)
+
+
+@every_loss
+def test_blocks_and_storage_do_not_matter(loss, rng, monkeypatch):
+    theta = rng.standard_normal((6, 3))
+    reference = problems.problem(loss)[0].value_and_gradient(theta)
+    for kind in (DenseRows, SparseRows):
+        monkeypatch.setattr(kind, "rows_per_block", lambda self, *_: 7)
+    for sparse in (False, True):
+        found = problems.problem(loss, sparse=sparse)[0].value_and_gradient(theta)
+        assert found.value == pytest.approx(reference.value, rel=1e-12)
+        np.testing.assert_allclose(found.gradient, reference.gradient, atol=1e-11)
+
+
+@every_loss
+def test_weights_repeat_rows(loss, rng):
+    X, codes, _ = problems.rows()
+    times = rng.integers(0, 3, len(X))
+    theta = rng.standard_normal((6, 3))
+    weighted = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES[loss], 0.1, weight=times.astype(float))
+    repeated = Problem(
+        as_rows(np.repeat(X, times, 0)), ClassTargets(np.repeat(codes, times), 3), SMOOTH_LOSSES[loss], 0.1
+    )
+    a, b = weighted.value_and_gradient(theta), repeated.value_and_gradient(theta)
+    assert a.value == pytest.approx(b.value, rel=1e-12)
+    np.testing.assert_allclose(a.gradient, b.gradient, atol=1e-12)
+
+
+def test_parameters_survive_packing(rng):
+    F, *_ = problems.problem()
+    W, b = rng.standard_normal((5, 3)), rng.standard_normal(3)
+    back = F.coefficients(F.pack(W, b))
+    np.testing.assert_allclose(back[0], W)
+    np.testing.assert_allclose(back[1], b)
+
+
+@every_loss
+def test_zero_and_constant_models(loss):
+    F, X, Y, s = problems.problem(loss)
+    zero = F.value_and_gradient(np.zeros((6, 3)))
+    assert F.zero_value == pytest.approx(zero.value, rel=1e-12)
+    np.testing.assert_allclose(F.zero_gradient, zero.gradient, atol=1e-12)
+    constant = F.value_and_gradient(F.constant_model())
+    share = 1 / (1 + s.sum())
+    assert np.abs(constant.mean_residual).max() <= share
+    np.testing.assert_allclose(
+        F.cross_covariance, (X - F.center).T @ (s[:, None] * (Y - F.target_mean)) / s.sum(), atol=1e-12
+    )
+
+
+@every_loss
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("center", [True, False])
+def test_duality_gap_bounds_the_suboptimality_and_closes(loss, fit_intercept, center, rng):
+    F, X, Y, s = problems.problem(loss, fit_intercept=fit_intercept, center=center)
+    least, W, b = oracle.minimum(loss, X, Y, s, F.alpha, fit_intercept)
+    for size in (0.0, 1e-3, 0.1, 1.0, 10.0):
+        theta = F.pack(W + size * rng.standard_normal(W.shape), b + size * fit_intercept * rng.standard_normal(3))
+        found = F.value_and_gradient(theta)
+        gap = F.duality_gap(theta, found)
+        assert gap >= found.value - least - 1e-9
+    theta = F.pack(W, b)
+    assert F.duality_gap(theta, F.value_and_gradient(theta)) < 1e-5
+    F.alpha = 0.0
+    assert F.duality_gap(theta, F.value_and_gradient(theta)) == np.inf
+
+
+@every_loss
+def test_float32_stays_and_scores_of_ten_thousand_are_finite(loss):
+    F, *_ = problems.problem(loss, dtype=np.float32)
+    theta = np.full((6, 3), 1e4, np.float32) * np.array([1, -1, 0], np.float32)
+    with np.errstate(over="raise", invalid="raise"):
+        found = F.value_and_gradient(theta, with_row_weight=True)
+    assert found.gradient.dtype == np.float32
+    assert np.isfinite(found.value) and np.isfinite(found.gradient).all() and np.isfinite(found.row_weight).all()
+
+
+def test_float32_sparse_is_never_filled(rng):
+    """A matrix that would take 80 GB dense."""
+    X = sp.random_array((20_000, 1_000_000), density=1e-6, format="csr", rng=rng, dtype=np.float32)
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 2, 20_000), 2), SMOOTH_LOSSES["softmax"], 1e-3, center=False)
+    assert F.value_and_gradient(F.constant_model()).gradient.shape == (1_000_001, 2)
+
+
+def far_away(offset, dtype, seed=0, n=3000, d=4):
+    """Rows of unit variance at `offset`, and their weights and classes."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, d)) + offset).astype(dtype)
+    return X, np.argmax((X - offset) @ rng.standard_normal((d, 3)) + rng.gumbel(size=(n, 3)), axis=1), rng.random(n)
+
+
+@every_loss
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_far_from_the_origin_float32_rows_have_the_gradient_of_float64(loss, offset, weighted):
+    X, codes, s = far_away(offset, np.float32)
+    absent, present = SMOOTH_LOSSES[loss].label_values or (0.0, 1.0)
+    Y = absent + (present - absent) * np.eye(3)[codes]
+    weight = s if weighted else None
+    found, exact = (
+        Problem(
+            as_rows(X.astype(dtype)), MatrixTargets(Y.astype(dtype)), SMOOTH_LOSSES[loss], 0.1,
+            weight=None if weight is None else weight.astype(dtype),
+        )
+        for dtype in (np.float32, np.float64)
+    )  # fmt: skip
+    W = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32).astype(np.float64)
+    b = -W.T @ X.mean(axis=0, dtype=np.float64)
+    near = found.value_and_gradient(found.pack(W.astype(np.float32), b))
+    value, gradient_W, gradient_b = oracle.objective(
+        loss, X.astype(np.float64), Y, np.ones(len(X)) if weight is None else weight, 0.1, W, b
+    )
+    mean = np.average(X.astype(np.float64), axis=0, weights=weight)
+    scale = np.abs(gradient_W - np.outer(mean, gradient_b)).max()
+    assert near.value == pytest.approx(value, rel=1e-3)
+    np.testing.assert_allclose(near.gradient[:-1], gradient_W - np.outer(mean, gradient_b), atol=1e-3 * scale)
+    np.testing.assert_allclose(near.mean_residual, gradient_b, atol=1e-3)
+    wide = exact.value_and_gradient(exact.pack(W, b))
+    np.testing.assert_allclose(near.gradient, wide.gradient, atol=2e-3 * scale)
+
+
+def test_the_pilot_is_that_of_rows_that_count():
+    """Rows without weight may lie anywhere."""
+    X, codes, _ = far_away(0.0, np.float32)
+    X[::2] += 1e5
+    weight = np.tile(np.array([0, 1], np.float32), len(X) // 2)
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.1, weight=weight)
+    assert F.shift is None
+    X[1::2] += 1e5
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.1, weight=weight)
+    np.testing.assert_allclose(F.shift, 1e5, rtol=1e-5)
+
+
+def test_an_intercept_of_shifted_rows_is_mapped_back(rng):
+    X, codes, _ = far_away(1e3, np.float64)
+    F = Problem(as_rows(X.astype(np.float32)), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.1)
+    assert F.shift is not None
+    W, b = rng.standard_normal((4, 3)), rng.standard_normal(3)
+    shifted = F.rows.dense() @ W + b
+    np.testing.assert_allclose(X.astype(np.float32) @ W + F.unshifted(W, b), shifted, atol=1e-2)
+
+
+def test_without_an_intercept_the_origin_stays_where_it_is():
+    X, codes, _ = far_away(1e3, np.float32)
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.1, fit_intercept=False)
+    assert F.shift is None
