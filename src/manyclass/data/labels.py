@@ -105,6 +105,46 @@ def encode(y: Any, estimator_name: str) -> Labels:
     return Labels(classes, codes, None)
 
 
+def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Labels:
+    """Labels of one chunk of a stream, encoded by those of the whole stream.
+
+    Parameters
+    ----------
+    known : array of shape (n_classes,) or None
+        The labels of the stream; None before the first chunk.
+    classes : array-like or None
+        What the caller says they are.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not announced before the first chunk, change later, or y holds others.
+    """
+    announced = None if classes is None else np.unique(classes)
+    if getattr(y, "ndim", 1) == 2:
+        labels = encode(y, estimator_name)
+        expected = announced if known is None else known
+        if not labels.is_multilabel:
+            raise ValueError("A 2-D y must be an indicator matrix of 0 and 1, one column per label.")
+        if expected is not None and len(expected) != len(labels.classes):
+            raise ValueError(f"y has {len(labels.classes)} label columns, but {len(expected)} were announced before.")
+        return labels
+    if known is None:
+        if announced is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will occur.")
+        known = announced
+    elif announced is not None and not np.array_equal(announced, known):
+        raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit: {known!r}.")
+    if len(known) < 2:
+        raise ValueError(f"{estimator_name} needs at least two classes, but `classes` holds only {known!r}.")
+    y = np.asarray(y)
+    codes = np.searchsorted(known, y)
+    unseen = known[np.minimum(codes, len(known) - 1)] != y
+    if unseen.any():
+        raise ValueError(f"y holds the label {y[unseen][0]!r}, which is not among `classes`: {known!r}.")
+    return Labels(known, codes, None)
+
+
 def _encode_array(y: Array, estimator_name: str) -> Labels:
     xp = array_namespace(y)
     if y.ndim == 2 and int(y.shape[1]) > 1:

@@ -201,11 +201,11 @@ class Rows(ABC):
             (block if function is None else block.map(function))._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0] / float(xp.sum(weight, dtype=xp.float64))
 
-    def pilot(self, weight: Array | None = None) -> Array | None:
+    def pilot(self, weight: Array | None = None, far: float | None = None) -> Array | None:
         """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
 
-        Taken from the first and the last block of at most 4096 rows, with positive weight. Columns that are constant
-        there decide nothing.
+        Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
+        last block of at most 4096 rows, with positive weight. Columns that are constant there decide nothing.
         """
         if not self.can_be_centred or not self.n_rows:
             return None
@@ -221,8 +221,8 @@ class Rows(ABC):
         spread = xp.std(values, axis=0)
         magnitude = abs(mean)
         varies = spread > 16.0 * self.precision * magnitude
-        far = varies & (magnitude > FAR_FROM_ORIGIN[max(self.itemsize, 4)] * spread)
-        if not bool(xp.any(far)):
+        limit = FAR_FROM_ORIGIN[max(self.itemsize, 4)] if far is None else far
+        if not bool(xp.any(varies & (magnitude > limit * spread))):
             return None
         # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
         return xp.astype(xp.astype(mean, xp.float32), xp.float64)

@@ -30,18 +30,18 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         "dtype": [np.float64, np.float32],
         "accept_large_sparse": True,
     }
-    if not reset:
+    if not reset and y is None:
         return as_rows(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
     if y is None:  # an error for all but transformers
-        X = validate_data(estimator, X, y, reset=True, **options)
+        X = validate_data(estimator, X, y, reset=reset, **options)
     elif sp.issparse(y):
-        X = validate_data(estimator, X, reset=True, **options)
+        X = validate_data(estimator, X, reset=reset, **options)
         if y.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label row per row of X.")
     else:
-        X, y = validate_data(estimator, X, y, reset=True, multi_output=True, **options)
+        X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
     return as_rows(X), y

@@ -9,6 +9,7 @@ from manyclass.model.losses.margin import (
     ColumnPerceptron,
     CrammerSinger,
     Hinge,
+    Mistakes,
     Perceptron,
     SquaredCrammerSinger,
     SquaredHinge,
@@ -43,4 +44,13 @@ RESPONSE_LOSSES: dict[str, type[ResponseLoss]] = {
 }
 """Of real responses, beside "squared"."""
 
-__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "ResponseLoss", "SmoothLoss", "mean_loss"]
+__all__ = [
+    "LOSSES",
+    "RESPONSE_LOSSES",
+    "SMOOTH_LOSSES",
+    "Loss",
+    "Mistakes",
+    "ResponseLoss",
+    "SmoothLoss",
+    "mean_loss",
+]

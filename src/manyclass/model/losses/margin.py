@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.data.targets import Targets
+from manyclass.data.targets import ClassTargets, Targets
 from manyclass.model.losses.base import Loss
 
 
@@ -80,3 +80,21 @@ class ColumnPerceptron(Loss):
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
         return xp.sum(xp.clip(-targets.dense(rows, Z[:0, :], xp) * Z, min=0.0), axis=1)
+
+
+class Mistakes(Loss):
+    """1 where the predicted label, or any of several, is wrong, else 0: not convex, to score by and not to fit.
+
+    Where only ratios of scores matter, the loss that is fitted does not say which of two models is better.
+    """
+
+    name = "mistakes"
+    label_values = column_loss = label_loss = None
+
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        Y = targets.dense(rows, Z[:0, :], xp)
+        if isinstance(targets, ClassTargets):
+            wrong = xp.argmax(Z, axis=1) != xp.argmax(Y, axis=1)
+        else:
+            wrong = xp.any((Z > 0) != (Y > 0), axis=1)
+        return xp.astype(wrong, Z.dtype)
