@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.parameters import generator
+from manyclass.estimators.parameters import complete_docstring, generator
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
@@ -54,7 +54,8 @@ class Task:
 class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Has ``status_``, ``history_``, ``n_iter_``, ``n_passes_``, and ``duality_gap_`` exactly where it is a bound.
 
-    A subclass says what a loss, an iterate and a model are: `_choose_loss`, `_iterates`, `_fallback`, `_store`.
+    A subclass declares its parameters as the fields of a dataclass, and says what a loss, an iterate and a model are:
+    `_choose_loss`, `_iterates`, `_fallback`, `_store`.
     Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of the iteration.
 
     ``status_`` and ``history_`` are written to files as strings and numbers: a model then needs no trust in their types.
@@ -71,6 +72,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     alpha: float
     random_state: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ and "<shared>" in cls.__doc__:
+            cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -136,6 +142,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         assert task.held_out is not None
         return task.held_out.loss(task.rows, task.problem.targets, task.problem.loss, *model)
 
+    def _max_iterates(self) -> int | None:
+        """How many iterates there can be, where that is known beforehand."""
+        return getattr(self, "max_iter", None)
+
     def _n_multiplications(self, problem: Problem) -> float:
         """In the largest product of an iteration; small ones are faster on one thread."""
         return float(problem.rows.n_rows) * problem.rows.n_features * problem.n_outputs
@@ -185,7 +195,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
         """What shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
-        context = self._init_callback_context(max_subtasks=getattr(self, "max_iter", None))
+        context = self._init_callback_context(max_subtasks=self._max_iterates())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
 
         def show(record: Record, iterate: Iterate) -> bool:

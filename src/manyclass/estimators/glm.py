@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
@@ -18,6 +19,7 @@ DENSE_FACTOR_FEATURES = 8192
 """Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
 
 
+@dataclass(eq=False, repr=False)
 class GLMClassifier(LinearClassifier):
     """Generalized linear classifier whose solver needs one d×d factor whatever the number of classes.
 
@@ -48,48 +50,21 @@ class GLMClassifier(LinearClassifier):
         Hessian, and for the solvers that need a majorizer; "identity" for gradient descent; "diagonal" when a d×d
         factor would not fit. "partition-bound" couples all d·k parameters (`BoundMajorizationClassifier`), for a few
         thousand of them.
-    fit_intercept : bool, default=True
-    class_weight : dict, "balanced" or None, default=None
-        Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
         same for any scaling of X, n and k. With alpha=0, where there is no gap, the squared gradient in the metric of
         the curvature is compared with it, relative to the zero model.
     max_iter : int, default=500
         Limit on iterations; one takes a pass over the rows, or a few.
-    max_time : float, default=None
-        Limit in seconds, set-up included; the best model so far is kept.
-    early_stopping : bool, default=False
-        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest.
-    validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=5
-        Iterations without gain on the held-out rows after which to stop.
-    warm_start : bool, default=False
-        Start from the present coefficients if they fit the data.
-    random_state : int, RandomState or None, default=None
-        Seeds the samples of rows from which the curvature is estimated; None means a fixed seed, so results repeat.
-        It changes the path of the solver, not the solution.
+    <shared>
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
-    loss_ : str
-        The loss in use.
     duality_gap_ : float
         For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
-    status_ : Status
-        Why the solver stopped; ``str(status_)`` says what to do.
-    history_ : list of Record
-        One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
-    n_iter_ : int
-        Iterations.
-    n_passes_ : float
-        Passes over the rows.
-    multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    <shared>
 
     Raises
     ------
@@ -117,40 +92,23 @@ class GLMClassifier(LinearClassifier):
         "curvature": [StrOptions({"auto", *CURVATURES})],
         "warm_start": ["boolean"],
     }
-    _also_losses = ("auto",)
+    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        loss: str = "auto",
-        solver: str = "quasi-newton",
-        curvature: str = "auto",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        max_time: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.alpha = alpha
-        self.loss = loss
-        self.solver = solver
-        self.curvature = curvature
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
+    alpha: float = 1e-4
+    _: KW_ONLY
+    loss: str = "auto"
+    solver: str = "quasi-newton"
+    curvature: str = "auto"
+    fit_intercept: bool = True
+    class_weight: Any = None
+    tol: float = 1e-3
+    max_iter: int = 500
+    max_time: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
 
     def _validate_params(self) -> None:
         super()._validate_params()

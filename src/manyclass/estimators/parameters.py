@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Integral, Real
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -37,3 +39,54 @@ def seed_of(random_state: Any) -> int:
 def generator(random_state: Any) -> np.random.Generator:
     """A generator from scikit-learn's random_state; see `seed_of`."""
     return np.random.default_rng(seed_of(random_state))
+
+
+_SHARED_PARAMETERS = {
+    "fit_intercept": """bool, default=True
+    Whether there is an intercept, which is never penalised.""",
+    "class_weight": """dict, "balanced" or None, default=None
+    Multiplies the sample weights, as in scikit-learn.""",
+    "max_time": """float, default=None
+    Limit in seconds, set-up included; the best model so far is kept.""",
+    "early_stopping": """bool, default=False
+    Hold rows out, stop when their mean loss no longer falls, and keep the model with the smallest.""",
+    "validation_fraction": """float, default=0.1
+    Share of the rows held out.""",
+    "n_iter_no_change": """int, default=5
+    Iterations without a smaller loss of the held-out rows after which to stop.""",
+    "warm_start": """bool, default=False
+    Start from the present model if it fits the data.""",
+    "random_state": """int, RandomState or None, default=None
+    Seeds all that is random; None means a fixed seed, so that results repeat.""",
+}
+_SHARED_ATTRIBUTES = """
+classes_ : array of shape (n_classes,)
+    Of classifiers: the labels, sorted; for multi-label targets the column numbers.
+loss_ : str
+    The loss in use.
+multilabel_ : bool
+    Of classifiers: whether y was an indicator matrix.
+status_ : Status
+    Why the fit ended; ``str(status_)`` says what to do.
+history_ : list of Record
+    One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score, details.
+n_iter_ : int
+    Iterations: what ``max_iter`` limits.
+n_passes_ : float
+    Passes over the rows.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)"""
+
+
+def complete_docstring(doc: str, parameters: tuple[str, ...]) -> str:
+    """Put what means the same in every estimator into its docstring: one place for it, and nothing to look up.
+
+    The line ``<shared>`` in the list of parameters stands for those of `parameters` that the docstring does not explain
+    itself, and in the list of attributes for those of every fit.
+    """
+    first, _, rest = doc.partition("    <shared>\n")
+    explained = set(re.findall(r"^    (\w+) : ", doc, flags=re.MULTILINE))
+    wanted = [name for name in parameters if name in _SHARED_PARAMETERS and name not in explained]
+    shared = "\n".join(f"{name} : {_SHARED_PARAMETERS[name]}" for name in wanted)
+    doc = first + indent(shared, "    ") + "\n" + rest
+    return doc.replace("    <shared>\n", indent(_SHARED_ATTRIBUTES.strip(), "    ") + "\n")
