@@ -8,7 +8,7 @@ CPU_WHEELS := https://download.pytorch.org/whl/cpu
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
-.PHONY: run test lint format types readme check lock bench-peers bench-many-classes bench-memory \
+.PHONY: run test test-kernels lint format types readme check lock bench-peers bench-many-classes bench-memory \
 	bench-softmax-path bench-accuracy bench-profile bench-bound bench-dual bench-stagewise bench-stochastic clean
 
 run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
@@ -16,6 +16,10 @@ run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
 
 test: $(VENV)/.ready  ## every test, in parallel
 	$(PYTEST) -n auto
+
+test-kernels: $(VENV)/.ready  ## the numerical tests on the BLAS kernels of another processor, with two threads
+	OPENBLAS_CORETYPE=$(or $(CORE),Haswell) OPENBLAS_NUM_THREADS=2 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 \
+		tests/data tests/model tests/fit tests/curvature tests/solvers tests/properties -m 'not slow'
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -32,7 +36,7 @@ readme: $(VENV)/.ready  ## the examples in README.md and in the docstrings, run 
 	$(PYTEST) -q --doctest-glob='*.md' README.md CONTRIBUTING.md
 	$(PYTEST) -q --doctest-modules src/manyclass
 
-check: lint types readme test
+check: lint types readme test test-kernels
 
 $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
