@@ -81,8 +81,12 @@ class DenseRows(Rows):
     def gram_sum(self) -> GramSum:
         return _SymmetricSum(self) if self.is_numpy else GramSum(self)
 
+    @property
+    def has_arrays(self) -> bool:
+        return self.is_numpy
+
     def arrays(self) -> RowArrays:
-        if not self.is_numpy:
+        if not self.has_arrays:
             return super().arrays()
         X = np.ascontiguousarray(self.dense())
         indptr = np.arange(self.n_rows + 1, dtype=np.uint64) * np.uint64(self.n_features)

@@ -80,8 +80,8 @@ class Responses:
         return self.y.ndim == 1
 
     def targets(self, rows: Rows, values: None = None, *, one_column: bool = True) -> Targets:
-        """One column per response."""
-        Y = rows.asarray(self.y)
+        """One column per response, in float64: responses far from 0 keep their digits."""
+        Y = rows.asarray(self.y, dtype=rows.xp.float64)
         return MatrixTargets(Y[:, None] if self.is_one_dimensional else Y)
 
 

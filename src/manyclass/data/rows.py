@@ -77,7 +77,13 @@ class Rows(ABC):
 
     @abstractmethod
     def map(self, function: Callable[[Array], Array]) -> Rows:
-        """`function`, elementwise with f(0) = 0, of every number; no shift survives it."""
+        """`function`, elementwise with f(0) = 0, of every number.
+
+        Raises
+        ------
+        ValueError
+            Where a shift would fill sparse rows, as in `scaled`.
+        """
 
     @abstractmethod
     def scaled(self, weight: Array) -> Rows:
@@ -86,6 +92,10 @@ class Rows(ABC):
     @abstractmethod
     def dense(self) -> Array:
         """The rows as one dense array; a view where they are one."""
+
+    def unwrapped(self) -> Any:
+        """The rows as an array or a CSR matrix, whichever they are held in."""
+        return self.dense()
 
     @abstractmethod
     def select(self, columns: np.ndarray) -> Rows:
@@ -201,11 +211,14 @@ class Rows(ABC):
             (block if function is None else block.map(function))._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0] / float(xp.sum(weight, dtype=xp.float64))
 
-    def pilot(self, weight: Array | None = None, far: float | None = None) -> Array | None:
+    def pilot(
+        self, weight: Array | None = None, far: float | None = None, *, constant: bool = False
+    ) -> Array | None:
         """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
 
         Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-        last block of at most 4096 rows, with positive weight. Columns that are constant there decide nothing.
+        last block of at most 4096 rows, with positive weight. Columns that are constant there decide nothing,
+        unless `constant` says that they may vary elsewhere.
         """
         if not self.can_be_centred or not self.n_rows:
             return None
@@ -220,7 +233,7 @@ class Rows(ABC):
         mean = xp.mean(values, axis=0)
         spread = xp.std(values, axis=0)
         magnitude = abs(mean)
-        varies = spread > 16.0 * self.precision * magnitude
+        varies = constant | (spread > 16.0 * self.precision * magnitude)
         limit = FAR_FROM_ORIGIN[max(self.itemsize, 4)] if far is None else far
         if not bool(xp.any(varies & (magnitude > limit * spread))):
             return None

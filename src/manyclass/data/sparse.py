@@ -54,12 +54,16 @@ class SparseRows(Rows):
         return SparseRows(self.X, np.asarray(total, dtype=np.float64) if np.any(total) else None)
 
     def map(self, function: Callable[[Array], Array]) -> SparseRows:
+        self._refuse_to_fill("mapped")
         return SparseRows(self._with(function(self.X.data)))
 
     def scaled(self, weight: np.ndarray) -> SparseRows:
-        if self.shift is not None:
-            raise ValueError("Rows that are shifted cannot be scaled one by one without being filled.")
+        self._refuse_to_fill("scaled one by one")
         return SparseRows(self._with(self.X.data * np.repeat(weight, np.diff(self.X.indptr))))
+
+    def _refuse_to_fill(self, done: str) -> None:
+        if self.shift is not None:
+            raise ValueError(f"Sparse rows that are shifted cannot be {done} without being filled.")
 
     def _with(self, data: np.ndarray) -> sp.csr_array:
         return sp.csr_array((data, self.X.indices, self.X.indptr), shape=self.X.shape)
@@ -67,6 +71,9 @@ class SparseRows(Rows):
     def dense(self) -> np.ndarray:
         filled = self.X.toarray()
         return filled if self.shift is None else (filled - self.shift).astype(self.dtype)
+
+    def unwrapped(self) -> sp.csr_array | np.ndarray:
+        return self.X if self.shift is None else self.dense()
 
     def select(self, columns: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[:, columns]), None if self.shift is None else self.shift[columns])
@@ -101,7 +108,13 @@ class SparseRows(Rows):
             product += w.sum() * self.shift[:, None] * self.shift
         return product
 
+    @property
+    def has_arrays(self) -> bool:
+        return self.shift is None
+
     def arrays(self) -> RowArrays:
+        if not self.has_arrays:
+            return super().arrays()
         X = self.X
         if not X.has_canonical_format:  # a feature given twice in a row would count wrong in ‖x‖²
             X = X.copy()

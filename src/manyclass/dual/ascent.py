@@ -1,261 +1,191 @@
-"""The state of a dual ascent, for losses that see one score at a time."""
+"""The algorithm: epochs of exact dual coordinate steps along a path of penalties, until the duality gap is closed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Generator
+from typing import NamedTuple
 
 import numpy as np
 
-from manyclass.solvers.dual.columns import (
-    DUAL_SUM,
-    KAPPA,
-    MEAN_SCORE,
-    MEAN_SQUARE,
-    OFFSET,
-    constant_loss,
-    epoch_many,
-    epoch_one,
-    gather,
-    judge,
-    restrict,
-    scaled_conjugates,
-)
-from manyclass.solvers.dual.problem import DualProblem
-from manyclass.solvers.dual.rows import width
+from manyclass.dual.gap import BestPoint, DualModel
+from manyclass.dual.problem import DualProblem
+from manyclass.dual.state import DualState
+from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status
 
-AMPLE = 10.0
-"""κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
-
+CHECK_AT_LEAST = 10
+"""Epochs after which the gap is measured even if it seems open: later, every quarter of the epochs so far."""
+PHASE_SHARE = 0.5
+"""Share of max_iter and max_time that the phases before the last may use together."""
 ROUNDING = 1e-12
-"""Relative to y: responses that differ by less are the same."""
+"""Relative gap below which float64 sums may leave nothing to gain."""
+PASSES_OF_A_GAP = 2
+"""Passes over the rows when a gap is measured: from the dual variables to W, and from W to the losses."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What an honest pass over all rows says, in terms that do not depend on alpha.
+class Limits(NamedTuple):
+    """What the run is stopped by; the ascent divides it between its phases, and measures before it is used up."""
 
-    F = losses + (alpha/2)·square and D = −conjugates − dual_square/(2 alpha), the dual point being feasible.
-
-    Attributes
-    ----------
-    own_gap : float
-        F − D at the penalty of the ascent as a sum over rows of terms that are not negative, which keeps digits that
-        F − D loses; infinite where the dual point had to be moved to be feasible.
-    """
-
-    losses: float
-    square: float
-    conjugates: float
-    dual_square: float
-    own_gap: float = float("inf")
-
-    def primal(self, alpha: float) -> float:
-        return self.losses + 0.5 * alpha * self.square
-
-    def dual(self, alpha: float) -> float:
-        return -self.conjugates - 0.5 * self.dual_square / alpha
+    tol: float
+    max_iter: float
+    clock: Clock
 
 
-class Ascent:
-    """Dual variables a, the W that belongs to them, and the rows worth visiting.
+Start = tuple[np.ndarray, np.ndarray]
+"""Dual variables of shape (n_rows, n_outputs), and intercepts of the centred rows, of shape (n_outputs,)."""
 
-    The intercept is not penalised, which in the dual is the constraint Σ s_i a_i = 0, and no single coordinate can
-    move along it. For the squared loss X and y are centred instead, exactly. For the others the augmented Lagrangian
-    is ascended: a constant feature κ with a penalty around b₀, and b₀ moves to the intercept reached whenever the
-    constraint is what keeps the gap open (Rockafellar, 1976: a proximal-point method in b).
+
+def start_state(problem: DualProblem, start: Start | None = None, seed: int = 0) -> DualState:
+    """The state for the kind of loss of `problem`; imports the compiled code."""
+    if problem.loss.joint:
+        from manyclass.dual.joint_state import JointState
+
+        return JointState(problem, start, seed)
+    from manyclass.dual.column_state import ColumnState
+
+    return ColumnState(problem, start, seed)
+
+
+def ascend(
+    problem: DualProblem,
+    path: list[float],
+    limits: Limits,
+    *,
+    start: Start | None = None,
+    seed: int = 0,
+    measure_every: int | None = None,
+) -> Iterates:
+    """Stochastic dual coordinate ascent at each penalty of `path` in turn, each from the dual point of the last.
+
+    A phase ends when its own relative gap, estimated for free from the steps of its last epoch, is at most ``tol``:
+    what is still wrong then in directions that X barely sees would not be mended at a smaller penalty, where steps in
+    them are shorter by the ratio of the penalties. The last phase ends on the gap proper, measured over all rows.
 
     Parameters
     ----------
-    problem : DualProblem
     start : pair of arrays, optional
-        Dual variables (n_rows, n_outputs) and intercepts (n_outputs,); moved to the nearest feasible point.
+        Dual variables and intercepts to start from; moved to the nearest feasible point.
     seed : int
         Of the permutations.
+    measure_every : int, optional
+        Measure the gap every so many epochs. By default when the running estimate promises that it is closed, and
+        seldom before.
+
+    Yields
+    ------
+    Iterate
+        For each measured gap: the best model so far (a `DualModel`), its objective and its gap to the best dual point;
+        in ``details`` F and D of this very point (``primal``, ``dual``), the penalty of the phase (``alpha``), the
+        epochs of each phase (``phase_epochs``) and the seconds spent on measuring (``gap_seconds``).
     """
+    run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
+    try:
+        for point, alpha in enumerate(path, start=1):
+            # Where tol is out of reach the phases before the last share half of the limits evenly.
+            share = math.inf if point == len(path) else PHASE_SHARE * point / (len(path) - 1)
+            status = yield from run.phase(alpha, share)
+            if status is not None:
+                return status
+    except (OutOfTime, KeyboardInterrupt) as end:
+        if run.model is not None:
+            raise
+        yield run.measure()
+        return Status.MAX_TIME if isinstance(end, OutOfTime) else Status.INTERRUPTED
+    return None
 
-    def __init__(
-        self,
-        problem: DualProblem,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-        seed: int = 0,
-        shrink: bool = True,
-    ):
-        self.problem, self.shrink = problem, shrink
-        n, d, k = problem.design.n_rows, problem.design.n_features, problem.n_outputs
-        self.a = np.zeros((n, k)) if start is None else np.array(start[0], dtype=np.float64, order="C")
-        self.width = width(k)
-        self.V = np.zeros((d, self.width))
-        self.affine = np.zeros((5, k))
-        assert problem.Y is not None  # filled by the problem itself
-        self.Y = problem.Y
-        self.target_mean = np.zeros(k)
-        self.random_state = np.array([2 * seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
-        self.order = np.flatnonzero(problem.share > 0)
-        self.n_active, self.threshold = len(self.order), np.full(k, np.inf)
-        self.alpha = problem.alpha
-        self._prepare()
-        self.zero = self._zero_value()
-        if start is not None:
-            self._restrict()
-            if self.affine[KAPPA, 0]:
-                self.affine[OFFSET] = start[1]
-            self._set_shares()
-            self.judge()
 
-    # -- what depends on the kind of loss ---------------------------------------------------------------------------
+class _Ascent:
+    """A state, the best point it has been at, and when to measure again."""
 
-    def _prepare(self) -> None:
-        problem = self.problem
-        self.shift = np.empty(0)
-        if problem.centred:
-            self.shift = problem.mean_products
-            self.affine[MEAN_SQUARE] = problem.feature_mean @ problem.feature_mean
-            self.target_mean = problem.share @ self.Y
-            self.Y = self.Y - self.target_mean
-        elif problem.fit_intercept:
-            if not problem.loss.labels:
-                self.affine[OFFSET] = problem.share @ self.Y
-            scale = problem.share @ problem.square_norms
-            self.affine[KAPPA] = max(scale, AMPLE * problem.alpha)
+    def __init__(self, problem: DualProblem, state: DualState, limits: Limits, measure_every: int | None):
+        self.problem, self.state, self.limits, self.measure_every = problem, state, limits, measure_every
+        self.best = BestPoint(state.zero_value)
+        self.model: DualModel | None = None
+        self.phase_epochs: list[int] = []
+        self.n_epochs, self.epoch_seconds = 0, 0.0
+        self.trust, self.next_measure = 1.0, CHECK_AT_LEAST
+        self.n_gaps, self.gap_seconds, self.last_gap_seconds, self.idle = 0, 0.0, 0.0, 0
 
-    def _restrict(self) -> None:
-        problem = self.problem
-        restrict(problem.loss.code, problem.epsilon, problem.codes, self.Y, self.a)
+    def phase(self, alpha: float, share: float) -> Generator[Iterate, None, Status | None]:
+        """Epochs at one penalty, until it is solved or its share of the limits is spent."""
+        self.state.set_alpha(alpha)
+        self.phase_epochs.append(0)
+        tol, is_last = self.limits.tol, share == math.inf
+        while True:
+            estimate = self._epoch()
+            promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
+            ends = broken or out_of_time or self.n_epochs >= self.limits.max_iter
+            if (promising and is_last) or ends or self._is_due():
+                yield self.measure()
+                if broken or self.idle >= 5:
+                    return Status.STALLED
+                if out_of_time:
+                    return Status.MAX_TIME
+                if promising:
+                    self.trust *= 0.7
+            if not is_last and (estimate <= tol or self._has_spent(share)):
+                return None
 
-    def _epoch(self) -> tuple[int, np.ndarray, np.ndarray]:
-        problem, (data, indices, indptr) = self.problem, self.problem.rows
-        head = (problem.loss.code, problem.epsilon, data, indices, indptr)
-        if self.width > 1:
-            return epoch_many(
-                *head, problem.codes, self.Y, self.c, self.q, self.shift, self.affine, self.a, self.V,
-                self.order, self.n_active, self.threshold, self.random_state,
-            )  # fmt: skip
-        affine = self.affine[:, 0].copy()
-        n_active, estimate, worst = epoch_one(
-            *head, self.Y[:, 0], self.c, self.q, self.shift, affine, self.a[:, 0], self.V[:, 0],
-            self.order, self.n_active, self.threshold[0], self.random_state,
-        )  # fmt: skip
-        self.affine[:, 0] = affine
-        return n_active, np.array([estimate]), np.array([worst])
+    def _epoch(self) -> float:
+        """One step in each active coordinate; the estimated relative gap."""
+        started = time.perf_counter()
+        self.n_epochs += 1
+        self.phase_epochs[-1] += 1
+        estimate = self.state.epoch(self.problem.problem.on_block) / self.best.zero
+        self.epoch_seconds = time.perf_counter() - started
+        return estimate
 
-    # -- the ascent -------------------------------------------------------------------------------------------------
+    def _is_due(self) -> bool:
+        return self.n_epochs % self.measure_every == 0 if self.measure_every else self.n_epochs >= self.next_measure
 
-    def set_alpha(self, alpha: float) -> None:
-        """Continue at another penalty from the same dual point; W is multiplied by old/new."""
-        ratio = self.alpha / alpha
-        self.alpha = alpha
-        self.V *= ratio
-        self.affine[DUAL_SUM] *= ratio
-        self.affine[MEAN_SCORE] *= ratio
-        self._set_shares()
-        self.visit_all()
+    def _is_late(self) -> bool:
+        """Whether another epoch could not be measured within max_time."""
+        needed = self.epoch_seconds + (self.last_gap_seconds or self.epoch_seconds)
+        return time.perf_counter() + needed >= self.limits.clock.deadline
 
-    def _set_shares(self) -> None:
-        problem = self.problem
-        self.c = problem.share / self.alpha
-        self.q = self.c * (problem.square_norms + self.affine[KAPPA, 0])
+    def _has_spent(self, share: float) -> bool:
+        """Whether this share of max_iter or max_time is used up."""
+        clock = self.limits.clock
+        late = clock.max_time is not None and clock.seconds >= share * clock.max_time
+        return late or self.n_epochs >= share * self.limits.max_iter
 
-    def visit_all(self) -> None:
-        self.order = np.flatnonzero(self.problem.share > 0)
-        self.n_active = len(self.order)
-        self.threshold[:] = np.inf
+    def measure(self) -> Iterate:
+        """The gap at the present point, by a pass of its own over all rows.
 
-    def epoch(self) -> float:
-        """One step in each active coordinate; a running estimate of the duality gap, which costs nothing extra."""
-        self.n_active, estimate, worst = self._epoch()
-        self.threshold = np.where(worst > 0, worst, np.inf) if self.shrink else np.full_like(worst, np.inf)
-        if self.n_active == 0:
-            self.visit_all()
-        gap = self.alpha * float(estimate.sum())
-        if self.affine[KAPPA, 0] == 0:
-            return gap
-        dual_sum = self.affine[DUAL_SUM]
-        intercept = self.affine[OFFSET] + self.affine[KAPPA] * dual_sum
-        unbalanced = self.alpha * float(np.abs(dual_sum) @ (np.abs(intercept) + 1.0))
-        if gap <= 4.0 * unbalanced:
-            self.affine[OFFSET] = intercept
-        return gap + unbalanced
-
-    def judge(self) -> Verdict:
-        """Loss, penalty and conjugates at the present point by a pass over all rows.
-
-        V is summed afresh from a, which removes the rounding of many updates, and every row that is not strictly
-        optimal becomes active again: a row that was skipped wrongly is never skipped for longer.
+        Raises
+        ------
+        FloatingPointError
+            If there has been no finite point yet.
         """
-        problem, k = self.problem, self.problem.n_outputs
-        dual_square, scale = self._gather()
-        active = np.empty(len(self.a), dtype=bool)
-        losses, conjugates, inner = judge(
-            problem.loss.code, problem.epsilon, *problem.rows, problem.codes, self.Y, problem.share, self.shift,
-            self.affine, self.a, self.V, self.threshold, active,
-        )  # fmt: skip
-        if scale is not None:
-            conjugates = scaled_conjugates(
-                problem.loss.code, problem.epsilon, problem.codes, self.Y, problem.share, self.a, scale
+        started = time.perf_counter()
+        state, best, alpha, previous = self.state, self.best, self.problem.alpha, self.best.gap
+        terms = state.gap_terms()
+        primal, dual = terms.primal(alpha), terms.dual(alpha)
+        if best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf):
+            W, b = state.parameters()
+            self.model = DualModel(W, self.problem.problem.unshifted(W, b), state.duals(), state.alpha)
+        model = self.model
+        if model is None:
+            raise FloatingPointError(
+                "The first epochs overflowed; scale the columns of X (StandardScaler or MaxAbsScaler) or raise alpha."
             )
-        self.order = np.flatnonzero(active)
-        self.n_active = len(self.order)
-        square = float(np.sum(self.V[:, :k] ** 2))
-        own_gap = float(inner.sum()) if scale is None else float("inf")
-        return Verdict(float(losses.sum()), square, float(conjugates.sum()), dual_square, own_gap)
-
-    def _gather(self) -> tuple[float, np.ndarray | None]:
-        """V and the affine terms from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""
-        problem, r = self.problem, self.problem.share[:, None]
-        if problem.centred:
-            self.a -= r.T @ self.a  # a constant in a changes no W of centred rows, and its best value is this
-        weight = r * self.a
-        total = weight.sum(axis=0)
-        if not self.affine[KAPPA, 0]:
-            self._sum(weight, self.V)
-            self.affine[DUAL_SUM] = 0.0
-            if problem.centred:
-                self.affine[MEAN_SCORE, :] = (problem.feature_mean @ self.V)[: problem.n_outputs]
-            return float(np.sum((self.alpha * self.V) ** 2)), None
-        positive = np.maximum(weight, 0.0)
-        weight -= positive
-        up, down = positive.sum(axis=0), -weight.sum(axis=0)
-        scale = np.ones((2, problem.n_outputs))
-        heavier = np.maximum(up, down)
-        balanced = np.minimum(up, down) / np.where(heavier > 0, heavier, 1.0)
-        scale[0] = np.where(up > down, balanced, 1.0)
-        scale[1] = np.where(up > down, 1.0, balanced)
-        above = np.zeros_like(self.V)
-        self._sum(positive, above)
-        self._sum(weight, self.V)
-        feasible = above[:, : problem.n_outputs] * scale[0] + self.V[:, : problem.n_outputs] * scale[1]
-        self.V += above
-        self.affine[DUAL_SUM] = total / self.alpha
-        return float(np.sum((self.alpha * feasible) ** 2)), scale
-
-    def _sum(self, weight: np.ndarray, V: np.ndarray) -> None:
-        V[:] = 0.0
-        gather(*self.problem.rows, weight, V)
-        V /= self.alpha
-
-    def duals(self) -> np.ndarray:
-        """A copy of a, of shape (n_rows, n_outputs)."""
-        return self.a.copy()
-
-    def parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """W of shape (n_features, n_outputs) and b, in float64."""
-        W = self.V[:, : self.problem.n_outputs].copy()
-        if self.problem.centred:
-            mean = self.problem.feature_mean
-            W -= mean[:, None] * self.affine[DUAL_SUM]
-            return W, self.target_mean - mean @ W
-        return W, self.affine[OFFSET] + self.affine[KAPPA] * self.affine[DUAL_SUM]
-
-    def zero_value(self) -> float:
-        return self.zero
-
-    def _zero_value(self) -> float:
-        """F at W = 0 (and, with an intercept, at b = ȳ for real responses): what every gap is a share of."""
-        problem, at_zero = self.problem, np.zeros(self.problem.n_outputs)
-        code, codes, share = problem.loss.code, problem.codes, problem.share
-        if problem.loss.labels:
-            return constant_loss(code, problem.epsilon, codes, self.Y, share, at_zero)
-        z = self.affine[OFFSET] if problem.fit_intercept else at_zero
-        # Constant responses leave nothing but their rounding, of which nothing is a share.
-        rounding = constant_loss(code, 0.0, codes, ROUNDING * np.asarray(problem.Y), share, at_zero)
-        return max(constant_loss(code, problem.epsilon, codes, self.Y, share, z), rounding)
+        self.last_gap_seconds = time.perf_counter() - started
+        self.n_gaps, self.gap_seconds = self.n_gaps + 1, self.gap_seconds + self.last_gap_seconds
+        self.next_measure = self.n_epochs + max(CHECK_AT_LEAST, self.n_epochs // 4)
+        self.idle = self.idle + 1 if best.gap < ROUNDING and best.gap >= previous else 0
+        return Iterate(
+            lambda: model,
+            best.primal,
+            self.n_epochs,
+            self.n_epochs + PASSES_OF_A_GAP * self.n_gaps,
+            duality_gap=best.gap,
+            rank=best.gap,
+            details={
+                "primal": primal,
+                "dual": dual,
+                "alpha": state.alpha,
+                "phase_epochs": list(self.phase_epochs),
+                "gap_seconds": self.gap_seconds,
+            },
+        )

@@ -79,7 +79,7 @@ class LinearRegressor(Regressor):
     def _scores(self, rows: Rows) -> Array:
         coef, intercept = self.coef_, self.intercept_
         if self._is_one_dimensional:
-            coef, intercept = coef[None, :], rows.xp.reshape(rows.asarray(intercept), (1,))
+            coef, intercept = coef[None, :], rows.asarray([float(intercept)], dtype=rows.xp.float64)
         return linear_scores(rows, coef, intercept)
 
     def _fallback(self, task: Task) -> tuple[Array, Array]:

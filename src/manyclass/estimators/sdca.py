@@ -2,27 +2,87 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.base import LinearClassifier, linear_scores
-from manyclass.estimators.dual import SHARED_CONSTRAINTS, DualAscent
-from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.parameters import CLASS_WEIGHT
-from manyclass.solvers.base import Record
-from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES, DualProblem
+from manyclass.data import Rows
+from manyclass.dual import DualModel, DualProblem, Limits, ascend, homotopy_path
+from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.regressor import LinearRegressor
+from manyclass.fit import Iterates
 
 
-class SDCAClassifier(LinearClassifier, DualAscent):
+class DualEstimator(Estimator):
+    """The call of the solver, and the dual variables that it leaves beside a model."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **RUN,
+        "loss": [str],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+        "warm_start": ["boolean"],
+    }
+
+    homotopy: str | bool | int
+    tol: float
+    max_iter: int
+    warm_start: bool
+    coef_: Any
+    intercept_: Any
+    dual_coef_: np.ndarray
+    _dual_alpha: float
+
+    def _check_rows(self, rows: Rows) -> None:
+        if not rows.has_arrays:
+            raise ValueError(
+                "Dual coordinate ascent runs on NumPy arrays and SciPy CSR matrices; convert X with numpy.asarray, or "
+                "use GLMClassifier, which computes where X is."
+            )
+
+    def _iterates(self, task: Task) -> Iterates:
+        problem = DualProblem(task.problem)
+        path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
+        if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
+            path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
+        limits = Limits(self.tol, self.max_iter, task.clock)
+        seed = int(task.rng.integers(2**31))
+        # Held-out rows judge every epoch, or there would be little left to stop.
+        every = None if task.held_out is None else 1
+        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every))
+
+    def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:
+        """The dual variables and intercepts of the fit before, if they are about as many rows and outputs."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        dual, share = np.reshape(self.dual_coef_, (len(self.dual_coef_), -1)), problem.share[:, None]
+        if dual.shape != (problem.n_rows, problem.n_outputs) or np.shape(self.coef_)[-1] != problem.n_features:
+            return None
+        center = problem.feature_mean if problem.problem.shift is None else problem.feature_mean + problem.problem.shift
+        intercept = np.atleast_1d(self.intercept_) + np.atleast_2d(self.coef_) @ center - problem.origin
+        return np.divide(dual * self._dual_alpha, share, out=np.zeros(dual.shape), where=share > 0), intercept
+
+    def _held_out_loss(self, task: Task, model: DualModel) -> float:
+        return super()._held_out_loss(task, (model.coef, model.intercept))
+
+    def _fallback(self, task: Task) -> Any:
+        problem = task.problem
+        coef, intercept = super()._fallback(task)  # type: ignore[safe-super]
+        return DualModel(coef, intercept, np.zeros((problem.rows.n_rows, problem.n_outputs)), problem.alpha)
+
+    def _store(self, task: Task, model: Any) -> None:
+        super()._store(task, (model.coef, model.intercept))  # type: ignore[safe-super]
+        weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
+        dual_coef = model.dual * (weight / (task.problem.total_weight * model.alpha))
+        self.dual_coef_ = dual_coef[:, 0] if np.ndim(self.coef_) == 1 else dual_coef
+        self._dual_alpha = model.alpha
+
+
+class SDCAClassifier(DualEstimator, LinearClassifier):
     """Linear classifier by stochastic dual coordinate ascent, stopped on its duality gap.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -35,37 +95,42 @@ class SDCAClassifier(LinearClassifier, DualAscent):
 
     Parameters
     ----------
-    loss : {"squared_hinge", "hinge", "log_loss", "squared"}, default="squared_hinge"
-        φ(z, y) with y = ±1: max(0, 1 − yz)², max(0, 1 − yz), log(1 + exp(−yz)), or ½(y − z)².
+    loss : {"squared_hinge", "hinge", "logistic", "squared", "crammer_singer", "softmax"}, default="squared_hinge"
+        Of each class (or label) against the rest, all in one pass over X, φ(z, y) with y = ±1: max(0, 1 − yz)²,
+        max(0, 1 − yz), log(1 + exp(−yz)) or ½(y − z)². Of all classes of a row together, with one dual point in the
+        simplex per row: max_j (z_j + [j ≠ y]) − z_y ("crammer_singer") or log Σ_j exp z_j − z_y ("softmax"), which are
+        "hinge" and "logistic" where there are two classes.
     alpha : float, default=1e-4
         Penalty, > 0. In other libraries' units: ``LinearSVC(C=1/(alpha*S))``, ``LogisticRegression(C=1/(alpha*S))``,
         LIBLINEAR ``C = 1/(alpha*n)``, and 2C for its ``-s 1``-type losses written with a factor ½.
-    multi_class : {"ovr", "crammer_singer", "multinomial"}, default="ovr"
-        "ovr" fits each class (or label) against the rest, all of them in one pass over X. With three or more classes
-        "crammer_singer" (for loss="hinge") is max_j (z_j + [j ≠ y]) − z_y and "multinomial" (for loss="log_loss") is
-        log Σ_j exp z_j − z_y: one dual point in the simplex per row.
     homotopy : "auto", bool or int, default="auto"
         Penalties to solve at before alpha, each from the dual point of the last. True is ν = 0.25·√alpha
         (*Homotopic Initialization*, §3.2), an integer P is P points in geometric progression from the larger of ν and
         mean ‖x‖²/n to alpha, and "auto" goes there from mean ‖x‖²/n in steps of at most 4. A phase ends when its
         estimated gap is at most ``tol``, or its even share of half of ``max_iter`` or ``max_time`` is spent.
     fit_intercept : bool, default=True
-        The intercept is not penalised: by centring for the squared loss, by a proximal-point method in b for the
-        others (a constant feature whose penalty is around the present intercept).
+        The intercept is not penalised: X is centred (inside the products: sparse rows are not filled), and b found by a
+        proximal-point method, a constant feature whose penalty is around the present intercept. Dense rows far from the
+        origin, and those in Fortran order, are copied once.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-3
-        Stop when ``certificate_`` is at or below this.
+        Stop when ``duality_gap_`` is at or below this.
     max_iter : int, default=1000
         Limit on epochs, those of all penalties together.
     max_time : float, default=None
         Limit in seconds; the best model so far is kept.
+    early_stopping : bool, default=False
+        Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. The
+        penalties of the homotopy count: a larger one may do better on rows held out.
+    validation_fraction : float, default=0.1
+        Share of the rows that is held out.
+    n_iter_no_change : int, default=5
+        Epochs without a smaller held-out loss after which to stop.
     warm_start : bool, default=False
         Start from the present dual variables if they are about as many rows and outputs.
-    callback : callable, default=None
-        Called with a `DualRecord` whenever the gap is measured.
     random_state : int, RandomState or None, default=None
-        Seeds the permutations; None means a fixed seed, so results repeat.
+        Seeds the permutations and the rows held out; None means a fixed seed, so results repeat.
 
     Attributes
     ----------
@@ -73,29 +138,31 @@ class SDCAClassifier(LinearClassifier, DualAscent):
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
-        ``coef_ = dual_coef_.T @ X``; rows of weight 0 have 0.
-    certificate_ : float
-        Relative duality gap (F − D)/F(zero model) ≥ 0, so that F − F* ≤ certificate_ · F(zero model). It is measured by
-        a pass of its own over all rows, at a dual point that satisfies every constraint. (For the squared loss with an
-        intercept the zero model is the best constant one.)
+        ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted; without an intercept
+        ``coef_ = dual_coef_.T @ X``. Rows of weight 0 have 0.
+    duality_gap_ : float
+        (F − D)/F(zero model) ≥ 0, so that F − F* ≤ duality_gap_ · F(zero model). It is measured by a pass of its own
+        over all rows, at a dual point that satisfies every constraint. (For the squared loss with an intercept the zero
+        model is the best constant one.)
     status_ : Status
         Why the solver stopped; ``str(status_)`` says what to do.
-    history_ : list of DualRecord
-        One record per measured gap: n_passes, objective, certificate, seconds, primal, dual, alpha, gap_seconds.
+    history_ : list of Record
+        One record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``), the penalty
+        of the phase (``alpha``), the epochs of each phase (``phase_epochs``), and the seconds spent on measuring
+        (``gap_seconds``).
     n_iter_ : int
         Epochs.
-    phase_epochs_ : list of int
-        Epochs at each penalty of the homotopy.
-    n_gap_passes_ : int
-        Passes spent on gaps beside the epochs, and ``gap_seconds_``, the time they took.
+    n_passes_ : float
+        Passes over the rows: an epoch is one, a measured gap two.
+    loss_ : str
     multilabel_ : bool
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     Raises
     ------
     ValueError
-        If X or y hold NaN or infinity, y holds one class, shapes disagree, X is not on the CPU in NumPy or CSR form, or
-        loss and multi_class do not fit each other.
+        If X or y hold NaN or infinity, y holds one class, shapes disagree, or X is not on the CPU in NumPy or CSR form.
 
     References
     ----------
@@ -108,118 +175,48 @@ class SDCAClassifier(LinearClassifier, DualAscent):
     >>> from sklearn.datasets import load_digits
     >>> from manyclass import SDCAClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = SDCAClassifier(loss="hinge", multi_class="crammer_singer", alpha=1.0).fit(X[:1200], y[:1200])
+    >>> model = SDCAClassifier("crammer_singer", alpha=1.0).fit(X[:1200], y[:1200])
     >>> bool(model.score(X[1200:], y[1200:]) > 0.9)
     True
-    >>> bool(model.certificate_ <= 1e-3)
+    >>> bool(model.duality_gap_ <= 1e-3)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_CONSTRAINTS,
-        "loss": [StrOptions({name for name, loss in COLUMN_LOSSES.items() if loss.labels} | {"squared"})],
-        "multi_class": [StrOptions({"ovr", *JOINT_LOSSES})],
-        **CLASS_WEIGHT,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**DualEstimator._parameter_constraints, **CLASS_WEIGHT}
 
     def __init__(
         self,
         loss: str = "squared_hinge",
         *,
         alpha: float = 1e-4,
-        multi_class: str = "ovr",
         homotopy: str | bool | int = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
-        callback: Callable[[Record], Any] | None = None,
         random_state: Any = None,
     ):
         self.loss = loss
         self.alpha = alpha
-        self.multi_class = multi_class
         self.homotopy = homotopy
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.callback = callback
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.multi_class not in JOINT_LOSSES
-        return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDCAClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            float32 stays float32 (all sums are float64); CSR with 32- or 64-bit indices, memory maps and data frames
-            are accepted.
-        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
-            Labels of any dtype.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the same as the row given twice.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        started = time.perf_counter()
-        joint = JOINT_LOSSES.get(self.multi_class)
-        if joint is not None and joint.form_of != self.loss:
-            raise ValueError(
-                f"multi_class={self.multi_class!r} is a form of loss={joint.form_of!r} and there is none for "
-                f"loss={self.loss!r}; set the one or use multi_class='ovr'."
-            )
-        design, y = check_rows(self, X, y, reset=True)
-        labels = encode(y, type(self).__name__)
-        weight = check_weights(design, y, sample_weight, self.class_weight)
-        problem = self._problem(design, labels, weight)
-        solution = self._ascend(problem, started)
-        self._store(labels, design.asarray(solution.coef), design.asarray(solution.intercept))
-        if labels.is_binary and self.dual_coef_.shape[1] == 2:
-            self.dual_coef_ = self.dual_coef_[:, 1:] - self.dual_coef_[:, :1]
-        self._store_run(solution.status, solution.history, solution.n_passes)
-        return self
-
-    def _problem(self, design: Design, labels: Labels, weight: Any) -> DualProblem:
-        shared = {"sample_weight": weight, "fit_intercept": self.fit_intercept}
-        joint = JOINT_LOSSES.get(self.multi_class)
-        if joint is not None:
-            if labels.is_multilabel:
-                raise ValueError(
-                    f"multi_class={self.multi_class!r} gives each row exactly one class, but y is an indicator matrix "
-                    "of several labels; use multi_class='ovr'."
-                )
-            return DualProblem(design, joint, self.alpha, len(labels.classes), codes=labels.codes, **shared)
-        loss = COLUMN_LOSSES[self.loss]
-        if labels.is_multilabel:
-            Y = np.where(np.asarray(labels.indicator) != 0, 1.0, -1.0)
-            return DualProblem(design, loss, self.alpha, Y.shape[1], Y=Y, **shared)
-        if labels.is_binary:
-            Y = np.where(labels.codes == 1, 1.0, -1.0)[:, None]
-            return DualProblem(design, loss, self.alpha, 1, Y=Y, **shared)
-        return DualProblem(design, loss, self.alpha, len(labels.classes), codes=labels.codes, **shared)
-
-    def _probability_link(self) -> str:
-        column = COLUMN_LOSSES[self.loss]
-        link = JOINT_LOSSES.get(self.multi_class, column).link
-        if column.link is None or link is None:
-            raise AttributeError(f"loss={self.loss!r} gives scores but no probabilities; use loss='log_loss'.")
-        return link
-
-
-class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
+class SDCARegressor(DualEstimator, LinearRegressor):
     """Linear regression by stochastic dual coordinate ascent, stopped on its duality gap.
 
     Minimises F of `SDCAClassifier` with a loss of real responses. The outputs of a multi-output y are fitted in one
@@ -234,7 +231,8 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
     alpha : float, default=1e-4
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
         ``LinearSVR(C=1/(alpha*S))``.
-    homotopy, fit_intercept, tol, max_iter, max_time, warm_start, callback, random_state
+    homotopy, fit_intercept, tol, max_iter, max_time, early_stopping, validation_fraction, n_iter_no_change, \
+            warm_start, random_state
         As in `SDCAClassifier`.
 
     Attributes
@@ -242,10 +240,9 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
     coef_ : array of shape (n_features,) or (n_outputs, n_features)
     intercept_ : float or array of shape (n_outputs,)
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_outputs)
-        ``coef_ = dual_coef_.T @ X``.
-    certificate_ : float
+    duality_gap_ : float
         (F − D)/F(zero model) ≥ 0, the zero model being the mean of y where there is an intercept.
-    status_, history_, n_iter_, phase_epochs_, n_gap_passes_, gap_seconds_, n_features_in_, feature_names_in_
+    status_, history_, n_iter_, n_passes_, loss_, n_features_in_, feature_names_in_
         As in `SDCAClassifier`.
 
     Raises
@@ -261,13 +258,12 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
     >>> model = SDCARegressor(alpha=1e-4).fit(X, y)
     >>> round(model.score(X, y), 2)
     0.51
-    >>> model.certificate_ <= model.tol
+    >>> model.duality_gap_ <= model.tol
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_CONSTRAINTS,
-        "loss": [StrOptions({name for name, loss in COLUMN_LOSSES.items() if not loss.labels})],
+        **DualEstimator._parameter_constraints,
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -282,8 +278,10 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
-        callback: Callable[[Record], Any] | None = None,
         random_state: Any = None,
     ):
         self.loss = loss
@@ -294,58 +292,8 @@ class SDCARegressor(RegressorMixin, MultiOutputMixin, DualAscent):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.callback = callback
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDCARegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        started = time.perf_counter()
-        design, y = check_rows(self, X, y, reset=True)
-        Y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
-        weight = check_weights(design, y, sample_weight, None)
-        columns = Y[:, None] if Y.ndim == 1 else Y
-        problem = DualProblem(
-            design, COLUMN_LOSSES[self.loss], self.alpha, columns.shape[1], Y=columns, sample_weight=weight,
-            fit_intercept=self.fit_intercept, epsilon=self.epsilon,
-        )  # fmt: skip
-        solution = self._ascend(problem, started)
-        coef, intercept = design.asarray(solution.coef).T, design.asarray(solution.intercept)
-        if Y.ndim == 1:
-            coef, intercept, self.dual_coef_ = coef[0], intercept[0], self.dual_coef_[:, 0]
-        self.coef_, self.intercept_ = coef, intercept
-        self._store_run(solution.status, solution.history, solution.n_passes)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Responses of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        check_is_fitted(self, "coef_")
-        design, _ = check_rows(self, X, reset=False)
-        Z = linear_scores(design, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_))
-        return Z[:, 0] if self.coef_.ndim == 1 else Z

@@ -1,8 +1,8 @@
 """Reading a row and adding a multiple of it, compiled; the one place that knows how rows are stored.
 
-Rows come as (data, indices, indptr): CSR as SciPy holds it, with the integers viewed as unsigned (which spares the
-loops Python's negative indices); or dense rows end to end in `data`, with empty `indices`. Data may be float32; all
-sums are float64. ``fastmath`` lets the sums be reordered, so that they fill vector registers.
+Rows come as `RowArrays`, that is (data, indices, indptr): CSR with unsigned integers (which spares the loops Python's
+negative indices), or dense rows end to end in `data` with empty `indices`. Data may be float32; all sums are float64.
+``fastmath`` lets the sums be reordered, so that they fill vector registers.
 """
 
 from __future__ import annotations
@@ -105,6 +105,37 @@ def row_spread_moved(data, indices, start, stop, change, moved, V):
     else:
         for m in range(moved.size):
             row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
+
+
+@njit(cache=True, nogil=True)
+def products_and_norms(data, indices, indptr, v):
+    """x_iᵀv and ‖x_i‖², of shape (n_rows,), in one pass."""
+    products, norms = np.empty(indptr.size - 1), np.zeros(indptr.size - 1)
+    for i in range(products.size):
+        products[i] = row_dot(data, indices, indptr[i], indptr[i + 1], v)
+        for p in range(indptr[i], indptr[i + 1]):
+            norms[i] += np.float64(data[p]) ** 2
+    return products, norms
+
+
+@njit(cache=True, nogil=True)
+def gather(data, indices, indptr, weight, V):
+    """V += Σ_i x_i weight_iᵀ for weight of shape (n_rows, n_outputs)."""
+    k = weight.shape[1]
+    by = np.zeros(V.shape[1])
+    for i in range(weight.shape[0]):
+        n_used = 0
+        for j in range(k):
+            by[j] = weight[i, j]
+            n_used += by[j] != 0.0
+        if n_used == 0:
+            continue
+        if V.shape[1] > 1 and n_used * 4 > k:
+            row_spread(data, indices, indptr[i], indptr[i + 1], by, V)
+        else:
+            for j in range(k):
+                if by[j] != 0.0:
+                    row_add(data, indices, indptr[i], indptr[i + 1], by[j], V[:, j])
 
 
 @njit(cache=True)

@@ -21,11 +21,12 @@ import math
 
 from numba import njit
 
-from manyclass.solvers.dual.losses import (
+from manyclass.data.compiled import clip, sigmoid, soft_threshold, softplus
+from manyclass.dual.losses import (
     EPSILON_INSENSITIVE,
     HINGE,
     HUBER,
-    LOG_LOSS,
+    LOGISTIC,
     SQUARED,
     SQUARED_EPSILON_INSENSITIVE,
     SQUARED_HINGE,
@@ -34,16 +35,6 @@ from manyclass.solvers.dual.losses import (
 NEWTON_STEPS = 30
 NEWTON_TOLERANCE = 1e-4
 """Newton's error is squared in each step, so the logit ends within about 1e-8."""
-
-
-@njit(cache=True)
-def clip(value, low, high):
-    return min(max(value, low), high)
-
-
-@njit(cache=True)
-def soft_threshold(value, by):
-    return math.copysign(max(abs(value) - by, 0.0), value)
 
 
 # -- ½(y − z)²: φ*(−a) = ½a² − ay ---------------------------------------------------------------------------------
@@ -90,18 +81,7 @@ def squared_hinge_slack(a, z, y):
 
 
 @njit(cache=True)
-def softplus(t):
-    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
-
-
-@njit(cache=True)
-def sigmoid(t):
-    decay = math.exp(-abs(t))
-    return 1.0 / (1.0 + decay) if t >= 0.0 else decay / (1.0 + decay)
-
-
-@njit(cache=True)
-def log_step(a, z, y, q):
+def logistic_step(a, z, y, q):
     """Newton's method for the logit t of β: t + yz + q(σ(t) − β₀) = 0, kept inside its bracket."""
     margin, old = y * z, y * a
     low, high = -margin - q * (1.0 - old), -margin + q * old
@@ -124,7 +104,7 @@ def log_step(a, z, y, q):
 
 
 @njit(cache=True)
-def log_conjugate(a, y):
+def logistic_conjugate(a, y):
     beta = y * a
     value = 0.0
     if beta > 0.0:
@@ -193,8 +173,8 @@ def step(code, a, z, y, q, epsilon):
         return hinge_step(a, z, y, q)
     if code == SQUARED_HINGE:
         return squared_hinge_step(a, z, y, q)
-    if code == LOG_LOSS:
-        return log_step(a, z, y, q)
+    if code == LOGISTIC:
+        return logistic_step(a, z, y, q)
     if code == EPSILON_INSENSITIVE:
         return epsilon_step(a, z, y, q, epsilon)
     if code == SQUARED_EPSILON_INSENSITIVE:
@@ -210,7 +190,7 @@ def loss(code, z, y, epsilon):
         return max(1.0 - y * z, 0.0)
     if code == SQUARED_HINGE:
         return max(1.0 - y * z, 0.0) ** 2
-    if code == LOG_LOSS:
+    if code == LOGISTIC:
         return softplus(-y * z)
     if code == EPSILON_INSENSITIVE:
         return max(abs(y - z) - epsilon, 0.0)
@@ -228,8 +208,8 @@ def conjugate(code, a, y, epsilon):
         return -a * y
     if code == SQUARED_HINGE:
         return 0.25 * a * a - a * y
-    if code == LOG_LOSS:
-        return log_conjugate(a, y)
+    if code == LOGISTIC:
+        return logistic_conjugate(a, y)
     if code == EPSILON_INSENSITIVE:
         return epsilon * abs(a) - a * y
     return epsilon * abs(a) + 0.25 * a * a - a * y
@@ -265,8 +245,8 @@ def fenchel(code, a, z, y, epsilon):
 
 @njit(cache=True)
 def fenchel_estimate(code, a, z, y, epsilon):
-    """As `fenchel`; for the log loss about half the squared distance of the logits, with one logarithm, not four."""
-    if code == LOG_LOSS:
+    """As `fenchel`; for the logistic loss about half the squared distance of the logits: one logarithm, not four."""
+    if code == LOGISTIC:
         beta = y * a
         if not 0.0 < beta < 1.0:
             return max(y * z if beta > 0.5 else -y * z, 0.0) + 0.5
@@ -278,7 +258,7 @@ def fenchel_estimate(code, a, z, y, epsilon):
 @njit(cache=True)
 def nearest(code, a, y, epsilon):
     """The feasible dual variable nearest to a."""
-    if code == HINGE or code == LOG_LOSS:
+    if code == HINGE or code == LOGISTIC:
         return y * clip(y * a, 0.0, 1.0)
     if code == SQUARED_HINGE:
         return y * max(y * a, 0.0)

@@ -1,10 +1,10 @@
-"""An epoch of exact block steps for losses that see all classes of a row together, compiled.
+"""An epoch of exact block steps, and its duality gap, for losses that see all classes of a row together, compiled.
 
 The dual point of a row is a probability vector p; the dual variables are a = e_y − p. With the row's own weight
 q = s_i‖x_i‖²/(alpha·S) in its scores, the exact step maximises
 
 - Crammer–Singer: p'ᵀ(z + Δ) − (q/2)‖p' − p‖², Δ_j = [j ≠ y]: the projection of p + (z + Δ)/q onto the simplex;
-- multinomial: H(p') + p'ᵀz − (q/2)‖p' − p‖²: log p'_j + q p'_j = z_j + q p_j − λ with λ such that Σ p' = 1.
+- softmax: H(p') + p'ᵀz − (q/2)‖p' − p‖²: log p'_j + q p'_j = z_j + q p_j − λ with λ such that Σ p' = 1.
 """
 
 from __future__ import annotations
@@ -14,36 +14,15 @@ import math
 import numpy as np
 from numba import njit
 
-from manyclass.solvers.dual.columns import DUAL_SUM, KAPPA, OFFSET
-from manyclass.solvers.dual.losses import CRAMMER_SINGER
-from manyclass.solvers.dual.rows import FAST, row_scores, row_spread_moved, shuffle
-from manyclass.solvers.prefetch import ask_ahead
+from manyclass.data.compiled import log_sum_exp, project_simplex
+from manyclass.data.prefetch import ask_ahead
+from manyclass.dual.column_kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET, beside_product
+from manyclass.dual.losses import CRAMMER_SINGER
+from manyclass.dual.row_kernels import FAST, row_scores, row_spread_moved
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6
 TINY = 1e-300
-
-
-@njit(cache=True, nogil=True)
-def project_simplex(v, size, out):
-    """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986)."""
-    total, count = -1.0, size
-    for j in range(size):
-        out[j] = 1.0
-        total += v[j]
-    while True:
-        threshold, kept = total / count, 0
-        for j in range(size):
-            if out[j] > 0.0 and v[j] <= threshold:
-                out[j] = 0.0
-                total -= v[j]
-            elif out[j] > 0.0:
-                kept += 1
-        if kept == count or kept == 0:
-            break
-        count = kept
-    for j in range(size):
-        out[j] = max(v[j] - threshold, 0.0) if out[j] > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -88,18 +67,7 @@ def crammer_singer_step(p, z, q, k, new):
 
 
 @njit(cache=True, nogil=True)
-def log_sum_exp(z, k):
-    top = z[0]
-    for j in range(1, k):
-        top = max(top, z[j])
-    total = 0.0
-    for j in range(k):
-        total += math.exp(z[j] - top)
-    return top + math.log(total)
-
-
-@njit(cache=True, nogil=True)
-def multinomial_step(p, z, q, k, new, u):
+def softmax_step(p, z, q, k, new, u):
     """The best p for scores z, by Newton's method in u = log p; the row's share of the gap, KL(p ‖ softmax z).
 
     Logarithms keep p positive, and p ≤ 1 bounds u. Where Newton has not settled, the step towards softmax(z) of
@@ -151,49 +119,58 @@ def multinomial_step(p, z, q, k, new, u):
 
 
 @njit(cache=True, fastmath=FAST, nogil=True)
-def epoch(code, data, indices, indptr, codes, c, q, affine, P, V, order, n_active, threshold, state):
-    """See `columns.epoch_many`; P of shape (n_rows, n_classes) holds the dual points."""
-    shuffle(order, n_active, state)
+def complete_scores(affine, product, k, z):
+    """Add to Vᵀx what a score holds beside it, in place."""
+    for j in range(k):
+        z[j] += beside_product(affine[OFFSET, j], affine[DUAL_SUM, j], affine[MEAN_SCORE, j], affine[LIFT, j], product)
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def visit(code, data, indices, indptr, codes, per_row, affine, P, V, order, first, n_visits, n_active, threshold):
+    """A part of an epoch, see `column_kernels.visit_many`; P of shape (n_rows, n_classes) holds the dual points."""
     k = P.shape[1]
     estimate, worst = 0.0, 0.0
     z, change, new, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(k), np.zeros(k)
     moved = np.empty(k, np.int64)
-    t = 0
-    while t < n_active:
+    t = first
+    for _ in range(n_visits):
+        if t >= n_active:
+            break
         ask_ahead(data, indices, indptr, order, t, n_active)
         i = order[t]
         start, stop, p, y = indptr[i], indptr[i + 1], P[i], codes[i]
+        share, rise, product = per_row[i, 0], per_row[i, 1], per_row[i, 2]
         row_scores(data, indices, start, stop, V, z)
-        for j in range(k):
-            z[j] += affine[OFFSET, j] + affine[KAPPA, j] * affine[DUAL_SUM, j]
+        complete_scores(affine, product, k, z)
         if code == CRAMMER_SINGER:
-            spare = crammer_singer_slack(p, z, y, k)
-            if spare > threshold:
+            slack = crammer_singer_slack(p, z, y, k)
+            if slack > threshold:
                 n_active -= 1
                 order[t], order[n_active] = order[n_active], order[t]
                 continue
             t += 1
-            if spare > 0.0:
+            if slack > 0.0:
                 continue
-            worst = max(worst, -spare)
-            estimate += c[i] * crammer_singer_step(p, z, q[i], k, new)
+            worst = max(worst, -slack)
+            estimate += share * crammer_singer_step(p, z, rise, k, new)
         else:
             t += 1
-            estimate += c[i] * multinomial_step(p, z, q[i], k, new, work)
+            estimate += share * softmax_step(p, z, rise, k, new, work)
         n_moved = 0
         for j in range(k):
-            change[j] = c[i] * (p[j] - new[j])
+            change[j] = share * (p[j] - new[j])
             if change[j] != 0.0:
                 moved[n_moved] = j
                 n_moved += 1
             affine[DUAL_SUM, j] += change[j]
+            affine[MEAN_SCORE, j] += change[j] * product
             p[j] = new[j]
         row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
-    return n_active, estimate, worst
+    return t, n_active, estimate, worst
 
 
 @njit(cache=True, nogil=True)
-def judge(code, data, indices, indptr, codes, r, affine, P, V, threshold, active):
+def gap_terms(code, data, indices, indptr, codes, r, per_row, affine, P, V, threshold, active):
     """Σ r ℓ(z) and Σ r φ*(p), φ* being −H(p) or −pᵀΔ, over all rows; and which rows still need visits."""
     k = P.shape[1]
     losses, conjugates = 0.0, 0.0
@@ -204,19 +181,18 @@ def judge(code, data, indices, indptr, codes, r, affine, P, V, threshold, active
             continue
         p, y = P[i], codes[i]
         row_scores(data, indices, indptr[i], indptr[i + 1], V, z)
-        for j in range(k):
-            z[j] += affine[OFFSET, j] + affine[KAPPA, j] * affine[DUAL_SUM, j]
-        wanted = z[y]
+        complete_scores(affine, per_row[i, 2], k, z)
+        matched = z[y]
         if code == CRAMMER_SINGER:
             active[i] = crammer_singer_slack(p, z, y, k) <= threshold
             best = z[0]
             for j in range(1, k):
                 best = max(best, z[j])
-            losses += r[i] * (best - wanted)
+            losses += r[i] * (best - matched)
             conjugates -= r[i] * (1.0 - p[y])
         else:
             active[i] = True
-            losses += r[i] * (log_sum_exp(z, k) - wanted)
+            losses += r[i] * (log_sum_exp(z, k) - matched)
             for j in range(k):
                 if p[j] > 0.0:
                     conjugates += r[i] * p[j] * math.log(p[j])
