@@ -1,7 +1,9 @@
 import array_api_strict
 import numpy as np
 import pytest
+import scipy.linalg
 
+import manyclass.data.factor as module
 from manyclass.data.factor import Factor
 
 
@@ -10,35 +12,61 @@ def spd(rng, values):
     return (Q * values) @ Q.T
 
 
+def moved(A, namespace):
+    if namespace == "torch":
+        return pytest.importorskip("torch").asarray(A)
+    return array_api_strict.asarray(A) if namespace == "strict" else A
+
+
 @pytest.mark.parametrize("namespace", ["numpy", "strict", "torch"])
-@pytest.mark.parametrize("ridge", [0.0, 0.5])
-def test_solves(rng, namespace, ridge):
+@pytest.mark.parametrize("ridges", [[0.0], [0.5], [0.5, 1e-3, 0.5, 0.0, 10.0]], ids=str)
+def test_any_number_of_ridges_is_solved_for(rng, namespace, ridges):
     S, B = spd(rng, np.array([3.0, 1.0, 0.1, 1e-3])), rng.standard_normal((4, 2))
-    move = {"numpy": np.asarray, "strict": array_api_strict.asarray}.get(namespace)
-    if move is None:
-        move = pytest.importorskip("torch").asarray
-    solution = Factor(move(S), ridge).solve(move(B))
-    np.testing.assert_allclose(np.asarray(solution), np.linalg.solve(S + ridge * np.eye(4), B), rtol=1e-9)
+    factor = Factor(moved(S, namespace))
+    for ridge in ridges:
+        expected = scipy.linalg.solve(S + ridge * np.eye(4), B, assume_a="pos")
+        np.testing.assert_allclose(np.asarray(factor.solve(moved(B, namespace), ridge)), expected, rtol=1e-9)
+        assert factor.rank(ridge) == 4
+
+
+def test_one_decomposition_serves_every_ridge(rng, monkeypatch):
+    S, B = spd(rng, np.geomspace(1e-3, 1, 20)), rng.standard_normal((20, 2))
+    calls = []
+    for name in ("eigh_in_place", "_cholesky"):
+        made = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, name=name, made=made: (calls.append(name), made(*args))[1])
+    factor = Factor(S)
+    factor.solve(B, 0.1)
+    factor.solve(B, 0.1)
+    assert calls == ["_cholesky"]
+    for ridge in (1.0, 0.01, 0.1, 0.0):
+        factor.solve(B, ridge)
+    assert calls == ["_cholesky", "eigh_in_place"]
 
 
 def test_singular_matrices_are_inverted_on_their_range(rng):
     S, B = spd(rng, np.array([2.0, 1.0, 0.0, 0.0, 0.0])), rng.standard_normal((5, 2))
-    factor = Factor(S, 0.0)
-    assert factor.rank == 2
-    np.testing.assert_allclose(factor.solve(B), np.linalg.pinv(S, rcond=1e-10) @ B, atol=1e-12)
-    assert Factor(np.zeros((3, 3)), 0.0).solve(np.ones((3, 1))).sum() == 0
+    factor = Factor(S)
+    assert factor.rank(0.0) == 2
+    expected = np.linalg.pinv(S, rcond=1e-10) @ B
+    np.testing.assert_allclose(factor.solve(B, 0.0), expected, atol=1e-12)
+    np.testing.assert_allclose(factor.solve(B, 1.0), np.linalg.solve(S + np.eye(5), B), rtol=1e-9)
+    np.testing.assert_allclose(factor.solve(B, 0.0), expected, atol=1e-12)
+    assert Factor(np.zeros((3, 3))).solve(np.ones((3, 1)), 0.0).sum() == 0
 
 
 def test_eigenvalues_below_the_precision_of_the_data_are_noise(rng):
     S = spd(rng, np.array([1.0, 0.5, 1e-8]))
-    assert Factor(S, 0.0).rank == 3
-    assert Factor(S, 0.0, precision=1e-7).rank == 2
+    assert Factor(S).rank(0.0) == 3
+    assert Factor(S, precision=1e-7).rank(0.0) == 2
     inverse = np.linalg.inv(S + 0.1 * np.eye(3))
-    np.testing.assert_allclose(Factor(S, 0.1, precision=1e-7).solve(np.eye(3)), inverse, rtol=1e-9)
+    np.testing.assert_allclose(Factor(S, precision=1e-7).solve(np.eye(3), 0.1), inverse, rtol=1e-9)
 
 
 def test_the_matrix_is_not_changed_and_the_dtype_is_kept(rng):
     S = spd(rng, np.ones(3)).astype(np.float32)
     before = S.copy()
-    assert Factor(S, 1.0).solve(np.ones((3, 1), np.float32)).dtype == np.float32
+    factor = Factor(S)
+    for ridge in (1.0, 2.0):
+        assert factor.solve(np.ones((3, 1), np.float32), ridge).dtype == np.float32
     np.testing.assert_array_equal(S, before)

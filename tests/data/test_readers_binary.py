@@ -233,6 +233,40 @@ class TestParquet:
         only = read(path, drop=["id", "e"])
         assert only.feature_names == ("n",)
 
+    @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint8"])
+    @pytest.mark.parametrize("size", [-1, 5])
+    def test_list_columns_alone(self, tmp_path, kind, size):
+        """Embeddings are read as they lie in the file, in one piece or in several."""
+        rows = (np.arange(50.0).reshape(10, 5) / 4).astype(kind)
+        lists = self.pa.array(list(rows), self.pa.list_(self.pa.from_numpy_dtype(rows.dtype), size))
+        for row_group_size in (10, 3):
+            path = tmp_path / "rows.parquet"
+            self.pq.write_table(self.pa.table({"e": lists, "y": np.arange(10)}), path, row_group_size=row_group_size)
+            dataset = read(path)
+            assert dataset.X.dtype == (np.float64 if kind == "float64" else np.float32)
+            np.testing.assert_array_equal(dataset.X, rows)
+            np.testing.assert_array_equal(read(path, dtype=np.float64).X, rows)
+            np.testing.assert_array_equal(read(path, features=("e[3]", "e[4]")).X, rows[:, 3:])
+
+    @pytest.mark.parametrize("size", [-1, 2])
+    def test_lists_and_numbers_in_any_order(self, tmp_path, size):
+        lists = self.pa.array([[1.5, None], [3.5, 4.5]], self.pa.list_(self.pa.float32(), size))
+        path = self.save(tmp_path, {"a": [0.5, 1.5], "e": lists, "b": [True, None], "y": ["p", "q"]})
+        np.testing.assert_array_equal(read(path).X, [[0.5, 1.5, np.nan, 1], [1.5, 3.5, 4.5, np.nan]])
+        wanted = ("b", "e[1]", "a", "e[0]")
+        np.testing.assert_array_equal(read(path, features=wanted).X, [[1, np.nan, 0.5, 1.5], [np.nan, 4.5, 1.5, 3.5]])
+
+    def test_more_rows_than_are_filled_at_once(self, tmp_path):
+        rows = np.random.default_rng(0).standard_normal((5000, 4))
+        columns = {f"x{j}": rows[:, j] for j in range(4)} | {"e": self.pa.array(list(rows)), "y": np.arange(5000)}
+        self.pq.write_table(self.pa.table(columns), tmp_path / "rows.parquet", row_group_size=1111)
+        np.testing.assert_array_equal(read(tmp_path / "rows.parquet").X, np.column_stack([rows, rows]))
+
+    def test_numbers_and_labels_stored_as_dictionaries(self, tmp_path):
+        kinds = self.pa.array([3, 7, 3]).dictionary_encode()
+        dataset = read(self.save(tmp_path, {"a": kinds, "y": kinds}))
+        assert (dataset.X.tolist(), dataset.y.tolist()) == ([[3], [7], [3]], [3, 7, 3])
+
     def test_several_targets(self, tmp_path):
         columns = {"a": X[:, 0], "red": [1, 0, 1, 0], "blue": [True, True, False, False]}
         dataset = read(self.save(tmp_path, columns), target=["red", "blue"])
@@ -246,6 +280,10 @@ class TestParquet:
             read(self.save(tmp_path, {"a": [1, 2], "y": [0, 1]}), target="z")
         with pytest.raises(DataFileError, match="not all of length 2"):
             read(self.save(tmp_path, {"e": [[1.0, 2.0], [1.0]], "y": [0, 1]}))
+        with pytest.raises(DataFileError, match="not all of length 2"):
+            read(self.save(tmp_path, {"e": [[1.0, 2.0], None], "y": [0, 1]}))
+        with pytest.raises(DataFileError, match=r"column 'when' holds timestamp.* values: convert it to numbers"):
+            read(self.save(tmp_path, {"when": np.array([0, 1], "datetime64[us]"), "y": [0, 1]}))
         with pytest.raises(DataFileError, match="no rows"):
             read(self.save(tmp_path, {"a": self.pa.array([], "float64"), "y": self.pa.array([], "int64")}))
         path = self.save(tmp_path, {"a": [1, 2], "y": [0, 1]})

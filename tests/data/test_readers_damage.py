@@ -23,6 +23,14 @@ ARFF = """@relation 'flowers: 100%'
 1.5, yes, 'a b', virginica
 ?, no, c, setosa
 """
+SPARSE_ARFF = """@relation words
+@attribute a {0,1}
+@attribute b numeric
+@attribute y {p,q}
+@data
+{0 1, 2 q}
+{1 .5}
+"""
 
 
 def saved(save, *args, **kwargs):
@@ -41,7 +49,7 @@ def parquet(**options):
 FILES = {
     "rows.csv": b'a,"b c",label\n1,2.5,x\n,3e-1,"y, z"\n-4,NA,x\n' * 3,
     "rows.arff": ARFF.encode(),
-    "sparse.arff": b"@relation r\n@attribute a {0,1}\n@attribute b numeric\n@attribute y {p,q}\n@data\n{0 1, 2 q}\n{1 .5}\n",
+    "sparse.arff": SPARSE_ARFF.encode(),
     "rows.svm": b"1 1:0.5 3:2\n# remark\n-1 qid:3 2:1\n" * 3,
     "many.svm": b"1,2 1:0.5 3:2\n2 2:1\n" * 3,
     "X.npy": saved(np.save, X),

@@ -117,6 +117,11 @@ def test_missing_cells_become_nan(write):
     assert dataset.y.tolist() == ["x", "y", "x", "y"]
 
 
+@pytest.mark.parametrize("cell", ["", " ", "   ", "NA", " NA", "N/A", '""', "Null", "NONE", " ?", "NaN"])
+def test_ways_to_write_a_missing_cell(write, cell):
+    np.testing.assert_array_equal(read(write(f"a,b,label\n1,{cell},x\n2, 3 ,y\n")).X, [[1, np.nan], [2, 3]])
+
+
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [

@@ -1,71 +1,269 @@
+"""Every kind of rows means the same: what plain NumPy computes from the matrix that they stand for."""
+
 import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data.design import Design, gram, scale_rows
+from manyclass.data import ChunkedRows, GeneratedRows, as_rows
+from manyclass.data.rows import add_to_diagonal, to_numpy
+
+N, D = 137, 5
 
 
-def layouts(rng, tmp_path):
-    X = rng.standard_normal((137, 5)).astype(np.float32)
+def matrix(dtype=np.float32):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D)).astype(dtype) + np.arange(D, dtype=dtype)
     X[rng.random(X.shape) < 0.5] = 0
-    mapped = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
+    return X
+
+
+def memmap(X, tmp_path):
+    mapped = np.memmap(tmp_path / "X", X.dtype, "w+", shape=X.shape)
     mapped[:] = X
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    wide = sp.csr_array(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    return X, {
-        "C": X,
-        "F": np.asfortranarray(X),
-        "memmap": mapped,
-        "read-only": frozen,
-        "csr": sp.csr_array(X),
-        "csr matrix": sp.csr_matrix(X),
-        "csr int64": wide,
-        "strict": array_api_strict.asarray(X),
-    }
+    return as_rows(mapped)
 
 
-def test_every_layout_means_the_same(rng, tmp_path):
-    X, variants = layouts(rng, tmp_path)
-    W, R, weight = rng.standard_normal((5, 3)), rng.standard_normal((137, 3)), rng.random(137)
-    for name, variant in variants.items():
-        design = Design(variant)
-        parts = [block for _, block in design.blocks(20)]
-        assert [part.shape[0] for part in parts] == [20] * 6 + [17], name
-        stacked = np.concatenate([p.toarray() if sp.issparse(p) else np.asarray(p) for p in parts])
-        np.testing.assert_array_equal(stacked, X, err_msg=name)
-        np.testing.assert_allclose(np.asarray(design.matmat(design.asarray(W))), X @ W, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(np.asarray(design.rmatmat(design.asarray(R))), X.T @ R, rtol=1e-4, atol=1e-5)
-        mean = np.asarray(design.mean(design.asarray(weight)))
-        np.testing.assert_allclose(mean, weight @ X / weight.sum(), rtol=1e-4)
-        squares = np.asarray(design.mean_square(design.asarray(weight)))
-        np.testing.assert_allclose(squares, weight @ X**2 / weight.sum(), rtol=1e-4)
-        taken = design.take(np.array([3, 3, 0]))
-        np.testing.assert_array_equal(taken.toarray() if sp.issparse(taken) else np.asarray(taken), X[[3, 3, 0]])
+def frozen(X, tmp_path):
+    X = X.copy()
+    X.flags.writeable = False
+    return as_rows(X)
+
+
+def wide_index(X, tmp_path):
+    rows = sp.csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    return as_rows(rows)
+
+
+class Doubled:
+    """Features 2·x of rows that hold x."""
+
+    n_features_out = D
+
+    def generate(self, rows):
+        return 2 * rows.dense()
+
+
+def chunks(X):
+    return lambda: iter((X[:50], X[50:60], X[60:]))
+
+
+KINDS = {
+    "C": lambda X, _: as_rows(X),
+    "F": lambda X, _: as_rows(np.asfortranarray(X)),
+    "memmap": memmap,
+    "read-only": frozen,
+    "csr": lambda X, _: as_rows(sp.csr_array(X)),
+    "csr matrix": lambda X, _: as_rows(sp.csr_matrix(X)),
+    "csr int64": wide_index,
+    "strict": lambda X, _: as_rows(array_api_strict.asarray(X)),
+    "torch": lambda X, _: as_rows(pytest.importorskip("torch").asarray(X)),
+    "generated": lambda X, _: GeneratedRows(as_rows(X / 2), Doubled()),
+    "generated of csr": lambda X, _: GeneratedRows(as_rows(sp.csr_array(X / 2)), Doubled()),
+    "chunked": lambda X, _: ChunkedRows(chunks(X), N),
+    "chunked csr": lambda X, _: ChunkedRows(chunks(sp.csr_array(X)), N),
+}
+HELD = [kind for kind in KINDS if not kind.startswith("chunked")]
+SPARSE = ("csr", "csr matrix", "csr int64", "chunked csr")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_held_kind = pytest.mark.parametrize("kind", HELD)
+each_shift = pytest.mark.parametrize("shifted", [False, True], ids=["as given", "shifted"])
+each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Rows of a kind, and the matrix that they stand for, in float64."""
+
+    def make(kind, shifted=False, dtype=np.float32):
+        X = matrix(dtype)
+        rows = KINDS[kind](X, tmp_path)
+        if not shifted:
+            return rows, X.astype(np.float64)
+        c = np.linspace(-2, 3, D).astype(dtype)
+        return rows.shifted(rows.asarray(c, dtype=rows.xp.float64)), X.astype(np.float64) - c
+
+    return make
+
+
+def close(found, expected, dtype=np.float32, **options):
+    eps = np.finfo(dtype).eps
+    atol = 100 * eps * max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(to_numpy(found), expected, rtol=50 * eps, atol=atol, **options)
+
+
+@every_kind
+@each_shift
+@each_dtype
+def test_blocks_slices_and_taken_rows(made, kind, shifted, dtype):
+    rows, X = made(kind, shifted, dtype)
+    assert (rows.n_rows, rows.n_features) == X.shape and rows.itemsize == np.dtype(dtype).itemsize
+    where, blocks = zip(*rows.blocks(20), strict=True)
+    assert [part.start for part in where] == [0, *(part.stop for part in where[:-1])] and where[-1].stop == N
+    assert all(block.n_rows == part.stop - part.start <= 20 for part, block in zip(where, blocks, strict=True))
+    close(np.concatenate([to_numpy(block.dense()) for block in blocks]), X, dtype)
+    close(rows.slice(slice(40, 90)).dense(), X[40:90], dtype)
+    close(rows.take(np.array([3, 3, 136, 0])).dense(), X[[3, 3, 136, 0]], dtype)
+    assert rows.take(np.empty(0, np.int64)).n_rows == 0
+
+
+@every_kind
+@each_shift
+@each_dtype
+def test_products(made, kind, shifted, dtype, rng):
+    rows, X = made(kind, shifted, dtype)
+    W, R, weight = rng.standard_normal((D, 3)), rng.standard_normal((N, 3)), rng.random(N)
+    product = rows.matmat(rows.asarray(W))
+    assert product.dtype == rows.dtype
+    close(product, X @ W, dtype)
+    total = rows.rmatmat(rows.asarray(R))
+    assert total.dtype == rows.xp.float64
+    close(total, X.T @ R, dtype)
+    again = rows.rmatmat(rows.asarray(R), total)
+    assert again is total
+    close(total, 2 * X.T @ R, dtype)
+    for s in (None, weight):
+        given = None if s is None else rows.asarray(s)
+        total = np.ones(N) if s is None else s
+        if shifted and kind in SPARSE:
+            with pytest.raises(ValueError, match="without being filled"):
+                rows.mean_square(given)
+        else:
+            close(rows.mean_square(given), total @ X**2 / total.sum(), dtype)
+        close(rows.mean(given), total @ X / total.sum(), dtype)
+        close(rows.sandwich(given), (X * total[:, None]).T @ X, dtype)
+        center = rows.asarray(np.full(D, 0.5), dtype=rows.xp.float64)
+        close(rows.sandwich(given, center), ((X - 0.5) * total[:, None]).T @ (X - 0.5), dtype)
+    np.testing.assert_array_equal(to_numpy(rows.sandwich()), to_numpy(rows.sandwich()).T)
+
+
+@every_kind
+@each_shift
+def test_a_shift_adds_to_a_shift(made, kind, shifted):
+    rows, X = made(kind, shifted)
+    more = rows.shifted(rows.asarray(np.arange(D), dtype=rows.xp.float64))
+    close(more.slice(slice(0, N)).dense(), X - np.arange(D))
+    close(rows.slice(slice(0, N)).dense(), X)
+
+
+@every_kind
+@each_shift
+def test_columns_can_be_selected(made, kind, shifted):
+    rows, X = made(kind, shifted)
+    some = rows.select(np.array([3, 0]))
+    assert some.n_features == 2
+    close(some.matmat(some.asarray(np.eye(2))), X[:, [3, 0]])
+
+
+@every_held_kind
+@each_shift
+def test_rows_can_be_mapped_scaled_and_filled(made, kind, shifted, rng):
+    rows, X = made(kind, shifted)
+    close(rows.dense(), X)
+    if shifted and kind in SPARSE:
+        for fill in (lambda: rows.map(abs), lambda: rows.scaled(rows.asarray(np.ones(N)))):
+            with pytest.raises(ValueError, match="without being filled"):
+                fill()
+        return
+    close(rows.map(abs).dense(), np.abs(X))
+    weight = rng.random(N)
+    close(rows.scaled(rows.asarray(weight)).dense(), weight[:, None] * X)
+
+
+@pytest.mark.parametrize("kind", ["chunked", "chunked csr"])
+def test_rows_of_a_file_are_never_held_in_full(made, kind):
+    rows, _ = made(kind)
+    for hold in (rows.dense, lambda: rows.map(abs), lambda: rows.scaled(rows.asarray(np.ones(N)))):
+        with pytest.raises(MemoryError, match="use an estimator that reads them in blocks"):
+            hold()
+
+
+def test_a_file_that_has_changed_is_noticed():
+    rows = ChunkedRows(chunks(matrix()), N + 1)
+    with pytest.raises(ValueError, match="138 rows were announced, but 137 were read"):
+        rows.rmatmat(np.ones((N + 1, 1), np.float32))
+
+
+@each_shift
+@pytest.mark.parametrize("kind", ["C", "F", "memmap", "csr", "csr int64"])
+def test_compiled_loops_see_the_same_rows(made, kind, shifted):
+    rows, X = made(kind, shifted)
+    try:
+        data, indices, indptr = rows.arrays()
+    except TypeError:
+        assert shifted and "csr" in kind
+        return
+    if len(indices):
+        assert indices.dtype.kind == "u"
+        filled = sp.csr_array((data, indices.astype(np.int64), indptr.astype(np.int64)), shape=X.shape).toarray()
+    else:
+        filled = data.reshape(X.shape)
+    close(filled, X)
+
+
+def test_what_is_not_in_memory_as_numpy_has_no_arrays_for_compiled_loops(made):
+    for kind in ("strict", "generated", "chunked"):
+        with pytest.raises(TypeError, match="compiled loops need"):
+            made(kind)[0].arrays()
+
+
+def test_entries_given_twice_count_once_in_compiled_loops():
+    X = sp.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+    assert list(as_rows(X).arrays().data) == [3.0]
 
 
 def test_blocks_share_memory_with_the_data(rng):
     X = rng.standard_normal((50, 4))
-    assert all(np.shares_memory(block, X) for _, block in Design(X).blocks(7))
+    assert all(np.shares_memory(block.dense(), X) for _, block in as_rows(X).blocks(7))
     S = sp.csr_array(X)
-    assert all(np.shares_memory(block.data, S.data) for _, block in Design(S).blocks(7))
+    assert all(np.shares_memory(block.arrays().data, S.data) for _, block in as_rows(S).blocks(7))
+
+
+def test_the_data_are_never_written_to(tmp_path):
+    for kind in ("C", "F", "csr", "csr int64"):
+        X = matrix()
+        rows = KINDS[kind](X, tmp_path).shifted(np.ones(D))
+        rows.sandwich(), rows.matmat(np.ones((D, 1), np.float32)), rows.rmatmat(np.ones((N, 1), np.float32))
+        rows.mean(), rows.dense(), rows.select(np.array([0]))
+        np.testing.assert_array_equal(X, matrix())
 
 
 def test_mean_of_float32_is_summed_in_float64():
     X = np.full((3_000_000, 1), 0.1, dtype=np.float32)
     exact = float(X[0, 0])
     assert abs(float(np.add.accumulate(X[:, 0])[-1]) / len(X) - exact) > 1e-4  # what a running float32 sum would give
-    assert abs(float(Design(X).mean()[0]) - exact) < 5e-7
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_weighted_gram(rng, kind):
-    X, weight = rng.standard_normal((30, 4)), rng.random(30)
-    np.testing.assert_allclose(gram(scale_rows(kind(X), np.sqrt(weight))), (X * weight[:, None]).T @ X)
+    assert abs(float(as_rows(X).mean()[0]) - exact) < 5e-7
 
 
 def test_blocks_hold_at_least_some_rows_however_wide():
-    assert Design(np.zeros((1000, 10))).rows_per_block(10**9) == 64
-    assert Design(np.zeros((3, 10))).rows_per_block(1) == 3
+    assert as_rows(np.zeros((1000, 10))).rows_per_block(10**9) == 64
+    assert as_rows(np.zeros((3, 10))).rows_per_block(1) == 3
+
+
+def test_a_pilot_is_there_where_it_is_needed(rng):
+    near = rng.standard_normal((500, 3)).astype(np.float32)
+    assert as_rows(near).pilot() is None
+    far = near + np.array([0, 1e3, 0], np.float32)
+    pilot = as_rows(far).pilot()
+    np.testing.assert_allclose(pilot, far.mean(0, dtype=np.float64), atol=1e-3)
+    np.testing.assert_array_equal(pilot, pilot.astype(np.float32))  # or rows less it would be of another point
+    assert as_rows(far.astype(np.float64)).pilot() is None  # which has digits enough
+    constant = near.copy()
+    constant[:, 0] = 1e6
+    assert as_rows(constant).pilot() is None
+    assert as_rows(sp.csr_array(far)).pilot() is None  # which a shift would fill
+    assert as_rows(far[:0]).pilot() is None
+
+
+def test_what_is_neither_array_nor_sparse_is_refused():
+    with pytest.raises(TypeError, match=r"convert them with numpy\.asarray"):
+        as_rows([[1.0, 2.0]])
+    rows = as_rows(np.zeros((2, 2)))
+    assert as_rows(rows) is rows
+
+
+def test_adding_to_the_diagonal_is_in_place():
+    A = np.ones((3, 3))
+    add_to_diagonal(A, np.arange(3.0))
+    np.testing.assert_array_equal(A, np.ones((3, 3)) + np.diag(np.arange(3.0)))

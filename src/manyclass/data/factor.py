@@ -81,7 +81,7 @@ class Factor:
             shifted = xp.maximum(shifted, xp.asarray(ridge, dtype=xp.float64, device=shifted.device))
             kept = shifted > 0
         else:
-            kept = shifted > max(float(eigenvalues[-1]) if len(eigenvalues) else 0.0, 0.0) * self.precision
+            kept = shifted > max(float(eigenvalues[-1]) if int(eigenvalues.shape[0]) else 0.0, 0.0) * self.precision
         safe = xp.where(kept, shifted, xp.ones_like(shifted))
         return xp.where(kept, 1.0 / safe, xp.zeros_like(safe)), int(xp.sum(xp.astype(kept, xp.int64)))
 

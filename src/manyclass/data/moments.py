@@ -71,7 +71,7 @@ class Moments:
         """The moments of all rows, in one pass over blocks; without `targets` those of the features alone."""
         targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
         empty = cls.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
-        return empty._accumulate(rows, targets, weight, +1)
+        return empty._accumulate(rows, targets, weight, +1, rows.pilot(weight))
 
     def add(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Add rows, in place.
@@ -91,7 +91,7 @@ class Moments:
         ValueError
             If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
-        return self._accumulate(*self._checked(X, Y, sample_weight), +1)
+        return self._accumulate_some(*self._checked(X, Y, sample_weight), +1)
 
     def subtract(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Take out rows that were added before, in place; parameters and errors as in `add`.
@@ -99,7 +99,7 @@ class Moments:
         The result equals the moments of the remaining rows up to rounding, so leave-out fits, unlearning and
         cross-validation need no second pass over what stays.
         """
-        return self._accumulate(*self._checked(X, Y, sample_weight), -1)
+        return self._accumulate_some(*self._checked(X, Y, sample_weight), -1)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the union of two disjoint sets of rows, as a new object."""
@@ -141,26 +141,29 @@ class Moments:
                 raise ValueError("Sample weights must not be negative; to take rows out use subtract.")
         return rows, MatrixTargets(Y), sample_weight
 
-    def _accumulate(self, rows: Rows, targets: Targets, weight: Array | None, sign: int) -> Moments:
-        xp = rows.xp
+    def _accumulate_some(self, rows: Rows, targets: Targets, weight: Array | None, sign: int) -> Moments:
+        # What is constant in a few rows may vary in those to come.
+        return self._accumulate(rows, targets, weight, sign, rows.pilot(weight, constant=True))
+
+    def _accumulate(
+        self, rows: Rows, targets: Targets, weight: Array | None, sign: int, pilot: Array | None
+    ) -> Moments:
+        """Sum around a point near these rows, wherever the rows before them lie, and move the sums in float64."""
+        xp, like = rows.xp, rows.zeros((0,))
+        pilot = self.x * 0 if pilot is None else pilot
+        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
+        target_pilot = xp.mean(head, axis=0) if rows.n_rows else self.y * 0
         if not self.n:
-            self._settle_pilots(rows, targets, weight)
-        like, sums = rows.zeros((0,)), MomentSums(rows, targets.n_outputs, self.pilot, self.target_pilot)
+            self.pilot, self.target_pilot = pilot, target_pilot
+        sums = MomentSums(rows, targets.n_outputs, pilot, target_pilot)
         for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
             sums.add(block, None if weight is None else weight[part], targets.dense(part, like, xp))
         added = sums.result()
+        if self.n:
+            added = added.around(self.pilot, self.target_pilot)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + sign * getattr(added, name))
         return self
-
-    def _settle_pilots(self, rows: Rows, targets: Targets, weight: Array | None) -> None:
-        """Moments of no rows may lie around any point: take one near the rows, if these are far from the origin."""
-        xp = rows.xp
-        pilot = rows.pilot(weight)
-        self.pilot = self.x * 0 if pilot is None else pilot
-        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
-        if rows.n_rows and targets.n_outputs:
-            self.target_pilot = xp.mean(head, axis=0)
 
     @property
     def mean(self) -> Array:
@@ -262,6 +265,7 @@ class MomentSums:
         block = block.shifted(self.pilot) if self.is_shifted else block
         if self.is_shifted:
             block = block.slice(slice(0, block.n_rows))  # once for both products
+        block = block.for_moments()
         self.gram.add(block, weight)
         first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
         self.n += block.n_rows

@@ -97,6 +97,10 @@ class Rows(ABC):
         """The rows as an array or a CSR matrix, whichever they are held in."""
         return self.dense()
 
+    def compact(self) -> tuple[Array, np.ndarray | None]:
+        """The rows as one dense array on the columns that occur in them, and which these are; None for all."""
+        return self.dense(), None
+
     @abstractmethod
     def select(self, columns: np.ndarray) -> Rows:
         """A copy of some columns."""
@@ -127,6 +131,10 @@ class Rows(ABC):
     def has_arrays(self) -> bool:
         """Whether `arrays` has something to give."""
         return False
+
+    def for_moments(self) -> Rows:
+        """The same rows for sums whose differences are wanted: in float64 where products sum row by row, unblocked."""
+        return self
 
     def gram_sum(self) -> GramSum:
         """Where Gram matrices of blocks of such rows are summed."""

@@ -75,12 +75,22 @@ class SparseRows(Rows):
     def unwrapped(self) -> sp.csr_array | np.ndarray:
         return self.X if self.shift is None else self.dense()
 
+    def compact(self) -> tuple[np.ndarray, np.ndarray | None]:
+        if self.shift is not None:
+            return super().compact()
+        columns, place = np.unique(self.X.indices, return_inverse=True)
+        occurring = sp.csr_array((self.X.data, place, self.X.indptr), shape=(self.n_rows, len(columns)))
+        return occurring.toarray(), columns
+
     def select(self, columns: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[:, columns]), None if self.shift is None else self.shift[columns])
 
     @property
     def _wide(self) -> sp.csr_array:
         return self._with(self.X.data.astype(np.float64, copy=False))
+
+    def for_moments(self) -> SparseRows:
+        return SparseRows(self._wide, self.shift)
 
     def matmat(self, W: np.ndarray) -> np.ndarray:
         if self.shift is None:
