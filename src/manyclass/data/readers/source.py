@@ -81,7 +81,8 @@ def translated(source_path: Path) -> Iterator[None]:
     except DataFileError as error:
         if str(source_path) in str(error):
             raise
-        raise DataFileError(f"{source_path}: {error}") from error
+        # Names of columns may hold line ends.
+        raise DataFileError(f"{source_path}: {' '.join(str(error).splitlines())}") from error
     except EOFError as error:
         raise DataFileError(f"{source_path} ends too early: copy or download it again") from error
     except UnicodeDecodeError as error:

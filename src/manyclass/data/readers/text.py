@@ -7,7 +7,7 @@ message where pyarrow refuses.
 from __future__ import annotations
 
 import csv
-import itertools
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,11 @@ from manyclass.data.readers.source import Source, first_line
 
 SUFFIXES = (".csv", ".tsv", ".tab")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+# pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
+_WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?")
+_MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", *_WORDS)
 _BLOCK_BYTES = 1 << 22
+_HEADER_CHARACTERS = 1 << 16
 # Once a fault is found, so many further rows are searched for others like it.
 _FAULTY_ROWS = 1000
 
@@ -103,11 +106,12 @@ class _Opening:
 
 def _opening(source: Source, header: bool | None) -> _Opening:
     with source.text() as file:
-        line = next((line for line in file if line.strip()), "")
-    if not line:
+        # No more than csv takes for one cell, which the first row is to a candidate that does not divide it.
+        start = file.read(_HEADER_CHARACTERS).lstrip("\r\n")
+    if not start.strip():
         raise DataFileError("it is empty")
     candidates = [_DELIMITERS.get(source.suffix, ","), ",", "\t", ";", "|"]
-    delimiter = max(candidates, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))
+    delimiter = max(candidates, key=lambda mark: len(next(csv.reader(io.StringIO(start, newline=""), delimiter=mark))))
     with source.text() as file:
         rows = csv.reader(file, delimiter=delimiter)
         first = next((row for row in rows if any(cell.strip() for cell in row)), None)
@@ -142,16 +146,9 @@ def _options(opening: _Opening, layout: Any) -> dict[str, Any]:
         ),
         "parse_options": arrow_csv.ParseOptions(delimiter=opening.delimiter, newlines_in_values=True),
         "convert_options": arrow_csv.ConvertOptions(
-            column_types=types, include_columns=layout.needed, null_values=_missing_cells()
+            column_types=types, include_columns=layout.needed, null_values=_MISSING
         ),
     }
-
-
-def _missing_cells() -> list[str]:
-    """Every way to write a missing value: pyarrow compares cells as they stand, upper and lower case and blanks."""
-    spelled = ("".join(letters) for word in _MISSING for letters in itertools.product(*((c, c.upper()) for c in word)))
-    padded = (before + word + after for word in spelled for before in ("", " ") for after in ("", " "))
-    return list(dict.fromkeys([*padded, *(" " * n for n in range(1, 17))]))
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -187,7 +184,7 @@ def _fault(source: Source, opening: _Opening, layout: Any, error: Exception) -> 
                     "correct that line, or quote cells that contain the separator"
                 )
             for j in numeric:
-                if not _is_number(row[j]) and row[j].strip().lower() not in _MISSING:
+                if not _is_number(row[j]) and row[j] not in _MISSING:
                     text.setdefault(j, f"'{row[j].strip()[:40]}' in line {rows.line_num}")
             last = rows.line_num + _FAULTY_ROWS if text and last is None else last
             if last is not None and rows.line_num > last:
