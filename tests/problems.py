@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass.curvature.log_linear import CLASS_BOUNDS
+from manyclass.curvature.class_bounds import CLASS_BOUNDS
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Clock, Run
 from manyclass.model import SMOOTH_LOSSES, Problem

@@ -1,0 +1,198 @@
+"""The one loop, with toy solvers."""
+
+import math
+import time
+
+import pytest
+
+from manyclass.fit import Clock, Iterate, OutOfTime, Record, Run, Status
+
+
+def toy(values, *, end=None, seen=None, **fields):
+    """Iterates whose models are their numbers, and whose objectives or other fields are given."""
+
+    def generate():
+        for number, value in enumerate(values, 1):
+            if isinstance(value, BaseException):
+                raise value
+            if seen is not None:
+                seen.append(number)
+            given = {"objective": value} | {name: of(value) for name, of in fields.items()}
+            yield Iterate(lambda number=number: number, n_iter=number, n_passes=float(number), **given)
+        return end
+
+    return generate()
+
+
+def run(iterates, **options):
+    return Run(options.pop("clock", None) or Clock(), **options)(iterates, lambda: "fallback")
+
+
+FALLING = [8.0, 4.0, 2.0, 1.0, 0.5]
+
+
+def test_all_iterates_are_taken_and_recorded():
+    outcome = run(toy(FALLING))
+    assert outcome.status is Status.FINISHED
+    assert (outcome.model, outcome.n_iter, outcome.n_passes) == (5, 5, 5.0)
+    assert [record.objective for record in outcome.history] == FALLING
+    assert [record.n_iter for record in outcome.history] == [1, 2, 3, 4, 5]
+    seconds = [record.seconds for record in outcome.history]
+    assert seconds == sorted(seconds) and seconds[0] >= 0
+    assert math.isnan(outcome.duality_gap) and math.isnan(outcome.history[0].validation_score)
+
+
+@pytest.mark.parametrize("status", [Status.STALLED, Status.SETTLED])
+def test_a_solver_may_say_why_it_ended(status):
+    assert run(toy(FALLING, end=status)).status is status
+
+
+def test_a_gap_at_tol_has_converged():
+    outcome = run(toy(FALLING, duality_gap=lambda value: value), tol=2.0)
+    assert (outcome.status, outcome.model, outcome.duality_gap) == (Status.CONVERGED, 3, 2.0)
+
+
+def test_a_measure_at_tol_has_the_status_that_comes_with_it():
+    for reached in (Status.SETTLED, Status.STATIONARY):
+        outcome = run(toy(FALLING, measure=lambda value: value, reached=lambda _, r=reached: r), tol=2.0)
+        assert (outcome.status, outcome.model) == (reached, 3) and math.isnan(outcome.duality_gap)
+    assert run(toy([0.0, 0.0], measure=lambda value: value), tol=0.0).n_iter == 2  # 0 is for never
+
+
+@pytest.mark.parametrize(("tol", "status"), [(0.0, Status.FINISHED), (1e-3, Status.MAX_ITER)])
+def test_max_iter_is_a_failure_only_where_something_else_was_asked_for(tol, status):
+    outcome = run(toy(FALLING, duality_gap=lambda value: value), tol=tol, max_iter=2)
+    assert (outcome.status, outcome.model, outcome.n_iter) == (status, 2, 2)
+    assert status.is_failure == (tol > 0)
+
+
+def test_the_last_iteration_may_still_converge():
+    assert run(toy(FALLING, duality_gap=lambda value: value), tol=4.0, max_iter=2).status is Status.CONVERGED
+
+
+def test_the_best_model_is_kept():
+    outcome = run(toy([3.0, 1.0, 2.0]))
+    assert (outcome.model, outcome.n_iter, outcome.history[-1].objective) == (2, 3, 2.0)
+    outcome = run(toy([3.0, 1.0, 2.0], rank=lambda value: -value))
+    assert outcome.model == 1
+
+
+def test_models_are_made_only_of_what_is_better():
+    made = []
+
+    def generate():
+        for number, value in enumerate([3.0, 5.0, 1.0], 1):
+            yield Iterate(lambda number=number: made.append(number), value, number, number)
+
+    run(generate())
+    assert made == [1, 3]
+
+
+def test_where_the_gap_is_reached_that_model_is_kept_though_rounding_may_hide_that_it_is_best():
+    outcome = run(toy([1.0, 1.0 + 1e-15], duality_gap=lambda value: 0.5 if value == 1.0 else 0.0), tol=0.1)
+    assert (outcome.status, outcome.model, outcome.duality_gap) == (Status.CONVERGED, 2, 0.0)
+
+
+@pytest.mark.parametrize("where", ["solver", "loop"])
+def test_held_out_rows_choose_the_model_and_end_the_run(where):
+    losses = [5.0, 3.0, 4.0, 3.5, 3.0, 2.0]
+    if where == "solver":
+        outcome = run(toy(losses, held_out_loss=lambda value: value, objective=lambda _: 0.0), patience=3)
+    else:
+        outcome = run(toy(losses), held_out_loss=lambda model: losses[model - 1], patience=3)
+    assert (outcome.status, outcome.model, outcome.n_iter) == (Status.EARLY_STOPPED, 2, 5)
+    assert [record.validation_score for record in outcome.history] == [-loss for loss in losses[:5]]
+
+
+def test_a_callback_sees_each_record_and_may_stop():
+    seen = []
+
+    def on_iterate(record, iterate):
+        assert isinstance(record, Record)
+        seen.append((record.n_iter, iterate.model()))
+        return record.n_iter == 2
+
+    outcome = run(toy(FALLING), on_iterate=on_iterate)
+    assert seen == [(1, 1), (2, 2)]
+    assert (outcome.status, outcome.model) == (Status.STOPPED_BY_CALLBACK, 2)
+
+
+def test_time_ends_a_run_after_the_iterate_that_took_too_long():
+    def generate():
+        for number in range(1, 100):
+            time.sleep(0.02)
+            yield Iterate(lambda number=number: number, -number, number, number)
+
+    outcome = run(generate(), clock=Clock(0.05))
+    assert outcome.status is Status.MAX_TIME
+    assert outcome.model == outcome.n_iter == len(outcome.history) < 99
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+@pytest.mark.parametrize(("error", "status"), [(OutOfTime, Status.MAX_TIME), (KeyboardInterrupt, Status.INTERRUPTED)])
+def test_whatever_ends_a_run_from_within_leaves_a_model(number, error, status):
+    outcome = run(toy([*FALLING[:number], error()]))
+    assert outcome.status is status and status.is_failure
+    assert outcome.model == (number or "fallback")
+    assert outcome.n_iter == len(outcome.history) == number
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("options", "model"), [({"held_out_loss": interrupt}, "fallback"), ({"on_iterate": interrupt}, 1)], ids=str
+)
+def test_ctrl_c_outside_of_the_solver_leaves_a_model_too(options, model):
+    outcome = run(toy(FALLING), **options)
+    assert (outcome.status, outcome.model) == (Status.INTERRUPTED, model)
+
+
+def test_ctrl_c_while_a_model_is_made_leaves_the_one_before():
+    def generate():
+        yield Iterate(lambda: "first", 2.0, 1, 1.0)
+        yield Iterate(interrupt, 1.0, 2, 2.0)
+
+    outcome = run(generate())
+    assert (outcome.status, outcome.model) == (Status.INTERRUPTED, "first")
+
+
+def test_a_clock_raises_once_its_time_is_over():
+    Clock().check()
+    Clock(100.0).check()
+    assert Clock().deadline == math.inf
+    clock = Clock(1e-9)
+    with pytest.raises(OutOfTime):
+        clock.check()
+
+
+def test_other_errors_are_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        run(toy([1.0, ZeroDivisionError()]))
+
+
+def test_a_solver_is_closed_whatever_ends_its_run():
+    closed = []
+
+    def generate():
+        try:
+            yield Iterate(lambda: 1, 1.0, 1, 1.0)
+            yield Iterate(lambda: 2, 0.5, 2, 2.0)
+        finally:
+            closed.append(True)
+
+    run(generate(), max_iter=1)
+    assert closed == [True]
+
+
+def test_details_are_looked_up_like_fields():
+    record = Record(1, 2.0, 0.1, 3.0, details={"rank": 7})
+    assert (record["n_iter"], record["objective"], record["rank"]) == (1, 3.0, 7)
+    with pytest.raises(KeyError):
+        record["certificate"]
+
+
+def test_every_status_is_a_sentence():
+    for status in Status:
+        assert str(status).endswith(".") and len(str(status)) > 20
