@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +42,9 @@ class GeneratedRows(Rows):
 
     def slice(self, rows: slice) -> DenseRows:
         return self._made(self.base.slice(rows))
+
+    def blocks(self, rows_per_block: int) -> Iterator[tuple[Any, Rows]]:
+        return ((rows, self._made(block)) for rows, block in self.base.blocks(rows_per_block))
 
     def take(self, index: np.ndarray) -> DenseRows:
         return self._made(self.base.take(index))

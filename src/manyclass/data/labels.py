@@ -63,6 +63,11 @@ class Labels:
         return ClassTargets(codes, self.n_classes, (absent, present))
 
     @property
+    def guide(self) -> Array:
+        """Class numbers, or the indicator matrix: what features may be chosen by."""
+        return self.indicator if self.codes is None else self.codes
+
+    @property
     def strata(self) -> np.ndarray | None:
         """Class numbers on the host; None for multi-label targets."""
         return None if self.codes is None else to_numpy(self.codes)
@@ -78,6 +83,11 @@ class Responses:
     @property
     def is_one_dimensional(self) -> bool:
         return self.y.ndim == 1
+
+    @property
+    def guide(self) -> Array:
+        """What features may be chosen by."""
+        return self.y
 
     def targets(self, rows: Rows, values: None = None, *, one_column: bool = True) -> Targets:
         """One column per response, in float64: responses far from 0 keep their digits."""

@@ -100,6 +100,20 @@ class Classifier(ClassifierMixin, Estimator):
             return xp.astype(scores > 0, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
+    def _link_probabilities(self, Z: Array) -> Array:
+        """Probabilities by the link of the loss, of shape (n_rows, n_classes)."""
+        xp, loss = array_namespace(Z), SMOOTH_LOSSES[self.loss_]
+        if self._is_single(Z):
+            if loss.column_loss is None:  # the loss sees both classes together
+                return loss.mean(xp.concat([-0.5 * Z, 0.5 * Z], axis=1), xp)
+            P = LOSSES[loss.column_loss].mean(Z, xp)
+            return xp.concat([1.0 - P, P], axis=1)
+        P = loss.mean(Z, xp)
+        if loss.label_values is None or self.multilabel_:
+            return P
+        total = xp.sum(P, axis=1, keepdims=True)  # one column per class was fitted against the rest
+        return xp.where(total > 0, P / xp.where(total > 0, total, xp.ones_like(total)), 1.0 / int(P.shape[1]))
+
     def _labels(self, codes: Array) -> Array:
         """Labels as they were given to ``fit``."""
         if self.multilabel_:
@@ -151,18 +165,7 @@ class LinearClassifier(Classifier):
             In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
             probability of one label.
         """
-        Z = self._scores(self._fitted_rows(X))
-        xp, loss = array_namespace(Z), SMOOTH_LOSSES[self.loss_]
-        if self._is_single(Z):
-            if loss.column_loss is None:  # the loss sees both classes together
-                return loss.mean(xp.concat([-0.5 * Z, 0.5 * Z], axis=1), xp)
-            P = LOSSES[loss.column_loss].mean(Z, xp)
-            return xp.concat([1.0 - P, P], axis=1)
-        P = loss.mean(Z, xp)
-        if loss.label_values is None or self.multilabel_:
-            return P
-        total = xp.sum(P, axis=1, keepdims=True)  # one column per class was fitted against the rest
-        return xp.where(total > 0, P / xp.where(total > 0, total, xp.ones_like(total)), 1.0 / int(P.shape[1]))
+        return self._link_probabilities(self._scores(self._fitted_rows(X)))
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> Array:

@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods, Interval
 
-from manyclass.data import Design, MatrixTargets, TrainingSet
-from manyclass.data.design import Array
-from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.encoding import encode
-from manyclass.estimators.held_out import split_weights
-from manyclass.estimators.parameters import CLASS_WEIGHT, generator
-from manyclass.estimators.replayed import (
-    ReplayedClassifier,
-    fitted_rows,
-    targets_and_domain,
-)
-from manyclass.estimators.staged import StagedEstimator
-from manyclass.features import FeatureGenerator
-from manyclass.model.domains import Box, Domain, Simplex, WholeSpace
-from manyclass.solvers.base import Record
-from manyclass.solvers.inner import INNER_UPDATES, InnerUpdate, Linear
+from manyclass.data.rows import Array
+from manyclass.estimators.base import Task
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.regressor import Regressor
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator
+from manyclass.features import FeatureGenerator, RandomFourierFeatures
+from manyclass.model import Problem
+from manyclass.stagewise import DrawnBlocks
+from manyclass.stagewise.blocks import Blocks
+
+_COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
+class GeneratedBlocks(StagewiseEstimator):
+    """Blocks of generated features."""
+
+    features: FeatureGenerator | None
+    n_components: int | None
+    block_size: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: allowed for name, allowed in RUN.items() if name != "tol"},
+        "features": [HasMethods(["fit", "draw"]), None],
+        "n_components": [*_COUNT, None],
+        "block_size": _COUNT,
+        "n_models": _COUNT,
+    }
+
+    def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
+        generator: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
+        if "random_state" in generator.get_params():
+            generator.set_params(random_state=int(task.rng.integers(2**31)))
+        name, encoded = type(generator).__name__, task.encoded
+        generator.fit(task.problem.rows, encoded.guide, sample_weight=task.problem.weight)
+        if self.n_components is None and generator.capacity is None:
+            raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")
+        if self.n_models > 1 and generator.capacity is not None:
+            raise ValueError(
+                f"{name} has {generator.capacity} features and no others for a second model; use n_models=1, or a "
+                "generator of random features."
+            )
+        return lambda: DrawnBlocks(generator, self.block_size, self.n_components, task.rng)
+
+    def _max_iterates(self) -> None:
+        """Not known: generators may round the sizes of blocks."""
+
+    def _n_multiplications(self, problem: Problem) -> float:
+        return float(problem.rows.n_rows) * self.block_size**2
+
+
+@dataclass(eq=False, repr=False)
+class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     """Stagewise regression over generated features: *Least Squares Revisited*, Algorithm 3.
 
     From ŷ = 0, stage t generates a block of p new features φ_t(x), fits what is left over,
 
-        W_t = argmin_W (1/2S) Σ_i s_i ‖y_i − ŷ_i − Wᵀφ_t(x_i) − b‖² + (alpha/2) ‖W‖²       (inner="linear")
+        W_t = argmin_W (1/2S) Σ_i s_i ‖y_i − ŷ_i − Wᵀφ_t(x_i) − b‖² + (alpha/2) ‖W‖²      (loss="squared")
 
     and moves the predictions. Features are never stored: a block is generated chunk by chunk while its Gram matrix is
     summed, once more to move the predictions, and again to predict. A model with tens of thousands of features needs
-    the memory of X, of two (n, k) arrays, of one chunk and of a few p×p matrices. Later passes visit the blocks again
-    and tend to the joint solution of all features (block coordinate descent).
+    the memory of X, of one (n, k) array, of one chunk and of a few p×p matrices. Further visits of the blocks tend to
+    the joint solution of all features (block coordinate descent), the minimum of
+
+        F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀφ(x_i) + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i.
 
     Dimension reduction in front, such as PCA, belongs into a ``Pipeline``: it is then applied once to each row, where
     as a part of each block it would be applied once per block.
@@ -49,53 +84,38 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
         Where blocks come from: `RandomFourierFeatures` (the default), `RandomUnits`, `RandomPolynomials`,
         `Landmarks`, `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not
         used.
+    loss : {"squared", "calibrated", "softmax", "logistic"}, default="squared"
+        "squared": ½‖z − y‖² with y = ±1, least squares on the residuals, the fastest. "calibrated": the same with y = 0
+        or 1, and Algorithm 2's calibration and projection after each visit of all blocks. "softmax": a Newton step on
+        the log loss of a block, with the running scores as offset; "logistic" the same with one logistic loss per class
+        or label.
     alpha : float, default=1e-6
-        Penalty, ≥ 0. Generators scale a block to a mean squared norm of about 1, so alpha does not change its meaning
-        with the block size.
-    inner : {"linear", "calibrated", "softmax"}, default="linear"
-        "linear": least squares on the residuals, the fastest. "calibrated": then also Algorithm 2's calibration and
-        projection after each pass, so that ``n_passes`` is its number of iterations. "softmax": a Newton step on the
-        log loss with the running scores as offset (one logistic loss per label for multi-label y).
+        Penalty, ≥ 0. Random Fourier features, units and landmarks are scaled so that the mean squared norm of a row is
+        about the same for any block size, and alpha does not change its meaning with it; `FeatureSubset` and
+        `ImagePatches` leave features as they are.
     n_components : int or None, default=8192
         Features in all; None for all that a `FeatureSubset` has.
     block_size : int, default=1024
         Features per stage, p. Larger blocks are nearer to the joint solution; a stage costs n·p².
-    n_passes : int, default=1
-        How often each block is visited. A further pass costs a small part of the first while the factors are kept.
+    max_iter : int, default=1
+        How often each block is visited. A further visit costs a small part of the first, as long as the factors of the
+        blocks fit into 1 GB.
     n_models : int, default=1
         Models on disjoint features, trained one after the other and averaged.
-    fit_intercept : bool, default=True
-    class_weight : dict, "balanced" or None, default=None
-        Multiplies the sample weights, as in scikit-learn.
     early_stopping : bool, default=False
-        Hold rows out, stop when their loss no longer falls, and keep the stages up to the best.
-    validation_fraction : float, default=0.1
+        Hold rows out, stop when their loss no longer falls, and keep the stages up to the best. With several models it
+        is the loss of their average.
     n_iter_no_change : int, default=10
         Stages without gain on the held-out rows after which to stop.
     max_time : float, default=None
-        Seconds. No stage (and no model) is begun that would probably end later; what is finished is the model.
-    cache_size : float, default=1000
-        Megabytes for the factors of blocks that will be visited again.
-    callback : callable, default=None
-        Called after each stage with a `StageRecord`.
-    random_state : int, RandomState or None, default=None
-        Seeds features and held-out rows. None means a fixed seed, so results repeat.
+        Seconds. No stage is begun that would probably end later; what is finished is the model.
+    <shared>
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
     models_ : list of StagewiseModel
         Of each model: blocks (fitted transformers) and stages.
-    n_iter_ : int
-        Stages of all models.
-    history_ : list of StageRecord
-        One per stage: objective, held_out, seconds, n_features, and seconds per phase.
-    status_ : Status
-    certificate_ : float
-        Decrease of the objective in the last stage, relative to the loss before the first.
-    multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    <shared>
 
     Raises
     ------
@@ -104,9 +124,13 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
 
     Notes
     -----
+    ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (seconds)
+    and before_calibration (the objective before a calibration). ``n_iter_`` is how often all blocks of all models have
+    been visited.
+
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
-    ConvergenceWarning is issued. ``predict_proba`` projects the predictions of "linear" and "calibrated" onto the
-    simplex, or [0, 1]^k for multi-label y; "softmax" gives softmax (logistic) probabilities.
+    ConvergenceWarning is issued. ``predict_proba`` projects predictions onto the simplex, or onto [0, 1] for two
+    classes and for labels: (1 + z)/2 for "squared", z for "calibrated". "softmax" and "logistic" have a link.
 
     Examples
     --------
@@ -119,79 +143,26 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StagedEstimator._parameter_constraints,
-        "inner": [StrOptions(set(INNER_UPDATES))],
+        **GeneratedBlocks._parameter_constraints,
         **CLASS_WEIGHT,
+        "loss": [str],
     }
 
-    def __init__(
-        self,
-        features: FeatureGenerator | None = None,
-        *,
-        alpha: float = 1e-6,
-        inner: str = "linear",
-        n_components: int | None = 8192,
-        block_size: int = 1024,
-        n_passes: int = 1,
-        n_models: int = 1,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        max_time: float | None = None,
-        cache_size: float = 1000,
-        callback: Callable[[Record], Any] | None = None,
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.alpha = alpha
-        self.inner = inner
-        self.n_components = n_components
-        self.block_size = block_size
-        self.n_passes = n_passes
-        self.n_models = n_models
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.callback = callback
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StagewiseClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            float32 stays float32, and is twice as fast.
-        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the same as the row given twice.
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        started = time.perf_counter()
-        design, y = check_rows(self, X, y, reset=True)
-        labels = encode(y, type(self).__name__)
-        weight = check_weights(design, y, sample_weight, self.class_weight)
-        targets, domain = targets_and_domain(labels, design)
-        fitted, scored = weight, None
-        if self.early_stopping:
-            rng = generator(self.random_state)
-            fitted, scored, _ = split_weights(labels, design, weight, self.validation_fraction, rng)
-        self._store_labels(labels, design)
-        guide = labels.indicator if labels.codes is None else labels.codes
-        training = TrainingSet(design, targets, fitted, scored)
-        inner = INNER_UPDATES[self.inner](domain)
-        self._store_run(*self._fit_models(training, guide, inner, weight, started))
-        return self
+    features: FeatureGenerator | None = None
+    _: KW_ONLY
+    loss: str = "squared"
+    alpha: float = 1e-6
+    n_components: int | None = 8192
+    block_size: int = 1024
+    max_iter: int = 1
+    n_models: int = 1
+    fit_intercept: bool = True
+    class_weight: Any = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    max_time: float | None = None
+    random_state: Any = None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several).
@@ -204,34 +175,21 @@ class StagewiseClassifier(StagedEstimator, ReplayedClassifier):
         ------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
         """
-        for state in self._staged_states(self._rows(X)):
-            yield self._labels(self._best(self._public_scores(state)))
+        for scores in self._staged_scores(self._fitted_rows(X)):
+            yield self._labels(self._best(scores))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """`predict_proba` after each stage; see `staged_predict`."""
-        design = self._rows(X)
-        for state in self._staged_states(design):
-            yield self._inner_update().probabilities(state, design.xp)
+        return map(self._probabilities, self._staged_scores(self._fitted_rows(X)))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """`decision_function` after each stage; see `staged_predict`."""
-        for state in self._staged_states(self._rows(X)):
-            yield self._public_scores(state)
-
-    def _replay(self, design: Design) -> tuple[Array, Array]:
-        state = self._states(design)
-        return state, self._inner_update().probabilities(state, design.xp)
-
-    def _inner_update(self) -> InnerUpdate:
-        domain: Domain = Box() if self.multilabel_ else Simplex()
-        return INNER_UPDATES[self.inner](domain)
-
-    @property
-    def _threshold(self) -> float:
-        return INNER_UPDATES[self.inner].threshold
+        for scores in self._staged_scores(self._fitted_rows(X)):
+            yield scores[:, 0] if self._is_single(scores) else scores
 
 
-class StagewiseRegressor(RegressorMixin, StagedEstimator):
+@dataclass(eq=False, repr=False)
+class StagewiseRegressor(GeneratedBlocks, Regressor):
     """Least squares on generated features, block by block; see `StagewiseClassifier`.
 
     Minimises (1/2S) Σ_i s_i ‖y_i − Wᵀφ(x_i) − b‖² + (alpha/2) ‖W‖² by block coordinate descent over blocks of φ that
@@ -239,13 +197,13 @@ class StagewiseRegressor(RegressorMixin, StagedEstimator):
 
     Parameters
     ----------
-    features, alpha, n_components, block_size, n_passes, n_models, fit_intercept, early_stopping, validation_fraction, \
-n_iter_no_change, max_time, cache_size, callback, random_state
+    features, alpha, n_components, block_size, max_iter, n_models, fit_intercept, early_stopping, validation_fraction, \
+n_iter_no_change, max_time, random_state
         As in `StagewiseClassifier`.
 
     Attributes
     ----------
-    models_, n_iter_, history_, status_, certificate_, n_features_in_, feature_names_in_
+    models_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
         As in `StagewiseClassifier`.
 
     Examples
@@ -258,85 +216,21 @@ n_iter_no_change, max_time, cache_size, callback, random_state
     True
     """
 
-    def __init__(
-        self,
-        features: FeatureGenerator | None = None,
-        *,
-        alpha: float = 1e-6,
-        n_components: int | None = 8192,
-        block_size: int = 1024,
-        n_passes: int = 1,
-        n_models: int = 1,
-        fit_intercept: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        max_time: float | None = None,
-        cache_size: float = 1000,
-        callback: Callable[[Record], Any] | None = None,
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.alpha = alpha
-        self.n_components = n_components
-        self.block_size = block_size
-        self.n_passes = n_passes
-        self.n_models = n_models
-        self.fit_intercept = fit_intercept
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.max_time = max_time
-        self.cache_size = cache_size
-        self.callback = callback
-        self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StagewiseRegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        started = time.perf_counter()
-        design, y = check_rows(self, X, y, reset=True)
-        weight = check_weights(design, y, sample_weight, None)
-        Y = design.asarray(y.toarray() if hasattr(y, "toarray") else y)
-        self._one_target = Y.ndim == 1
-        targets = MatrixTargets(Y[:, None] if self._one_target else Y)
-        fitted, scored = weight, None
-        if self.early_stopping:
-            rng = generator(self.random_state)
-            fitted, scored, _ = split_weights(None, design, weight, self.validation_fraction, rng)
-        self._dtype = str(design.dtype).rsplit(".", 1)[-1]
-        training = TrainingSet(design, targets, fitted, scored)
-        self._store_run(*self._fit_models(training, np.asarray(y), self._inner_update(), weight, started))
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Predictions of shape (n_samples,) or (n_samples, n_targets)."""
-        return self._shaped(self._states(fitted_rows(self, X)))
+    features: FeatureGenerator | None = None
+    _: KW_ONLY
+    alpha: float = 1e-6
+    n_components: int | None = 8192
+    block_size: int = 1024
+    max_iter: int = 1
+    n_models: int = 1
+    fit_intercept: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    max_time: float | None = None
+    random_state: Any = None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several)."""
-        for state in self._staged_states(fitted_rows(self, X)):
-            yield self._shaped(state)
-
-    def _shaped(self, state: Array) -> Array:
-        return state[:, 0] if self._one_target else state
-
-    def _inner_update(self) -> InnerUpdate:
-        return Linear(WholeSpace())
+        for scores in self._staged_scores(self._fitted_rows(X)):
+            yield scores[:, 0] if self._is_one_dimensional else scores

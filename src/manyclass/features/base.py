@@ -7,18 +7,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.linalg import get_blas_funcs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.design import Array
+from manyclass.data import Rows, as_rows
+from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 
 CACHE_ELEMENTS = 1 << 17
@@ -26,6 +26,8 @@ CACHE_ELEMENTS = 1 << 17
 
 DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
+DISTANCE_ENTRIES = 1 << 23
+"""Numbers in those rows, of which there are fewer where they are wide."""
 
 
 class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -36,7 +38,18 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ordinary transformers that hold their own parameters, so what they compute never depends on a random state again.
 
     A new generator is one file with a subclass: `_learn`, `_draw` and `generate`.
+
+    Attributes
+    ----------
+    takes_sparse : bool
+        Whether rows may be sparse.
+    moves_origin : bool
+        Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
+        products keep their digits. Learned parameters are then those of the shifted rows.
     """
+
+    takes_sparse: ClassVar[bool] = True
+    moves_origin: ClassVar[bool] = True
 
     n_components: int
 
@@ -56,11 +69,15 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self
         """
         self._validate_params()
-        design, y = check_rows(self, X, y, reset=True)
-        weight = check_weights(design, None, sample_weight, None)
+        rows, y = check_rows(self, X, y, reset=True)
+        if not (self.takes_sparse or rows.can_be_centred):
+            raise TypeError(f"{type(self).__name__} needs dense rows, but X is sparse; use X.toarray().")
+        weight = check_weights(rows, None, sample_weight, None)
         rng = np.random.default_rng(check_random_state(getattr(self, "random_state", None)).randint(2**31))
-        self._learn(design, y, weight, rng)
-        self._draw(self.n_components, design.dtype, rng)
+        pilot = rows.pilot(weight) if self.moves_origin else None
+        self._origin = None if pilot is None else to_numpy(pilot)
+        self._learn(self._near(rows), y, weight, rng)
+        self._draw(self.n_components, rows.dtype, rng)
         return self
 
     def draw(self, n_components: int, rng: np.random.Generator) -> FeatureGenerator:
@@ -73,7 +90,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def redraws(self) -> bool:
-        """Whether every pass of a stagewise fit should draw its blocks anew (see `begin_pass`)."""
+        """Whether every visit of all blocks of a stagewise fit should draw them anew (see `begin_visit`)."""
         return False
 
     @property
@@ -91,12 +108,18 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """How many features `transform` gives."""
         return self._n_features_out
 
-    @abstractmethod
-    def generate(self, X: Array, xp: Any) -> Array:
-        """`transform` for a block of valid rows of the namespace `xp`."""
+    def begin_visit(self, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
+        """Called before each visit of all blocks of a stagewise fit.
 
-    def begin_pass(self, design: Design, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
-        """Called before each pass of a stagewise fit; ``gradient()`` is Σ s_i x_i r_iᵀ with the present residuals."""
+        Parameters
+        ----------
+        gradient : callable
+            Gives Σ s_i x_i r_iᵀ with the present residuals.
+        """
+
+    def generate(self, rows: Rows) -> Array:
+        """`transform` for valid rows: dense, in their namespace and dtype."""
+        return self._generate(self._near(rows))
 
     def transform(self, X: Any) -> Array:
         """The generated features.
@@ -110,23 +133,29 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X_new : array of shape (n_samples, n_features_out), in the dtype of X
         """
         check_is_fitted(self)
-        design, _ = check_rows(self, X, reset=False)
-        return self.generate(design.X, design.xp)
+        return self.generate(check_rows(self, X, reset=False)[0])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.takes_sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     # -- for subclasses -----------------------------------------------------------------------------------------
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         """Set what all features share."""
+
+    @abstractmethod
+    def _generate(self, rows: Rows) -> Array:
+        """The features of rows that lie near the origin (where ``moves_origin``)."""
 
     @abstractmethod
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         """Set the parameters of `n_components` new features; ``_n_features_out`` and ``_dtype`` too."""
+
+    def _near(self, rows: Rows) -> Rows:
+        return rows if self._origin is None else rows.shifted(rows.asarray(self._origin, dtype=rows.xp.float64))
 
     def _set_drawn(self, n_features_out: int, dtype: Any, **parameters: np.ndarray) -> None:
         self._n_features_out = int(n_features_out)
@@ -138,13 +167,13 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 def median_squared_distance(
     X: Any, sample_weight: Any = None, random_state: int | np.random.Generator | None = 0
 ) -> float:
-    """Median of ‖x − x'‖² over pairs of different rows, from at most 1024 rows.
+    """Median of ‖x − x'‖² over pairs of different rows, from at most 1024 rows, and fewer of more than 8192 features.
 
     Pairs of equal rows are left out, so that repeating rows changes nothing but their weight.
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
     sample_weight : array-like of shape (n_samples,), default=None
     random_state : int, Generator or None, default=0
         Chooses the rows.
@@ -154,14 +183,15 @@ def median_squared_distance(
     median : float
         1.0 when all rows are equal.
     """
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X.cpu() if hasattr(X, "cpu") else X)
-    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    held = as_rows(X)
+    weight = np.ones(held.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
     present = np.flatnonzero(weight > 0)
-    if len(present) > DISTANCE_ROWS:
+    n_rows = min(DISTANCE_ROWS, max(DISTANCE_ENTRIES // held.n_features, 2))
+    if len(present) > n_rows:
         share = weight[present] / weight[present].sum()
-        present = np.random.default_rng(random_state).choice(present, DISTANCE_ROWS, replace=False, p=share)
+        present = np.random.default_rng(random_state).choice(present, n_rows, replace=False, p=share)
         weight = np.ones_like(weight)
-    rows = X[present].astype(np.float64)
+    rows = to_numpy(held.take(present).dense()).astype(np.float64)
     scale = float(abs(rows).max()) or 1.0
     upper = np.triu_indices(len(present), 1)
     squared = (euclidean_distances(rows / scale, squared=True))[upper]
@@ -185,9 +215,20 @@ def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
         work(slice(0, n_rows))
 
 
-def in_rows(work: Callable[[np.ndarray], Any], Z: np.ndarray) -> np.ndarray:
-    """Apply an in-place elementwise function to Z, in pieces of rows that stay in cache, on all cores."""
-    in_pieces(lambda rows: work(Z[rows]), len(Z), Z.shape[1])
+def elementwise(function: Callable[[Array, dict[str, Array]], Array], Z: Array, rows: Rows) -> Array:
+    """function(Z, out), where Z may be overwritten; for NumPy in pieces that stay in cache, on all cores.
+
+    Parameters
+    ----------
+    function : callable
+        Elementwise along rows. `out` holds the keyword by which NumPy's functions write their result to Z; other
+        namespaces have none.
+    Z : array of shape (n_rows, n_columns)
+        Made from `rows`.
+    """
+    if not rows.is_numpy:
+        return function(Z, {})
+    in_pieces(lambda part: function(Z[part], {"out": Z[part]}), len(Z), Z.shape[1])
     return Z
 
 
@@ -196,18 +237,10 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_openmp_effective_n_threads(), thread_name_prefix="manyclass-features")
 
 
-def affine(X: Array, weights: np.ndarray, offset: np.ndarray, xp: Any) -> tuple[Array, bool]:
-    """X @ weights + offset in the dtype of X, and whether it is a NumPy array that may be overwritten.
-
-    Where X is dense and narrow, a column of ones is appended to it: one matrix product then does both.
-    """
-    if sp.issparse(X) or isinstance(X, np.ndarray):
-        weights, offset = weights.astype(X.dtype, copy=False), offset.astype(X.dtype, copy=False)
-        if sp.issparse(X) or X.shape[1] > weights.shape[1]:
-            Z = np.asarray(X @ weights)
-            Z += offset
-            return Z, True
-        ones = np.ones((len(X), 1), dtype=X.dtype)
-        return np.hstack([X, ones]) @ np.vstack([weights, offset]), True
-    like = {"dtype": X.dtype, "device": X.device}
-    return X @ xp.asarray(weights, **like) + xp.asarray(offset, **like), False
+def times_upper_triangular(A: Array, U: Array, rows: Rows) -> Array:
+    """A U for an upper triangular U in the dtype of A, which may be overwritten; with NumPy half of a full product."""
+    if not rows.is_numpy:
+        return A @ U
+    (trmm,) = get_blas_funcs(("trmm",), (U, A))
+    # Of the transposes: Fortran's order, so that nothing is copied.
+    return trmm(1.0, U.T, A.T, lower=1, overwrite_b=1).T

@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design
-from manyclass.data.design import Array
-from manyclass.features.base import FeatureGenerator, affine, in_rows, median_squared_distance
-from manyclass.model.objective import to_numpy
+from manyclass.data import Rows
+from manyclass.data.rows import Array
+from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance
 
 
 class RandomFourierFeatures(FeatureGenerator):
@@ -59,26 +58,23 @@ class RandomFourierFeatures(FeatureGenerator):
         self.bandwidth = bandwidth
         self.random_state = random_state
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        if isinstance(self.bandwidth, str):
-            sample_weight = None if weight is None else to_numpy(weight)
-            self.bandwidth_ = median_squared_distance(design.X, sample_weight, rng)
-        else:
-            self.bandwidth_ = float(self.bandwidth)
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        median = isinstance(self.bandwidth, str)
+        self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         frequencies = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_)
         phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        Z, own = affine(X, self.random_weights_, self.random_offset_, xp)
+    def _generate(self, rows: Rows) -> Array:
+        xp, offset = rows.xp, rows.asarray(self.random_offset_)
         scale = (2.0 / self._n_features_out) ** 0.5
-        if not own:
-            return scale * xp.cos(Z)
 
-        def cosine(piece: np.ndarray) -> None:
-            np.cos(piece, out=piece)
-            piece *= scale
+        def cosine(Z: Array, out: dict[str, Array]) -> Array:
+            Z += offset
+            Z = xp.cos(Z, **out)
+            Z *= scale
+            return Z
 
-        return in_rows(cosine, Z)
+        return elementwise(cosine, rows.matmat(rows.asarray(self.random_weights_)), rows)

@@ -5,14 +5,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.design import Array
-from manyclass.features.base import FeatureGenerator, affine, in_rows, median_squared_distance
-from manyclass.model.objective import to_numpy
+from manyclass.data import DenseRows, Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance, times_upper_triangular
 
 JITTER = 1e-4
 """Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
@@ -60,17 +59,13 @@ class Landmarks(FeatureGenerator):
         "random_state": ["random_state"],
     }
 
+    takes_sparse = False
     _n_taken: int
 
     def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
         self.n_components = n_components
         self.bandwidth = bandwidth
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
     def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
         """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
@@ -82,46 +77,36 @@ class Landmarks(FeatureGenerator):
         del drawn._rows, drawn._order
         return drawn
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        if design.is_sparse:
-            raise TypeError("Landmarks needs dense rows, but X is sparse; use X.toarray().")
-        sample_weight = None if weight is None else to_numpy(weight)
-        self.bandwidth_ = (
-            median_squared_distance(design.X, sample_weight, rng)
-            if isinstance(self.bandwidth, str)
-            else float(self.bandwidth)
-        )
-        present = np.arange(design.n_rows) if sample_weight is None else np.flatnonzero(sample_weight > 0)
-        self._rows, self._order, self._n_taken = to_numpy(design.X), rng.permutation(present), 0
-        self._center = self._rows.mean(axis=0)
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        median = isinstance(self.bandwidth, str)
+        self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
+        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        self._rows, self._order, self._n_taken = to_numpy(rows.dense()), rng.permutation(present), 0
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         n_landmarks = min(n_components, len(self._order))
         chosen = np.take(self._order, np.arange(self._n_taken, self._n_taken + n_landmarks), mode="wrap")
         self._n_taken += n_landmarks
-        self.landmarks_ = self._rows[chosen]
-        kernel = self._kernel(self.landmarks_.astype(np.float64), np)[0]
+        self.landmarks_ = self._rows[chosen].astype(np.float64)
+        kernel = self._kernel(DenseRows(self.landmarks_))
         kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
         inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
         self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        kernel, own = self._kernel(X, xp)
-        if not own:
-            return kernel @ xp.asarray(self.whitening_, dtype=kernel.dtype, device=kernel.device)
-        whitening = self.whitening_.astype(kernel.dtype, copy=False)
-        (trmm,) = get_blas_funcs(("trmm",), (whitening, kernel))
-        # Of the transposes: Fortran's order, so that nothing is copied and half of a full product is done.
-        return trmm(1.0, whitening.T, kernel.T, lower=1, overwrite_b=1).T
+    def _generate(self, rows: Rows) -> Array:
+        return times_upper_triangular(self._kernel(rows), rows.asarray(self.whitening_), rows)
 
-    def _kernel(self, X: Array, xp: Any) -> tuple[Array, bool]:
-        # Around the mean of the rows, since ‖x‖² − 2xᵀc + ‖c‖² cancels far from the origin.
-        centred = self.landmarks_ - self._center
-        offset = -np.einsum("ij,ij->i", centred, centred) / self.bandwidth_
-        X = X - xp.asarray(self._center, dtype=X.dtype, device=X.device)
-        Z, own = affine(X, centred.T * (2.0 / self.bandwidth_), offset, xp)
-        squares = (X * X).sum(1) / self.bandwidth_
-        if not own:
-            return xp.exp(Z - squares[:, None]), False
+    def _kernel(self, rows: Rows) -> Array:
+        xp, landmarks = rows.xp, self.landmarks_
+        X = rows.dense()
+        squares = xp.sum(X * X, axis=1) / self.bandwidth_
+        offset = rows.asarray(-np.einsum("ij,ij->i", landmarks, landmarks) / self.bandwidth_)
+        Z = X @ rows.asarray(landmarks.T * (2.0 / self.bandwidth_))
         Z -= squares[:, None]
-        return in_rows(lambda piece: np.exp(np.minimum(piece, 0.0, out=piece), out=piece), Z), True
+
+        def gaussian(Z: Array, out: dict[str, Array]) -> Array:
+            Z += offset
+            Z = xp.minimum(Z, xp.zeros_like(Z[:1, :1]), **out)
+            return xp.exp(Z, **out)
+
+        return elementwise(gaussian, Z, rows)

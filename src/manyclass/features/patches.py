@@ -8,10 +8,9 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.design import Array
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator, in_pieces
-from manyclass.model.objective import to_numpy
 
 WHITENING = 0.1
 """Added to the eigenvalues of the patch covariance, relative to their mean, so that noise is not blown up."""
@@ -82,6 +81,9 @@ class ImagePatches(FeatureGenerator):
         "random_state": ["random_state"],
     }
 
+    takes_sparse = False
+    moves_origin = False
+
     def __init__(
         self,
         n_components: int = 1600,
@@ -111,25 +113,18 @@ class ImagePatches(FeatureGenerator):
         self.n_patches = n_patches
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        if design.is_sparse:
-            raise TypeError("ImagePatches needs dense images, but X is sparse; use X.toarray().")
-        self._shape = _image_shape(self.image_shape, design.n_features)
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        self._shape = _image_shape(self.image_shape, rows.n_features)
         height, width, _ = self._shape
         self._patch = (min(self.patch_size, height), min(self.patch_size, width))
         self._grid = (min(self.pool, height - self._patch[0] + 1), min(self.pool, width - self._patch[1] + 1))
-        present = np.arange(design.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
-        rows = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
-        patches = self._windows(to_numpy(design.take(rows)))
-        per_image = -(-self.n_patches // len(rows))
-        at_row = rng.integers(0, patches.shape[1], (len(rows), per_image))
-        at_column = rng.integers(0, patches.shape[2], (len(rows), per_image))
-        sample = patches[np.arange(len(rows))[:, None], at_row, at_column].reshape(len(rows) * per_image, -1)
+        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        chosen = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
+        patches = self._windows(to_numpy(rows.take(chosen).dense()))
+        per_image = -(-self.n_patches // len(chosen))
+        at_row = rng.integers(0, patches.shape[1], (len(chosen), per_image))
+        at_column = rng.integers(0, patches.shape[2], (len(chosen), per_image))
+        sample = patches[np.arange(len(chosen))[:, None], at_row, at_column].reshape(len(chosen) * per_image, -1)
         sample = sample[: self.n_patches].astype(np.float64)
         variance = sample.var(axis=1)
         mean_variance = float(variance.mean()) or 1.0
@@ -182,9 +177,9 @@ class ImagePatches(FeatureGenerator):
         halves = features.reshape(len(features), self.polynomial, *self._grid, 2, 2, -1)
         return halves[:, :, :, ::-1, :, ::-1].reshape(features.shape)
 
-    def generate(self, X: Array, xp: Any) -> Array:
+    def _generate(self, rows: Rows) -> Array:
         # im2col of strided windows is NumPy's: images of other namespaces visit the host, as do their features.
-        images = to_numpy(X)
+        images = to_numpy(rows.dense())
         out = np.empty((len(images), self._n_features_out), dtype=images.dtype)
         height, width = (size - patch + 1 for size, patch in zip(self._shape, self._patch, strict=False))
         n_filters = self.filters_.shape[1]
@@ -193,7 +188,7 @@ class ImagePatches(FeatureGenerator):
         for start in range(0, len(images), step):
             block = images[start : start + step]
             out[start : start + step] = self._features(block, height, width, n_filters)
-        return out if isinstance(X, np.ndarray) else xp.asarray(out, device=X.device)
+        return rows.asarray(out)
 
     def _features(self, images: np.ndarray, height: int, width: int, n_filters: int) -> np.ndarray:
         from manyclass.features.pooling import pool_rectified

@@ -4,20 +4,21 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design
-from manyclass.data.design import Array, scale_rows
-from manyclass.features.base import FeatureGenerator, affine, in_rows
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.features.base import FeatureGenerator, elementwise
 
 
 class RandomPolynomials(FeatureGenerator):
     """Random polynomials whose inner products approximate a polynomial kernel (Kar and Karnick, 2012).
 
-    z_j(x) = p^{-1/2} Π_{r=1..degree} (√gamma·w_{jr}ᵀx + √coef0·u_{jr}) with independent signs w and u, so that
+    z_j(x) = p^{-1/2} Π_{r=1..degree} (√gamma·w_{jr}ᵀ(x − x̄) + √coef0·u_{jr}) with independent signs w and u, so that
 
-        E z(x)ᵀz(x') = k(x, x') = (gamma·xᵀx' + coef0)^degree.
+        E z(x)ᵀz(x') = k(x, x') = (gamma·(x − x̄)ᵀ(x' − x̄) + coef0)^degree,
+
+    where x̄ is the mean row of the training data: what counts as a high degree does not depend on the origin.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ class RandomPolynomials(FeatureGenerator):
         Number of features p.
     degree : int, default=2
     gamma : "mean" or float, default="mean"
-        "mean" is 1 / mean ‖x‖².
+        "mean" is 1 / mean ‖x − x̄‖².
     coef0 : float, default=1.0
         Non-negative; above 0 the kernel holds all lower degrees too.
     random_state : int, RandomState or None, default=None
@@ -35,6 +36,7 @@ class RandomPolynomials(FeatureGenerator):
     gamma_ : float
     random_weights_ : ndarray of shape (degree, n_features_in_, n_components)
     random_offset_ : ndarray of shape (degree, n_components)
+        −√gamma·wᵀx̄ + √coef0·u.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
     """
@@ -62,32 +64,30 @@ class RandomPolynomials(FeatureGenerator):
         self.coef0 = coef0
         self.random_state = random_state
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        self.gamma_ = 1.0 / (_mean_square(design, weight) or 1.0) if isinstance(self.gamma, str) else float(self.gamma)
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        mean, square = to_numpy(rows.mean(weight)), to_numpy(rows.mean_square(weight))
+        self._mean = mean
+        spread = float(np.sum(np.maximum(square - mean**2, 0.0)))
+        self.gamma_ = 1.0 / (spread or 1.0) if isinstance(self.gamma, str) else float(self.gamma)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         signs = rng.choice([-1.0, 1.0], (self.degree, self.n_features_in_ + 1, n_components))
-        weights, offset = signs[:, :-1] * self.gamma_**0.5, signs[:, -1] * self.coef0**0.5
+        weights = signs[:, :-1] * self.gamma_**0.5
+        offset = signs[:, -1] * self.coef0**0.5 - np.einsum("d,rdj->rj", self._mean, weights)
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        product, own = affine(X, self.random_weights_[0], self.random_offset_[0], xp)
-        for weights, offset in zip(self.random_weights_[1:], self.random_offset_[1:], strict=True):
-            factor, _ = affine(X, weights, offset, xp)
-            product = np.multiply(product, factor, out=product) if own else product * factor
+    def _generate(self, rows: Rows) -> Array:
         scale = self._n_features_out**-0.5
-        return in_rows(lambda piece: np.multiply(piece, scale, out=piece), product) if own else product * scale
+        product = scale * self._factor(rows, 0)
+        for r in range(1, self.degree):
+            product *= self._factor(rows, r)
+        return product
 
+    def _factor(self, rows: Rows, r: int) -> Array:
+        offset = rows.asarray(self.random_offset_[r])
 
-def _mean_square(design: Design, weight: Array | None) -> float:
-    """Weighted mean of ‖x‖²."""
-    xp, total, mass = design.xp, 0.0, 0.0
-    for rows, block in design.blocks(design.rows_per_block(1)):
-        squares = block.multiply(block) if sp.issparse(block) else block * block
-        if weight is None:
-            mass += int(block.shape[0])
-        else:
-            squares = scale_rows(sp.csr_array(squares) if sp.issparse(squares) else squares, weight[rows])
-            mass += float(xp.sum(weight[rows], dtype=xp.float64))
-        total += float(squares.sum() if sp.issparse(squares) else xp.sum(squares, dtype=xp.float64))
-    return total / mass
+        def lift(Z: Array, out: dict[str, Array]) -> Array:
+            Z += offset
+            return Z
+
+        return elementwise(lift, rows.matmat(rows.asarray(self.random_weights_[r])), rows)

@@ -7,16 +7,15 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.data import Design
-from manyclass.data.design import Array, scale_rows
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.data.validation import check_rows
 from manyclass.features.base import FeatureGenerator
-from manyclass.model.objective import to_numpy
 
 
 def _largest_first(values: np.ndarray) -> np.ndarray:
@@ -27,29 +26,28 @@ def _longest_first(rows: np.ndarray) -> np.ndarray:
     return _largest_first(np.linalg.norm(rows, axis=1))
 
 
-def _frequency(design: Design, weight: Array | None) -> np.ndarray:
+def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     """Weight of the rows in which each column is not zero."""
-    total = np.zeros(design.n_features)
-    for rows, block in design.blocks(design.rows_per_block(1)):
-        present = (block != 0) if design.is_sparse else to_numpy(block) != 0
-        mass = np.ones(present.shape[0]) if weight is None else to_numpy(weight[rows]).astype(np.float64)
-        total += present.T @ mass
-    return total
+    xp = rows.xp
+    mass = (rows.ones(rows.n_rows) if weight is None else weight)[:, None]
+    total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
+    for part, block in rows.blocks(rows.rows_per_block(1)):
+        block.map(lambda values: xp.astype(values != 0, rows.dtype)).rmatmat(mass[part, :], total)
+    return to_numpy(total)[:, 0]
 
 
 def _columns(y: Any) -> np.ndarray:
-    y = np.asarray(y)
+    y = to_numpy(y)
     if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
         y = LabelBinarizer().fit_transform(y)
-    y = y.astype(np.float64)
-    return y.reshape(len(y), -1)
+    return y.astype(np.float64).reshape(len(y), -1)
 
 
-def _cross(design: Design, Y: np.ndarray, weight: Array | None) -> np.ndarray:
+def _cross(rows: Rows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
     """Σ s_i x_i (y_i − ȳ)ᵀ."""
     mass = np.ones(len(Y)) if weight is None else to_numpy(weight).astype(np.float64)
-    residual = scale_rows(Y - mass @ Y / mass.sum(), mass)
-    return to_numpy(design.rmatmat(design.asarray(residual)))
+    residual = (Y - mass @ Y / mass.sum()) * mass[:, None]
+    return to_numpy(rows.rmatmat(rows.asarray(residual)))
 
 
 @dataclass(frozen=True)
@@ -59,26 +57,26 @@ class Order:
     Attributes
     ----------
     first : callable
-        (design, y, weight, rng) ↦ the columns in their order.
+        (rows, y, weight, rng) ↦ the columns in their order.
     again : callable, optional
-        (n_features, gradient, rng) ↦ their order in a new pass of a stagewise fit, where it is not the same.
+        (n_features, gradient, rng) ↦ their order in a new visit of a stagewise fit, where it is not the same.
     needs_y : bool
     """
 
-    first: Callable[[Design, Any, Array | None, np.random.Generator], np.ndarray]
+    first: Callable[[Rows, Any, Array | None, np.random.Generator], np.ndarray]
     again: Callable[[int, Callable[[], Array], np.random.Generator], np.ndarray] | None = None
     needs_y: bool = False
 
 
 ORDERS: dict[str, Order] = {
     "gradient": Order(
-        lambda design, y, weight, rng: _longest_first(_cross(design, _columns(y), weight)),
+        lambda rows, y, weight, rng: _longest_first(_cross(rows, _columns(y), weight)),
         lambda n_features, gradient, rng: _longest_first(to_numpy(gradient())),
         needs_y=True,
     ),
-    "frequency": Order(lambda design, y, weight, rng: _largest_first(_frequency(design, weight))),
+    "frequency": Order(lambda rows, y, weight, rng: _largest_first(_frequency(rows, weight))),
     "random": Order(
-        lambda design, y, weight, rng: rng.permutation(design.n_features),
+        lambda rows, y, weight, rng: rng.permutation(rows.n_features),
         lambda n_features, gradient, rng: rng.permutation(n_features),
     ),
 }
@@ -93,8 +91,8 @@ class FeatureSubset(FeatureGenerator):
         Number of features chosen; all, when there are fewer.
     order : {"gradient", "frequency", "random"}, default="frequency"
         Which come first. "gradient": those whose correlation with the residuals, ‖Σ_i s_i x_ij r_i‖, is largest, the
-        greedy order of *Least Squares Revisited*; a stagewise fit orders them anew before each pass. "frequency":
-        those that are non-zero in most rows. "random": none in particular, new in each pass.
+        greedy order of *Least Squares Revisited*; a stagewise fit orders them anew before each visit. "frequency":
+        those that are non-zero in most rows. "random": none in particular, new in each visit.
     random_state : int, RandomState or None, default=None
         Used by ``order="random"``.
 
@@ -115,6 +113,8 @@ class FeatureSubset(FeatureGenerator):
         "order": [StrOptions(set(ORDERS))],
         "random_state": ["random_state"],
     }
+
+    moves_origin = False
 
     def __init__(self, n_components: int = 500, *, order: str = "frequency", random_state: Any = None):
         self.n_components = n_components
@@ -140,7 +140,7 @@ class FeatureSubset(FeatureGenerator):
         Raises
         ------
         ValueError
-            If none is left; `begin_pass` starts again.
+            If none is left; `begin_visit` starts again.
         """
         check_is_fitted(self)
         if self._taken >= len(self._ranking):
@@ -152,7 +152,7 @@ class FeatureSubset(FeatureGenerator):
         self._taken += n_components
         return drawn
 
-    def begin_pass(self, design: Design, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
+    def begin_visit(self, gradient: Callable[[], Array], rng: np.random.Generator) -> None:
         again = ORDERS[self.order].again
         if again is not None:
             self._ranking = again(self.n_features_in_, gradient, rng)
@@ -170,7 +170,7 @@ class FeatureSubset(FeatureGenerator):
         tags.target_tags.required = ORDERS[self.order].needs_y
         return tags
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         order = ORDERS[self.order]
         if order.needs_y and y is None:
             others = " or ".join(repr(name) for name, other in ORDERS.items() if not other.needs_y)
@@ -178,7 +178,7 @@ class FeatureSubset(FeatureGenerator):
                 f"FeatureSubset(order={self.order!r}) requires y to be passed, but the target y is None; use "
                 f"order={others} to do without."
             )
-        self._ranking, self._taken = order.first(design, y, weight, rng), 0
+        self._ranking, self._taken = order.first(rows, y, weight, rng), 0
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         self._dtype = str(dtype)
@@ -188,7 +188,19 @@ class FeatureSubset(FeatureGenerator):
         self.feature_indices_ = np.sort(columns)
         self._n_features_out = len(columns)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        if isinstance(X, np.ndarray) or sp.issparse(X):
-            return X[:, self.feature_indices_]
-        return xp.take(X, xp.asarray(self.feature_indices_, device=X.device), axis=1)
+    def transform(self, X: Any) -> Any:
+        """The chosen columns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_new : {array, csr_array} of shape (n_samples, n_features_out), sparse where X is
+        """
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False)[0].select(self.feature_indices_).unwrapped()
+
+    def _generate(self, rows: Rows) -> Array:
+        return rows.select(self.feature_indices_).dense()

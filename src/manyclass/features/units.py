@@ -5,28 +5,28 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design
-from manyclass.data.design import Array
-from manyclass.features.base import FeatureGenerator, affine, in_rows, median_squared_distance
-from manyclass.model.objective import to_numpy
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance
 
 
-def _logistic(piece: np.ndarray) -> None:
-    expit(piece, out=piece)
+def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
+    """1/(1 + exp(−z)), which never overflows as ½(1 + tanh(z/2))."""
+    Z *= 0.5
+    Z = xp.tanh(Z, **out)
+    Z += 1.0
+    Z *= 0.5
+    return Z
 
 
-def _relu(piece: np.ndarray) -> None:
-    np.maximum(piece, 0.0, out=piece)
+def _relu(Z: Array, out: dict[str, Array], xp: Any) -> Array:
+    return xp.maximum(Z, xp.zeros_like(Z[:1, :1]), **out)
 
 
-ACTIVATIONS: dict[str, tuple[Callable[[np.ndarray], None], Callable[[Array, Any], Array]]] = {
-    "logistic": (_logistic, lambda Z, xp: 1.0 / (1.0 + xp.exp(-Z))),
-    "relu": (_relu, lambda Z, xp: xp.clip(Z, min=0.0)),
-}
-"""Each activation in place for NumPy, and as an expression for any namespace."""
+ACTIVATIONS: dict[str, Callable[[Array, dict[str, Array], Any], Array]] = {"logistic": _logistic, "relu": _relu}
+"""(Z, out, xp) ↦ the activation, elementwise; see `elementwise` for `out`."""
 
 CENTERS = 4096
 """Rows kept as places where units may switch."""
@@ -72,16 +72,13 @@ class RandomUnits(FeatureGenerator):
         self.gain = gain
         self.random_state = random_state
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        sample_weight = None if weight is None else to_numpy(weight)
-        self.bandwidth_ = median_squared_distance(design.X, sample_weight, rng)
-        present = np.arange(design.n_rows) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        self.bandwidth_ = median_squared_distance(rows, weight, rng)
+        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
         if len(present) > CENTERS:
             present = rng.choice(present, CENTERS, replace=False)
-        rows = design.take(present)
-        rows = rows.toarray() if design.is_sparse else to_numpy(rows)
         # Equal rows count once, so that a repeated row and a weight draw the same units.
-        self._centers = np.unique(rows, axis=0)
+        self._centers = np.unique(to_numpy(rows.take(present).dense()), axis=0)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         weights = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_) * self.gain
@@ -89,15 +86,14 @@ class RandomUnits(FeatureGenerator):
         offset = -np.einsum("jd,dj->j", centers, weights)
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        Z, own = affine(X, self.random_weights_, self.random_offset_, xp)
+    def _generate(self, rows: Rows) -> Array:
+        xp, offset, activation = rows.xp, rows.asarray(self.random_offset_), ACTIVATIONS[self.activation]
         scale = self._n_features_out**-0.5
-        in_place, expression = ACTIVATIONS[self.activation]
-        if not own:
-            return scale * expression(Z, xp)
 
-        def activate(piece: np.ndarray) -> None:
-            in_place(piece)
-            piece *= scale
+        def activate(Z: Array, out: dict[str, Array]) -> Array:
+            Z += offset
+            Z = activation(Z, out, xp)
+            Z *= scale
+            return Z
 
-        return in_rows(activate, Z)
+        return elementwise(activate, rows.matmat(rows.asarray(self.random_weights_)), rows)

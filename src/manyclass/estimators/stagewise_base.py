@@ -1,0 +1,135 @@
+"""What estimators share whose models are stages: fitting them, and the scores that they give."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from manyclass.data import Rows
+from manyclass.data.rows import Array
+from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.classifier import Classifier, constant_model
+from manyclass.fit import Iterates
+from manyclass.model.calibrator import Calibrator
+from manyclass.model.sets import Box, Simplex
+from manyclass.stagewise import UPDATES, Stage, Stagewise, StagewiseModel
+from manyclass.stagewise.blocks import Blocks
+
+
+class StagewiseEstimator(Estimator):
+    """An average of models made of stages.
+
+    Subclasses say where blocks come from, and with what predictions are calibrated.
+
+    Attributes
+    ----------
+    models_ : list of StagewiseModel
+    """
+
+    models_: list[StagewiseModel]
+    n_models: int = 1
+    max_iter: int
+
+    @abstractmethod
+    def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
+        """What gives the blocks of each model."""
+
+    def _calibrator(self) -> Calibrator | None:
+        """Of the loss "calibrated"."""
+        return None
+
+    def _iterates(self, task: Task) -> Iterates:
+        solver = Stagewise(
+            task.problem,
+            UPDATES[self.loss_](task.problem, self._calibrator()),
+            self._draw_blocks(task),
+            self.max_iter,
+            self.n_models,
+            None if task.held_out is None else task.held_out.scored,
+            task.clock,
+        )
+        return (yield from solver.iterates())
+
+    def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
+        coef, intercept = constant_model(task.problem)
+        return (StagewiseModel((None,), (Stage(0, coef, intercept),)),)
+
+    def _store(self, task: Task, model: tuple[StagewiseModel, ...]) -> None:
+        self.models_ = list(model)
+        self._shift, self._dtype = task.problem.shift, str(task.rows.dtype).rsplit(".", 1)[-1]
+
+    def _fitted_rows(self, X: Any) -> Rows:
+        """Rows to predict, in the wider of their own dtype and that of the fit, where blocks were generated from."""
+        rows = super()._fitted_rows(X)
+        xp = rows.xp
+        common = xp.result_type(rows.dtype, getattr(xp, self._dtype))
+        if rows.dtype != common:
+            rows = rows.map(lambda values: xp.astype(values, common))
+        return rows if self._shift is None else rows.shifted(rows.asarray(self._shift, dtype=xp.float64))
+
+    def _scores(self, rows: Rows) -> Array:
+        calibrator = self._calibrator()
+        scores = [model.scores(rows, calibrator) for model in self.models_]
+        return sum(scores[1:], scores[0]) / len(scores)
+
+    def _staged_scores(self, rows: Rows) -> Iterator[Array]:
+        """`_scores` after each stage (of every model, where there are several)."""
+        runs = [model.staged_scores(rows, self._calibrator()) for model in self.models_]
+        present = [next(run) for run in runs]
+        for _ in range(max(len(model.stages) for model in self.models_)):
+            yield sum(present[1:], present[0]) / len(present)
+            present = [next(run, last) for run, last in zip(runs, present, strict=True)]
+
+
+class StagewiseClassifierBase(StagewiseEstimator, Classifier):
+    """Scores of stages as labels and probabilities.
+
+    The scores of "calibrated" are its predictions before they are projected onto probabilities, less ½ where a label
+    has a column of its own.
+    """
+
+    basis: Any = (1, 2, 3)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_classes)
+            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
+            probability of one label. Probabilities can be exactly 0, except for losses with a link.
+        """
+        return self._probabilities(self._scores(self._fitted_rows(X)))
+
+    # -- for subclasses -------------------------------------------------------------------------------------------
+
+    @property
+    def _per_column(self) -> bool:
+        return self.multilabel_ or len(self.classes_) == 2
+
+    def _calibrator(self) -> Calibrator | None:
+        return Calibrator(self.basis, Box() if self._per_column else Simplex()) if self.loss_ == "calibrated" else None
+
+    def _scores(self, rows: Rows) -> Array:
+        return self._centred(super()._scores(rows))
+
+    def _staged_scores(self, rows: Rows) -> Iterator[Array]:
+        return map(self._centred, super()._staged_scores(rows))
+
+    def _centred(self, scores: Array) -> Array:
+        return scores - 0.5 if self.loss_ == "calibrated" and self._per_column else scores
+
+    def _probabilities(self, scores: Array) -> Array:
+        if self.loss_ not in ("calibrated", "squared"):
+            return self._link_probabilities(scores)
+        xp = array_namespace(scores)
+        near = 0.5 * (1.0 + scores) if self.loss_ == "squared" else scores + 0.5 * self._per_column
+        P = (Box() if self._per_column else Simplex()).project(near, xp)
+        return xp.concat([1.0 - P, P], axis=1) if self._is_single(P) else P

@@ -1,0 +1,8 @@
+"""Stagewise regression: *Least Squares Revisited*, Algorithm 3, and Algorithm 2, which is the same over one block."""
+
+from manyclass.stagewise.blocks import DrawnBlocks, OriginalColumns
+from manyclass.stagewise.solver import Stagewise
+from manyclass.stagewise.stage import Stage, StagewiseModel
+from manyclass.stagewise.updates import UPDATES, Update
+
+__all__ = ["UPDATES", "DrawnBlocks", "OriginalColumns", "Stage", "Stagewise", "StagewiseModel", "Update"]

@@ -1,0 +1,171 @@
+"""Where blocks of features come from, and what is known of each: its normal equations, its coefficients so far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyclass.data import Moments, Rows
+from manyclass.data.factor import Factor
+from manyclass.data.rows import Array
+from manyclass.model import Problem
+
+FACTOR_BYTES = 1 << 30
+"""Memory for the factors of blocks that are visited again; those of other blocks are computed again."""
+
+
+class Blocks(ABC):
+    """The blocks of one model, in the order in which they were first visited.
+
+    Attributes
+    ----------
+    drawn : list
+        Fitted transformers, or None for the original columns.
+    redraws : bool
+        Whether each visit brings new blocks.
+    """
+
+    redraws: bool = False
+
+    def __init__(self) -> None:
+        self.drawn: list[Any] = []
+
+    @abstractmethod
+    def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
+        """Numbers of new blocks, each drawn when its turn comes, and whether it is the last of the visit."""
+
+    def visit(self, number: int, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
+        """Numbers of the blocks to be visited, and whether each is the last.
+
+        Parameters
+        ----------
+        number : int
+            Of the visit, from 0.
+        gradient : callable
+            Gives Σ s_i x_i r_iᵀ over the original columns, with the present residuals r.
+        """
+        if number == 0 or self.redraws:
+            return self.first_visit(gradient)
+        return ((index, index == len(self.drawn) - 1) for index in range(len(self.drawn)))
+
+
+class OriginalColumns(Blocks):
+    """One block, of the rows as they are: with calibration after each visit this is Algorithm 2."""
+
+    def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
+        self.drawn.append(None)
+        yield 0, True
+
+
+class DrawnBlocks(Blocks):
+    """Blocks of up to `block_size` features from a fitted generator, until `n_components` are drawn.
+
+    Parameters
+    ----------
+    generator : FeatureGenerator
+    block_size : int
+    n_components : int or None
+        None for as many as the generator has.
+    rng : numpy Generator
+    """
+
+    def __init__(self, generator: Any, block_size: int, n_components: int | None, rng: np.random.Generator):
+        super().__init__()
+        self.generator, self.block_size, self.rng = generator, block_size, rng
+        self.redraws = generator.redraws
+        self.n_components = min(n for n in (n_components, generator.capacity) if n is not None)
+
+    def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
+        self.generator.begin_visit(gradient, self.rng)
+        n_drawn = 0
+        while n_drawn < self.n_components:
+            block = self.generator.draw(min(self.block_size, self.n_components - n_drawn), self.rng)
+            self.drawn.append(block)
+            n_drawn += block.n_features_out
+            yield len(self.drawn) - 1, n_drawn >= self.n_components
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, decomposed; c is the mean row under the weights h.
+
+    Attributes
+    ----------
+    share : float
+        Σ h_i / S, the curvature in the intercept.
+    """
+
+    factor: Factor
+    center: Array
+    share: float
+    alpha: float
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, moments: Moments, problem: Problem) -> NormalEquations:
+        """From the moments of a block under the weights h."""
+        share = max(moments.weight / problem.total_weight, 1e-12)
+        second = moments.covariance if problem.fit_intercept else moments.second_moment
+        second *= share
+        factor = Factor(second, problem.rows.precision)
+        return cls(factor, moments.mean, share, problem.alpha, problem.fit_intercept)
+
+    @property
+    def n_bytes(self) -> float:
+        """Memory of the matrix and its factor."""
+        return 16.0 * int(self.center.shape[0]) ** 2
+
+    def solve(self, cross: Array, mean: Array) -> tuple[Array, Array]:
+        """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r."""
+        if not self.fit_intercept:
+            return self.factor.solve(cross, self.alpha), mean * 0
+        coef = self.factor.solve(cross - self.center[:, None] * mean[None, :], self.alpha)
+        return coef, mean / self.share - self.center @ coef
+
+
+class Coefficients:
+    """Of all features, each summed over the stages that use it: what the penalty sees.
+
+    Parameters
+    ----------
+    rows : Rows
+        The original ones.
+    """
+
+    def __init__(self, rows: Rows, n_outputs: int):
+        self.rows, self.n_outputs, self.xp = rows, n_outputs, rows.xp
+        self.square = 0.0
+        self._by_block: dict[int, Array] = {}
+        self._by_column: Array | None = None  # where blocks are drawn again from the same columns
+
+    def of(self, index: int, block: Any) -> Array | None:
+        """Those of a block, float64; None where they are all zero."""
+        columns = getattr(block, "columns", None)
+        if columns is None:
+            return self._by_block.get(index)
+        if self._by_column is None:
+            return None
+        return self.xp.take(self._by_column, self.rows.asarray(columns, self.xp.int64), axis=0)
+
+    def along(self, previous: Array | None, coef: Array) -> Callable[[float], float]:
+        """length ↦ ‖all coefficients + length·coef‖²."""
+        wide = self.xp.astype(coef, self.xp.float64)
+        linear = 0.0 if previous is None else 2.0 * float(self.xp.sum(previous * wide))
+        quadratic, square = float(self.xp.sum(wide * wide)), self.square
+        return lambda length: square + length * (linear + length * quadratic)
+
+    def add(self, index: int, block: Any, coef: Array, square: float) -> None:
+        """Add those of a stage; `square` is ‖all coefficients‖² from now on."""
+        wide, columns = self.xp.astype(coef, self.xp.float64), getattr(block, "columns", None)
+        self.square = square
+        if columns is None:
+            self._by_block[index] = self._by_block[index] + wide if index in self._by_block else wide
+            return
+        if self._by_column is None:
+            self._by_column = self.rows.zeros((block.capacity, self.n_outputs), self.xp.float64)
+        places = self.rows.asarray(columns, self.xp.int64)
+        self._by_column[places, :] = self.xp.take(self._by_column, places, axis=0) + wide

@@ -1,0 +1,258 @@
+"""Stagewise regression: fit a block of features to what the blocks before have left over, and go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from manyclass.data import Rows
+from manyclass.data.moments import MomentSums
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.fit import Clock, Iterate, Iterates, Status
+from manyclass.fit.history import NAN
+from manyclass.model import Problem
+from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients, NormalEquations
+from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
+from manyclass.stagewise.updates import Update, heavy_rows
+
+
+@dataclass
+class Stagewise:
+    """*Least Squares Revisited*, Algorithm 3; over `OriginalColumns`, with calibration, it is Algorithm 2.
+
+    From z = 0, every stage fits one block of features,
+
+        W_t = argmin_W (1/2S) Σ s_i ‖r_i − Wᵀφ_t(x_i) − b‖² + (alpha/2) ‖W‖²,   z_i ← z_i + W_tᵀφ_t(x_i) + b_t,
+
+    to the residuals r that the `Update` of the loss defines; after each visit of all blocks the update may calibrate z.
+    A stage reads its block twice, in chunks of rows that are generated when they are read: once for the normal
+    equations (those of a block that is visited again are kept), once to move the predictions. So memory is that of X,
+    one array of shape (n_rows, n_outputs), one chunk and the factors that are kept.
+
+    Parameters
+    ----------
+    problem : Problem
+    update : Update
+    draw_blocks : callable
+        Gives the `Blocks` of a new model.
+    max_iter : int
+        Visits of every block.
+    n_models : int
+        Models, fitted one after the other and averaged.
+    scored : array of shape (n_rows,), optional
+        Weights of the held-out rows.
+    clock : Clock, optional
+    """
+
+    problem: Problem
+    update: Update
+    draw_blocks: Callable[[], Blocks]
+    max_iter: int = 1
+    n_models: int = 1
+    scored: Array | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def iterates(self) -> Iterates:
+        """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
+
+        ``n_iter`` counts visits of all blocks of all models. ``details`` holds ``model`` and ``stage``, ``n_features``
+        (different ones so far), ``phases`` (seconds of this stage spent on "generate", "gram", "solve" and "update")
+        and ``before_calibration`` (the objective before the update calibrated; nan where it did not).
+        """
+        self.zero_loss = self.update.loss(self._zeros(), self.problem.weight)
+        self.finished: tuple[StagewiseModel, ...] = ()
+        self.finished_states, self.n_stages = self._zeros() if self.n_models > 1 else None, 0
+        for number in range(self.n_models):
+            fit = _Fit(self, self.draw_blocks(), number)
+            status = yield from fit.stages()
+            if status is not None:
+                return status
+            self.finished = (*self.finished, fit.model(len(fit.done)))
+            if self.finished_states is not None:
+                self.finished_states += fit.state
+        return None
+
+    def _zeros(self) -> Array:
+        return self.problem.rows.zeros((self.problem.rows.n_rows, self.problem.n_outputs))
+
+
+class _Fit:
+    """One model at work."""
+
+    def __init__(self, solver: Stagewise, blocks: Blocks, number: int):
+        self.solver, self.blocks, self.number = solver, blocks, number
+        self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
+        self.state = solver._zeros()
+        self.done: list[Stage] = []
+        self.equations: dict[int, NormalEquations] = {}
+        self.coefficients = Coefficients(self.problem.rows, self.problem.n_outputs)
+
+    def stages(self) -> Iterates:
+        solver, error = self.solver, self.solver.zero_loss
+        for visit in range(solver.max_iter):
+            before_visit = error
+            for index, is_last in self.blocks.visit(visit, self._gradient):
+                began, phases = time.perf_counter(), _Phases()
+                self._fit_block(index, visit, phases)
+                before_calibration, gain = NAN, NAN
+                if is_last:
+                    before_calibration = self._calibrate(phases)
+                error = self.update.loss(self.state, self.problem.weight)
+                if is_last and error <= before_visit:
+                    gain = (before_visit - error) / max(solver.zero_loss, 1e-300)
+                yield self._iterate(error, visit + is_last, gain, before_calibration, phases)
+                if 2.0 * time.perf_counter() - began > solver.clock.deadline:
+                    return Status.MAX_TIME
+        return None
+
+    def model(self, n_stages: int) -> StagewiseModel:
+        """What the first so many stages make."""
+        stages = tuple(self.done[:n_stages])
+        return StagewiseModel(tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)]), stages)
+
+    # -- one stage --------------------------------------------------------------------------------------------------
+
+    def _fit_block(self, index: int, visit: int, phases: _Phases) -> None:
+        block, xp, update, alpha = self.blocks.drawn[index], self.xp, self.update, self.problem.alpha
+        features = features_of(self.problem.rows, block)
+        with phases("gram", features):
+            equations, cross, mean = self._read(index, features)
+        previous = self.coefficients.of(index, block) if update.additive else None
+        if previous is not None:
+            cross -= alpha * previous
+        with phases("solve"):
+            wide = equations.solve(cross, mean)
+            coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
+            self._keep(index, equations, visit)
+        square = self.coefficients.along(previous, coef)
+        with phases("update", features):
+            gains = ((rows, chunk.matmat(coef) + intercept) for rows, chunk in self._chunks(features))
+            length = update.move(self.state, gains, lambda length: 0.5 * alpha * square(length))
+        if length != 1.0:
+            coef, intercept = length * coef, length * intercept
+        if update.additive:
+            self.coefficients.add(index, block, coef, square(length))
+        self.problem.n_passes += 2
+        self.done.append(Stage(index, coef, intercept))
+
+    def _calibrate(self, phases: _Phases) -> float:
+        """The objective before calibration; nan where there is none."""
+        with phases("update"):
+            between = self.update.loss(self.state, self.problem.weight)
+            calibration = self.update.calibrate(self.state)
+        if calibration is None:
+            return NAN
+        last = self.done[-1]
+        self.done[-1] = Stage(last.block, last.coef, last.intercept, calibration)
+        return between
+
+    def _read(self, index: int, features: Rows) -> tuple[NormalEquations, Array, Array]:
+        """The normal equations of a block, and Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r."""
+        problem, xp = self.problem, self.xp
+        known = self.equations.get(index)
+        weight, heavy = problem.weight, None
+        if self.update.weighs_rows:
+            curvature = self.update.row_weight(self.state)
+            weight = curvature if weight is None else curvature * weight
+            heavy = heavy_rows(to_numpy(weight))
+        sums = MomentSums(features) if known is None else None
+        cross = features.zeros((features.n_features, problem.n_outputs), dtype=xp.float64)
+        mean = features.zeros((problem.n_outputs,), dtype=xp.float64)
+        for rows, chunk in self._chunks(features):
+            if sums is not None and heavy is None:
+                sums.add(chunk, None if weight is None else weight[rows])
+            residual = self._residual(rows)
+            chunk.rmatmat(residual, cross)
+            mean += xp.sum(residual, axis=0, dtype=xp.float64)
+        if sums is not None and heavy is not None:
+            step = self._step(features)
+            for chosen in (heavy[start : start + step] for start in range(0, len(heavy), step)):
+                self._check_time()
+                sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
+        if sums is not None:
+            known = NormalEquations.of(sums.result(), problem)
+        assert known is not None
+        return known, cross / problem.total_weight, mean / problem.total_weight
+
+    def _residual(self, rows: slice) -> Array:
+        """s_i r_i of a block of rows."""
+        state, weight = self.state[rows, :], self.problem.weight
+        residual = self.update.residual(state, self.problem.targets.dense(rows, state, self.xp))
+        return residual if weight is None else residual * weight[rows][:, None]
+
+    def _gradient(self) -> Array:
+        rows = self.problem.rows
+        total = rows.zeros((rows.n_features, self.problem.n_outputs), dtype=self.xp.float64)
+        for part, block, _ in self.problem.blocks():
+            block.rmatmat(self._residual(part), total)
+        self.problem.n_passes += 1
+        return total
+
+    def _chunks(self, features: Rows) -> Iterator[tuple[slice, Rows]]:
+        for rows, chunk in features.blocks(self._step(features)):
+            self._check_time()
+            yield rows, chunk
+
+    def _step(self, features: Rows) -> int:
+        return features.rows_per_block(self.problem.n_outputs, GRAM_BLOCK_BYTES)
+
+    def _check_time(self) -> None:
+        if self.problem.on_block is not None:
+            self.problem.on_block()
+
+    def _keep(self, index: int, equations: NormalEquations, visit: int) -> None:
+        if self.update.weighs_rows or self.blocks.redraws or visit + 1 == self.solver.max_iter:
+            self.equations.pop(index, None)
+        elif sum(kept.n_bytes for kept in self.equations.values()) + equations.n_bytes <= FACTOR_BYTES:
+            self.equations[index] = equations
+
+    # -- what the loop is told ----------------------------------------------------------------------------------------
+
+    def _iterate(self, error: float, visits: int, gain: float, before: float, phases: _Phases) -> Iterate:
+        solver, n_done = self.solver, len(self.done)
+        solver.n_stages += 1
+        held_out_loss = None
+        if solver.scored is not None:
+            held_out_loss = self.update.loss(self._average(), solver.scored)
+        penalty = 0.5 * self.problem.alpha * self.coefficients.square
+        return Iterate(
+            lambda: (*solver.finished, self.model(n_done)),
+            error + penalty,
+            visits if self.number == solver.n_models - 1 else 0,
+            self.problem.n_passes,
+            measure=gain,
+            rank=-solver.n_stages,
+            held_out_loss=held_out_loss,
+            details={
+                "model": self.number,
+                "stage": n_done - 1,
+                "n_features": sum(features_of(self.problem.rows, block).n_features for block in self.blocks.drawn),
+                "phases": dict(phases.seconds),
+                "before_calibration": before,
+            },
+        )
+
+    def _average(self) -> Array:
+        """The predictions, averaged with those of the models before."""
+        others, number = self.solver.finished_states, self.number
+        return self.state if others is None or not number else (others + self.state) / (number + 1)
+
+
+class _Phases:
+    """Seconds per phase; making features is a phase of its own wherever it happens."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(("generate", "gram", "solve", "update"), 0.0)
+
+    def __call__(self, phase: str, features: Rows | None = None) -> _Phases:
+        self._phase, self._features = phase, features
+        return self
+
+    def __enter__(self) -> None:
+        self._begun, self._generated = time.perf_counter(), getattr(self._features, "seconds", 0.0)
+
+    def __exit__(self, *_: object) -> None:
+        generating = getattr(self._features, "seconds", 0.0) - self._generated
+        self.seconds["generate"] += generating
+        self.seconds[self._phase] += time.perf_counter() - self._begun - generating

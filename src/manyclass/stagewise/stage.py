@@ -1,0 +1,111 @@
+"""What a stagewise fit leaves behind, and the scores that it gives to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from manyclass.data import GeneratedRows, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.model.calibrator import Calibrator, Map
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage adds: the features of a block times `coef`, plus `intercept`; then `calibration`, if any."""
+
+    block: int
+    coef: Array
+    intercept: Array
+    calibration: Map | None = None
+
+
+@dataclass(frozen=True)
+class StagewiseModel:
+    """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c).
+
+    Attributes
+    ----------
+    blocks : tuple
+        Drawn generators; None for the original columns.
+    stages : tuple of Stage
+    """
+
+    blocks: tuple[Any, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.stages[0].intercept.shape[0])
+
+    def scores(self, rows: Rows, calibrator: Calibrator | None = None) -> Array:
+        """The scores after all stages, of shape (n_rows, n_outputs); where the last calibrates, before projection.
+
+        Up to the next calibration stages only add up, so each block is generated once and multiplied once, however
+        many stages use it.
+        """
+        calibrations, parts, intercepts = self._between_calibrations(rows)
+        k = self.n_outputs
+        step = min(
+            features_of(rows, block).rows_per_block(k * len(places), GRAM_BLOCK_BYTES) for block, places, _ in parts
+        )
+        pieces = []
+        for _, chunk in rows.blocks(step):
+            gains = list(intercepts)
+            for block, places, coef in parts:
+                product = features_of(chunk, block).matmat(coef)
+                for column, place in enumerate(places):
+                    gains[place] = gains[place] + product[:, column * k : (column + 1) * k]
+            state: Any = 0.0
+            for gain, calibration in zip(gains, calibrations, strict=True):
+                state = state + gain
+                scores, state = _calibrated(state, calibration, calibrator, rows)
+            pieces.append(scores)
+        return rows.xp.concat(pieces)
+
+    def staged_scores(self, rows: Rows, calibrator: Calibrator | None = None) -> Iterator[Array]:
+        """The scores after each stage."""
+        state = rows.zeros((rows.n_rows, self.n_outputs))
+        for stage in self.stages:
+            product = features_of(rows, self.blocks[stage.block]).matmat(rows.asarray(stage.coef))
+            state = state + product + rows.asarray(stage.intercept)
+            scores, state = _calibrated(state, stage.calibration, calibrator, rows)
+            yield scores
+
+    def _between_calibrations(self, rows: Rows) -> tuple[list[Map | None], list[tuple[Any, list[int], Array]], list]:
+        """Calibrations; (block, before which of them its stages lie, their coefficients side by side); intercepts."""
+        calibrations: list[Map | None] = []
+        intercepts: list[Array] = []
+        coefs: dict[int, dict[int, Array]] = {}
+        begins = True
+        for stage in self.stages:
+            if begins:
+                calibrations.append(None)
+                intercepts.append(rows.zeros((self.n_outputs,)))
+            place, mine, coef = len(calibrations) - 1, coefs.setdefault(stage.block, {}), rows.asarray(stage.coef)
+            mine[place] = mine[place] + coef if place in mine else coef
+            intercepts[place] = intercepts[place] + rows.asarray(stage.intercept)
+            calibrations[place] = stage.calibration
+            begins = stage.calibration is not None
+        parts = [
+            (self.blocks[block], list(mine), rows.xp.concat(list(mine.values()), axis=1))
+            for block, mine in coefs.items()
+        ]
+        return calibrations, parts, intercepts
+
+
+def features_of(rows: Rows, block: Any) -> Rows:
+    """The rows of a block: generated when they are read, or the original columns."""
+    return rows if block is None else GeneratedRows(rows, block)
+
+
+def _calibrated(
+    state: Array, calibration: Map | None, calibrator: Calibrator | None, rows: Rows
+) -> tuple[Array, Array]:
+    """Scores, and the predictions that the next stage adds to."""
+    if calibration is None or calibrator is None:
+        return state, state
+    M, c = calibration
+    scores = calibrator.scores(state, (rows.asarray(M), rows.asarray(c)), rows.xp)
+    return scores, calibrator.domain.project(scores, rows.xp)
