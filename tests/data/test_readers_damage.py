@@ -65,6 +65,8 @@ def mutated(content, rng):
     """One to three of: a byte changed, a piece removed, a piece written twice, the end cut off."""
     damaged = bytearray(content)
     for _ in range(rng.integers(1, 4)):
+        if not damaged:
+            break
         start = int(rng.integers(len(damaged)))
         stop = start + int(rng.integers(1, 9))
         match rng.integers(6):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,9 +75,7 @@ def read_chunks(path: str | os.PathLike[str], n_rows: int, **options: Any) -> It
         if entry.is_mapped:
             whole = read(path, **options)
             for start in range(0, whole.X.shape[0], n_rows):
-                rows = slice(start, start + n_rows)
-                y = None if whole.y is None else whole.y[rows]
-                yield dataclasses.replace(whole, X=whole.X[rows], y=y)
+                yield whole.take(slice(start, start + n_rows))
             return
         if entry.read_chunks is None:
             able = ", ".join(known.name for known in FORMATS if known.has_chunks)

@@ -14,6 +14,8 @@ from scipy import sparse
 
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
 _LARGEST_SMALL_INTEGER = 255
+# Beyond it not every integer is a double.
+_LARGEST_INTEGER = 2**53
 _BLOCK = 1 << 20
 
 
@@ -211,7 +213,7 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
     if labels.dtype.kind in "OSU":
         classes, codes = np.unique(labels.astype(str), return_inverse=True)
         return labels_from_codes([str(label) for label in classes], codes)
-    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (np.rint(labels) == labels).all():
+    if labels.dtype.kind == "f" and ((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all():
         return labels.astype(np.int64)
     if labels.dtype.kind in "iu":
         return labels.astype(np.int64)

@@ -40,7 +40,7 @@ def read(source: Source, request: Request) -> Dataset:
     try:
         with source.binary() as file:
             X, y = load_svmlight_file(file, multilabel=multilabel, zero_based=True)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataFileError(_fault(source, error)) from error
     zero_based = request.zero_based
     if zero_based is None:
@@ -93,7 +93,7 @@ def _lines(head: bytes) -> list[str]:
     return [line for line in whole if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _fault(source: Source, error: ValueError) -> str:
+def _fault(source: Source, error: Exception) -> str:
     with source.text() as file:
         for number, line in enumerate(file, start=1):
             if not line.lstrip().startswith("#") and not _LINE.match(line):
