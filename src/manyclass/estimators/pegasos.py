@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_X_y
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Design
-from manyclass.data.design import Array
+from manyclass.data import Rows
+from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_rows, check_weights
-from manyclass.estimators.base import LinearClassifier
-from manyclass.estimators.encoding import Labels, encode
-from manyclass.estimators.held_out import split_rows
-from manyclass.estimators.parameters import CLASS_WEIGHT, HELD_OUT, RUN, seed_of
-from manyclass.estimators.streams import chunk_labels, n_outputs_of, targets_of, weights_of
-from manyclass.solvers import Record
-from manyclass.solvers.subgradient.draws import make_draws
-from manyclass.solvers.subgradient.held_out import HeldOut
-from manyclass.solvers.subgradient.kernel import Targets, Weights
-from manyclass.solvers.subgradient.losses import LOSSES, Loss
-from manyclass.solvers.subgradient.pegasos import (
-    Plan,
-    State,
-    Stopping,
-    Stream,
-    as_rows,
-    mean_square,
-    solve,
-    warm_offset,
-)
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
+from manyclass.fit import Clock, Iterates, Outcome, Run
+from manyclass.model import Problem
+from manyclass.model.losses import Mistakes
+from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
 
 class PegasosClassifier(LinearClassifier):
@@ -42,58 +29,52 @@ class PegasosClassifier(LinearClassifier):
 
         F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i,
 
-    by W ← (1 − 1/τ) W − (1/(alpha τ r)) Σ ∂ℓ over r rows drawn at random, τ = t + `step_offset`. There is no learning
-    rate, and a step costs r × (non-zeros of a row) × (outputs) whatever the number of rows and features is: the more
-    rows there are, the less time a given accuracy takes (*Characterizing Inverse Time Dependency in Multi-class
-    Learning*, Algorithm 1 and Theorems 2 and 3). Two classes are fitted as one column, log(1 + e^{−z}) and its kin.
+    by W ← (1 − 1/τ) W − (1/(alpha τ r)) Σ ∂ℓ over r rows drawn at random, τ = t + ``step_offset_``. There is no
+    learning rate, and a step costs r × (non-zeros of a row) × (outputs) whatever the number of rows and features is:
+    the more rows there are, the less time a given accuracy takes (*Characterizing Inverse Time Dependency in
+    Multi-class Learning*, Algorithm 1 and Theorems 2 and 3). Two classes are fitted as one column, log(1 + e^{−z}) and
+    its kin.
 
     Parameters
     ----------
     alpha : float, default=1e-4
-        Penalty, > 0. In other libraries' units: ``SGDClassifier(alpha=alpha)``, ``LinearSVC(C=1/(alpha*n))``.
-    loss : {"log_loss", "hinge", "squared_hinge", "perceptron"}, default="log_loss"
-        Joint losses: multinomial logistic (eq. 6); Crammer and Singer's hinge max(0, 1 + max_{j≠y} z_j − z_y) (eq. 9);
-        half its square; multi-class perceptron max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha.
-    multi_class : {"joint", "ovr"}, default="joint"
-        "ovr" fits one binary loss per class against the rest, all on the same rows: K-binaryLR, K-Pegasos, and the
-        objective of LinearSVC (for "squared_hinge" at half its alpha, as the square is halved here). Indicator
-        targets (multi-label) always have one binary loss per label.
+        Penalty, > 0. In other libraries' units: ``SGDClassifier(alpha=alpha)``, ``LinearSVC(C=1/(alpha*n))``, for its
+        squared hinge too.
+    loss : {"auto", "softmax", "logistic", "hinge", "squared_hinge", "crammer_singer", "squared_crammer_singer", \
+            "perceptron"}, default="auto"
+        Joint losses: "softmax" (eq. 6); "crammer_singer", the hinge max(0, 1 + max_{j≠y} z_j − z_y) (eq. 9), and its
+        square; "perceptron", max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha. One binary loss per
+        class against the rest, all on the same rows: "logistic" (K-binaryLR), "hinge" (K-Pegasos) and its square.
+        "auto" takes "softmax", or "logistic" when y is an indicator matrix.
+    schedule : {"auto", "paper"} or `manyclass.subgradient.Schedule`, default="auto"
+        "paper" is Algorithm 1 as printed: steps 1/(alpha t), the last iterate, rows drawn with replacement. "auto"
+        derives the first step from the data, averages the iterates, and draws each row once before any is drawn again.
+        A `Schedule` says each of these by itself.
     batch_size : int, default=1
         r, the rows of a step.
-    max_iter : int, default=20
-        Passes over the rows at most.
-    max_steps : int, default=None
-        T, the number of steps; replaces `max_iter`, so that the work does not depend on n.
-    average : bool, default=True
-        Whether the model is the average of the iterates W_t with weights (t + step_offset)², rather than the last one.
-    step_offset : "auto" or float, default="auto"
-        The steps are 1/(alpha (t + step_offset)). 0 is the paper; "auto" makes the first step no longer than the data
-        allow, L · mean‖x‖² / alpha where L bounds the curvature of the loss; a quarter of that where subgradients are
-        bounded.
-    replace : bool, default=False
-        Whether rows are drawn with replacement, as in the paper, or each once before any is drawn again.
+    max_iter : float, default=20
+        Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
+        are ``max_iter=T * batch_size / n``.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-2
-        Stop after an epoch when ``certificate_`` is at or below this; 0 takes all steps. Without effect under
-        `early_stopping`, where held-out rows decide.
+        Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
+        ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
+        warm start, and where alpha has changed.
     max_time : float, default=None
-        Limit in seconds, compilation not counted; the model so far is kept.
+        Limit in seconds, set-up and compilation included (see ``compile_seconds_``); a few milliseconds of steps are
+        always taken, and the model so far is kept.
     early_stopping : bool, default=False
-        Whether to keep rows out of the fit and to stop when their mean loss, weighted, no longer falls (for the
-        perceptron: the share of them that is right no longer rises); the best model is kept.
-        `partial_fit` takes every row once and holds none out.
+        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. For the perceptron
+        the share of them that is wrong decides. `partial_fit` takes every row once and holds none out.
     validation_fraction : float, default=0.1
-        Share of the rows kept out.
     n_iter_no_change : int, default=5
-        Epochs without a better score after which to stop early.
+        Epochs without gain on the held-out rows after which to stop.
     warm_start : bool, default=False
         Go on from the present model and step count if they fit the data.
-    callback : callable, default=None
-        Called after each epoch with a `Record` (n_passes, objective, certificate, seconds, parameters()).
     random_state : int, RandomState or None, default=None
         Decides which rows are drawn; None means a fixed seed, so results repeat. The number of threads never matters.
 
@@ -102,25 +83,24 @@ class PegasosClassifier(LinearClassifier):
     classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
-    certificate_ : float
-        An estimate of (F − F*) / F(zero model) at the present intercept: the mean loss of the last epoch's rows, each
-        before its step, less the bound that the tangents of all steps give. On average it is too large; it costs
-        nothing. Infinite for the perceptron, after a warm start, and where alpha has changed.
+    loss_ : str
+        The loss in use.
     status_ : Status
-        Why the solver stopped.
+        Why the solver stopped; ``str(status_)`` says what to do.
     history_ : list of Record
-        One record per epoch; its objective is the online estimate above.
-    n_iter_ : int
-        Passes over the rows, rounded up.
+        One record per epoch. The objective is an online estimate: the mean loss of the epoch's rows, each before its
+        step, and the penalty. The details are ``steps``, and ``estimated_gap``: the relative distance of that from the
+        bound that the tangents of all steps give, on average too large.
+    n_iter_ : float
+        Epochs, an int where they are whole.
+    n_passes_ : float
+        The same.
     t_ : int
         Steps taken since the start.
     step_offset_ : float
-    validation_scores_ : list of float
-        Minus the mean loss of the held-out rows (perceptron: the share that is right) after each epoch; empty without
-        early stopping.
     compile_seconds_ : float
-        Time spent compiling or loading compiled code before the clock of ``history_`` started; it happens once in a
-        process for each type of data.
+        Time spent compiling or loading compiled code; it is part of the seconds in ``history_`` and of `max_time`, and
+        happens once in a process for each type of data.
     multilabel_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -129,10 +109,12 @@ class PegasosClassifier(LinearClassifier):
     ------
     ValueError
         If X or y hold NaN or infinity, y holds one class, shapes disagree, or scores overflow.
+    TypeError
+        If X is not held in memory as a NumPy array or SciPy CSR matrix.
 
     Notes
     -----
-    The paper's own algorithm is ``step_offset=0, average=False, replace=True, fit_intercept=False, tol=0``.
+    The paper's own algorithm is ``schedule="paper", fit_intercept=False, tol=0``.
 
     A sample weight scales its row's gradient: a row of weight 2 moves W in expectation like the row given twice, though
     on another path.
@@ -145,7 +127,7 @@ class PegasosClassifier(LinearClassifier):
     >>> from sklearn.datasets import load_digits
     >>> from manyclass import PegasosClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = PegasosClassifier(alpha=1e-3, loss="hinge").fit(X[:1200] / 16, y[:1200])
+    >>> model = PegasosClassifier(alpha=1e-3, loss="crammer_singer", tol=0).fit(X[:1200] / 16, y[:1200])
     >>> bool(model.score(X[1200:] / 16, y[1200:]) > 0.9)
     True
     """
@@ -153,30 +135,27 @@ class PegasosClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
-        **HELD_OUT,
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "loss": [StrOptions({loss for loss, _ in LOSSES})],
-        "multi_class": [StrOptions({"joint", "ovr"})],
+        "loss": [str],
+        "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_steps": [Interval(Integral, 1, None, closed="left"), None],
-        "average": ["boolean"],
-        "step_offset": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "replace": ["boolean"],
+        "max_iter": [Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
     }
+    _also_losses = ("auto",)
+
+    t_: int
+    step_offset_: float
+    compile_seconds_: float
 
     def __init__(
         self,
         alpha: float = 1e-4,
         *,
-        loss: str = "log_loss",
-        multi_class: str = "joint",
+        loss: str = "auto",
+        schedule: str | Schedule = "auto",
         batch_size: int = 1,
-        max_iter: int = 20,
-        max_steps: int | None = None,
-        average: bool = True,
-        step_offset: float | str = "auto",
-        replace: bool = False,
+        max_iter: float = 20,
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 1e-2,
@@ -185,18 +164,13 @@ class PegasosClassifier(LinearClassifier):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        callback: Callable[[Record], Any] | None = None,
         random_state: Any = None,
     ):
         self.alpha = alpha
         self.loss = loss
-        self.multi_class = multi_class
+        self.schedule = schedule
         self.batch_size = batch_size
         self.max_iter = max_iter
-        self.max_steps = max_steps
-        self.average = average
-        self.step_offset = step_offset
-        self.replace = replace
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
@@ -205,42 +179,10 @@ class PegasosClassifier(LinearClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PegasosClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            float32 stays float32; CSR with 32- or 64-bit indices, memory maps and data frames are accepted.
-        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
-            Labels of any dtype.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        design, y = self._check_rows(X, y, reset=True)
-        labels = encode(y, type(self).__name__)
-        weight = check_weights(design, y, sample_weight, self.class_weight)
-        kept, held_out = self._split(design, labels, weight)
-        n_rows = design.n_rows if kept is None else len(kept)
-        draws = make_draws(n_rows, seed_of(self.random_state), self.replace, kept)
-        plan = self._plan(labels)
-        stream = self._stream(design, labels, weights_of(weight, kept), draws, plan, self._warm_state(design, labels))
-        n_draws = self.max_iter * n_rows if self.max_steps is None else self.max_steps * self.batch_size
-        stopping = Stopping(self.tol, self.max_time, held_out, self.n_iter_no_change, self.callback)
-        solution, self.validation_scores_ = solve(stream, n_draws, stopping)
-        self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution.status, solution.history, solution.n_passes)
-        self._store_stream(stream, keep=self.warm_start)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PegasosClassifier:
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over a chunk of a stream, in random order, after all chunks before it.
 
         Parameters
@@ -256,123 +198,96 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
-        self._validate_params()
+        clock, name = Clock(self.max_time), type(self).__name__
+        if y is None:
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once: give partial_fit a dict, or sample_weight."
             )
         is_first = not hasattr(self, "classes_")
-        design, y = self._check_rows(X, y, reset=is_first)
-        known = None if is_first else self.classes_
-        labels = chunk_labels(y, known, classes, type(self).__name__)
-        weight = check_weights(design, y, sample_weight, self.class_weight)
-        state = getattr(self, "_state", None)
-        if state is None and not is_first:
-            state = self._resumed(design, self._plan(labels))
-        plan = self._plan(labels)
-        seed = np.random.SeedSequence([seed_of(self.random_state), 0 if state is None else state.t])
-        draws = make_draws(design.n_rows, int(seed.generate_state(1, np.uint64)[0]), False)
-        values = np.empty(0) if weight is None else weight.astype(np.float64)
-        stream = self._stream(design, labels, Weights(values, 1.0), draws, plan, state)
-        state = stream.state
-        state.rows_seen += design.n_rows
-        state.weight_sum += design.n_rows if weight is None else float(weight.sum(dtype=np.float64))
-        if weight is not None or state.weight_sum != state.rows_seen:
-            values = values if len(values) else np.ones(design.n_rows)
-            stream.weights = Weights(values, state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0)
-        state.position = 0
-        stopping = Stopping(max_time=self.max_time, callback=self.callback)
-        solution, self.validation_scores_ = solve(stream, design.n_rows, stopping)
-        self._store(labels, solution.coef, solution.intercept)
-        self._store_run(solution.status, solution.history, solution.n_passes)
-        self._store_stream(stream, keep=True)
+        rows, y = check_rows(self, X, y, reset=is_first)
+        self._check_rows(rows)
+        labels = encode_chunk(y, None if is_first else self.classes_, classes, name)
+        weight = check_weights(rows, y, sample_weight, self.class_weight)
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        self.loss_, loss = self._choose_loss(labels)
+        problem = Problem(
+            rows,
+            labels.targets(rows, loss.label_values),
+            loss,
+            self.alpha,
+            weight=weight,
+            fit_intercept=self.fit_intercept,
+        )
+        problem.on_block = clock.check
+        task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
+        run = Run(clock, max_iter=1)
+        self._store_outcome(task, run(self._chunk_iterates(task), lambda: self._fallback(task)), keep=True)
         return self
 
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
 
-    def _check_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Design, Any]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if reset:
-            design, y = check_rows(self, X, y, reset=True)
-        else:
-            # The width is compared with that of the first chunk, y is checked against X.
-            design = check_rows(self, X, reset=False)[0]
-            _, y = check_X_y(design.X, y, accept_sparse="csr", multi_output=True, dtype=None, ensure_all_finite=False)
-        if not design.is_numpy:
+    def _check_rows(self, rows: Rows) -> None:
+        if not rows.has_arrays:
             raise TypeError(
                 f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or "
                 "use GLMClassifier, which computes on any array library's device."
             )
-        return design, y
 
-    def _loss(self, labels: Labels) -> Loss:
-        columns = labels.is_multilabel or len(labels.classes) == 2
-        return LOSSES[self.loss, "ovr" if columns else self.multi_class]
+    def _schedule(self) -> Schedule:
+        return self.schedule if isinstance(self.schedule, Schedule) else SCHEDULES[self.schedule]
 
-    def _plan(self, labels: Labels) -> Plan:
-        return Plan(
-            loss=self._loss(labels),
-            alpha=float(self.alpha),
-            batch_size=self.batch_size,
-            average=self.average,
-            offset=None if self.step_offset == "auto" else float(self.step_offset),
-            fit_intercept=self.fit_intercept,
-        )
+    def _iterates(self, task: Task) -> Iterates:
+        if not self.warm_start:
+            self.__dict__.pop("_state", None)
+        schedule, seed = self._schedule(), int(task.rng.integers(2**63))
+        return (yield from self._steps(task, seed, schedule.replace, self.max_iter, resume=self.warm_start))
 
-    def _stream(
-        self, design: Design, labels: Labels, weights: Weights, draws: Any, plan: Plan, state: State | None
-    ) -> Stream:
-        rows = as_rows(design)
-        if state is None:
-            offset = plan.offset if plan.offset is not None else warm_offset(plan, mean_square(rows, draws, weights))
-            state = State.zero(design.n_features, n_outputs_of(labels), design.dtype, plan, offset)
-        state.set_alpha(plan.alpha)
-        return Stream(rows, targets_of(labels), weights, draws, plan, state)
-
-    def _split(self, design: Design, labels: Labels, weight: Array | None) -> tuple[np.ndarray | None, Any]:
-        """Indices of the rows to fit on, and the score of a model on the others."""
-        if not self.early_stopping:
-            return None, None
-        kept, out = split_rows(labels, design.n_rows, self.validation_fraction, seed_of(self.random_state))
-        targets = targets_of(labels)
-        some = Targets(targets.codes[out] if len(targets.codes) else targets.codes, targets.indicator, targets.first)
-        if len(targets.indicator):
-            some = some._replace(indicator=targets.indicator[out])
-        share = np.ones(len(out)) if weight is None else weight[out].astype(np.float64)
-        return kept, HeldOut(Design(design.take(out)), some, share, self._loss(labels)).score
-
-    def _warm_state(self, design: Design, labels: Labels) -> State | None:
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        if tuple(self.coef_.shape) != (n_outputs_of(labels), design.n_features):
-            return None
+    def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)
-        if state is None:
-            state = self._resumed(design, self._plan(labels))
-        elif state.average != self.average or state.table.dtype != design.dtype:
-            state = self._resumed(design, self._plan(labels))
-        state.position = 0
-        return state
+        t = getattr(self, "t_", 0) if state is None else state.t
+        seed = int(np.random.SeedSequence([seed_of(self.random_state), t]).generate_state(1, np.uint64)[0])
+        return (yield from self._steps(task, seed, False, 1, resume=True, more=True))
 
-    def _resumed(self, design: Design, plan: Plan) -> State:
-        """A state whose present iterate is the fitted model."""
-        n_outputs, n_features = self.coef_.shape
-        state = State.zero(n_features, n_outputs, design.dtype, plan, self.step_offset_)
-        intercept = np.asarray(self.intercept_, dtype=np.float64)
-        return state.resume(self.coef_.T, intercept, self.t_, plan.loss.scale_free)
+    def _steps(
+        self, task: Task, seed: int, replace: bool, n_epochs: float, *, resume: bool, more: bool = False
+    ) -> Iterates:
+        """The solver at work, from the present model if wanted; `more` if the rows come after others of one stream."""
+        from manyclass.subgradient.draws import make_draws
+        from manyclass.subgradient.pegasos import Pegasos
+        from manyclass.subgradient.state import State
 
-    def _store_stream(self, stream: Stream, keep: bool) -> None:
-        self.t_, self.step_offset_ = stream.state.t, stream.state.offset
-        self.compile_seconds_ = stream.compile_seconds
-        self._state = stream.state if keep else None
-
-    def _probability_link(self) -> str:
-        several = getattr(self, "multilabel_", False)
-        loss = LOSSES.get((self.loss, "ovr" if several else self.multi_class))
-        if loss is None or loss.link is None:
-            raise AttributeError(
-                f"loss={self.loss!r} gives scores but no probabilities; use loss='log_loss', or put "
-                "CalibratedClassifierCV around this classifier."
+        problem, rows, schedule = task.problem, task.rows, self._schedule()
+        draws = make_draws(rows.n_rows, seed, replace, problem.weight)
+        state = getattr(self, "_state", None)
+        if state is None or not state.fits(problem, schedule):
+            fitted = resume and getattr(self, "coef_", np.empty(0)).shape == (problem.n_outputs, rows.n_features)
+            state = State.begin(
+                problem, rows, dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule, draws
             )
-        return loss.link
+            if fitted:
+                state.resume(self.coef_.T, self.intercept_.astype(np.float64), self.t_)
+        state.start_rows(more)
+        self._state = state
+        solver = Pegasos(problem, rows, draws, state, self.batch_size)
+        self.compile_seconds_ = solver.compile()
+        return (yield from solver.iterates(n_epochs))
+
+    def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
+        run = super()._run(task, X, y, sample_weight)
+        if task.problem.loss.scale_free:
+            run.tol = 0.0  # nothing is known that could be compared with it
+        return run
+
+    def _held_out_loss(self, task: Task, model: Any) -> float:
+        if not task.problem.loss.scale_free or task.held_out is None:
+            return super()._held_out_loss(task, model)
+        return task.held_out.loss(task.rows, task.problem.targets, Mistakes(), *model)
+
+    def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
+        state = self.__dict__.pop("_state", None)
+        self.t_, self.step_offset_ = (0, 0.0) if state is None else (state.t, state.offset)
+        if keep or self.warm_start:
+            self._state = state
+        super()._store_outcome(task, outcome)

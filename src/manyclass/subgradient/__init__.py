@@ -1,1 +1,5 @@
-"""Stochastic subgradient descent (Pegasos, MCID). Importing this compiles or loads numba's functions when first run."""
+"""Stochastic subgradient descent (Pegasos, MCID). What is compiled is imported only where it is used."""
+
+from manyclass.subgradient.schedule import Schedule
+
+__all__ = ["Schedule"]

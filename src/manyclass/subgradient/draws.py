@@ -38,11 +38,14 @@ class Draws(NamedTuple):
     replace: bool
 
 
-def make_draws(n_rows: int, seed: int, replace: bool, index: np.ndarray | None = None) -> Draws:
-    n = n_rows if index is None else len(index)
+def make_draws(n_rows: int, seed: int, replace: bool, weight: np.ndarray | None = None) -> Draws:
+    """Draws from all rows, or from those of positive weight."""
+    index = np.empty(0, dtype=np.int64) if weight is None else np.flatnonzero(weight > 0)
+    if len(index) == n_rows:
+        index = index[:0]
+    n = len(index) or n_rows
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
-    chosen = np.empty(0, dtype=np.int64) if index is None else np.ascontiguousarray(index, dtype=np.int64)
-    return Draws(chosen, n, np.uint64(seed), np.uint64(half), replace)
+    return Draws(index, n, np.uint64(seed), np.uint64(half), replace)
 
 
 @njit(cache=True, inline="always")

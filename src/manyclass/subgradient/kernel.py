@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from manyclass.solvers.prefetch import LINE, touch
-from manyclass.solvers.subgradient.draws import draw
-from manyclass.solvers.subgradient.losses import residual
+from manyclass.data.prefetch import LINE, touch
+from manyclass.subgradient.draws import draw
+from manyclass.subgradient.losses import residual
 
 # Positions in `Memory.totals`.
-MEAN_WEIGHT, AVERAGE_WEIGHT, FACTOR, SQUARED_NORM, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
+STEPS, DRAWN, MEAN_WEIGHT, AVERAGE_WEIGHT, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
+# Values of `Rule.intercept`.
+NO_INTERCEPT, ADAGRAD, AS_FEATURE = range(3)
 
 prefetch: Any = touch  # of its arguments the first is Numba's own
-_LEAST_FACTOR = 1e-6
 # Draws between asking for the place of a row, for the row itself, and using it. Powers of two.
 _PLACE_AHEAD = 8
 _ROW_AHEAD = 4
@@ -25,20 +26,19 @@ _FEW = 3
 
 
 class Rows(NamedTuple):
-    """Rows of a CSR matrix; or of a dense one, all of whose rows share `indices` 0 .. d − 1 (`stride` = d > 0)."""
+    """`data.rows.RowArrays`, but that dense rows share `indices` 0 .. d − 1."""
 
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
-    stride: int
+    dense: bool
 
 
 class Targets(NamedTuple):
-    """Class codes; or, where `indicator` has rows, ±1 of every column. Output c stands for class c + `first`."""
+    """Class codes; or, end to end, rows of one number per output that is positive where the label is present."""
 
     codes: np.ndarray
     indicator: np.ndarray
-    first: int
 
 
 class Weights(NamedTuple):
@@ -55,9 +55,9 @@ class Memory(NamedTuple):
     ----------
     table : array of shape (n_features · stride,)
         For each feature the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row of X
-        touches as many contiguous pieces as it has non-zeros. W_t = FACTOR · V_t / (alpha (t + offset)), and
-        the average is (MEAN_WEIGHT · V_t − U) / AVERAGE_WEIGHT.
-    bias, bias_squares, bias_average, bias_gradient : arrays of shape (width,), float64
+        touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average is
+        (MEAN_WEIGHT · V_t − U) / AVERAGE_WEIGHT.
+    bias, bias_squares, bias_average, bias_gradient : arrays of shape (n_outputs,), float64
         b, the sums of its squared gradients, of its weighted iterates, and of its gradients.
     totals : array of shape (N_TOTALS,), float64
     """
@@ -71,7 +71,7 @@ class Memory(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The constants of a run; `radius` = inf means no projection, `intercept` 0 none, 1 AdaGrad, 2 as a feature."""
+    """The constants of a run."""
 
     loss: int
     columns: bool
@@ -81,18 +81,14 @@ class Rule(NamedTuple):
     alpha: float
     offset: float
     average: bool
-    power: float
-    radius: float
     intercept: int
 
 
 @njit(cache=True, inline="always")
 def row_of(rows, i):
     """Where row i begins and ends in `rows.data`, and by how much its place in `rows.indices` differs."""
-    if rows.stride > 0:
-        start = np.uint64(i) * np.uint64(rows.stride)
-        return start, start + np.uint64(rows.stride), start
-    return np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), np.uint64(0)
+    start = np.uint64(rows.indptr[i])
+    return start, np.uint64(rows.indptr[i + 1]), start if rows.dense else np.uint64(0)
 
 
 @njit(cache=True)
@@ -100,21 +96,20 @@ def signs(targets, i, k, sign):
     """±1 of the k columns for row i."""
     if len(targets.indicator):
         for c in range(k):
-            sign[c] = targets.indicator[i, c]
+            sign[c] = 1.0 if targets.indicator[i * k + c] > 0 else -1.0
     else:
         sign[:] = -1.0
-        place = targets.codes[i] - targets.first
-        if place >= 0:
-            sign[place] = 1.0
+        sign[targets.codes[i]] = 1.0
 
 
 @njit(cache=True, inline="always")
-def ask_for_place(rows, targets, weights, i):
+def ask_for_place(rows, targets, weights, k, i):
     """Start loading where row i lies, and its target and weight."""
-    if rows.stride == 0:
-        prefetch(rows.indptr, i)
+    prefetch(rows.indptr, i)
     if len(targets.codes):
         prefetch(targets.codes, i)
+    else:
+        prefetch(targets.indicator, i * k)
     if len(weights.values):
         prefetch(weights.values, i)
 
@@ -126,10 +121,10 @@ def ask_for_row(rows, i):
     Rows drawn at random from more data than the caches hold would each be waited for. Asked for some steps before their
     own, they come while other rows are worked on.
     """
-    start, stop, base = row_of(rows, i)
+    start, stop, _ = row_of(rows, i)
     for p in range(start, stop, np.uint64(LINE // rows.data.itemsize)):
         prefetch(rows.data, p)
-    if base == 0:
+    if not rows.dense:
         for p in range(start, stop, np.uint64(LINE // rows.indices.itemsize)):
             prefetch(rows.indices, p)
 
@@ -147,20 +142,17 @@ def non_zeros(step, places):
 # Indices are unsigned throughout: numba checks signed ones for being negative, which keeps loops from being vectorised.
 @njit(cache=True, fastmath={"contract", "nsz"})
 def gather(rows, i, table, stride, width, v):
-    """v = Vᵀx_i, and ‖x_i‖²."""
+    """v = Vᵀx_i."""
     start, stop, base = row_of(rows, i)
-    squares = rows.data.dtype.type(0)
     for c in range(width):
         v[c] = 0
     for p in range(start, stop):
         x = rows.data[p]
         if x == 0:
             continue
-        squares += x * x
         at = np.uint64(rows.indices[p - base]) * stride
         for c in range(width):
             v[c] += x * table[at + c]
-    return float(squares)
 
 
 @njit(cache=True, fastmath={"contract", "nsz"})
@@ -188,7 +180,7 @@ def scatter_few(rows, i, table, stride, step, places, count):
 
 
 @njit(cache=True)
-def move_bias(rule, memory, gradient, factor):
+def move_bias(rule, memory, gradient):
     """One step of the intercept, which the penalty does not hold back.
 
     1/(alpha t) would be far too long a step for it. AdaGrad's, the mean gradient over the root of its sum of squares,
@@ -200,41 +192,22 @@ def move_bias(rule, memory, gradient, factor):
         memory.bias_gradient[c] += g
         if g * g == 0.0:  # no division by a square that underflows
             continue
-        if rule.intercept == 2:
-            memory.bias[c] -= g / factor
+        if rule.intercept == AS_FEATURE:
+            memory.bias[c] -= g
             continue
         memory.bias_squares[c] += g * g
         memory.bias[c] -= g / math.sqrt(memory.bias_squares[c])
 
 
 @njit(cache=True)
-def project(rule, memory, size):
-    """Shrink W onto the ball that holds the optimum; `size` is the multiple of ‖V‖ that ‖W‖ is."""
-    totals = memory.totals
-    norm = math.sqrt(max(totals[SQUARED_NORM], 0.0)) * size
-    if norm > rule.radius:
-        totals[FACTOR] *= rule.radius / norm
-        if totals[FACTOR] < _LEAST_FACTOR:
-            width, stride = rule.width, rule.width * (2 if rule.average else 1)
-            shrink = memory.table.dtype.type(totals[FACTOR])
-            # The average so far is moved from MEAN_WEIGHT·V to U, so that MEAN_WEIGHT restarts in the new units.
-            for at in range(0, len(memory.table), stride):
-                for c in range(at, at + width):
-                    if rule.average:
-                        memory.table[c + width] -= memory.table.dtype.type(totals[MEAN_WEIGHT]) * memory.table[c]
-                    memory.table[c] *= shrink
-            totals[SQUARED_NORM] *= totals[FACTOR] ** 2
-            totals[FACTOR], totals[MEAN_WEIGHT] = 1.0, 0.0
-
-
-@njit(cache=True)
-def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
-    """Draws number `position` to `stop` − 1, a batch at a time, after step t. Returns the number of the last step.
+def advance(rows, targets, weights, draws, memory, rule, stop):
+    """All draws up to number `stop` − 1, a batch at a time.
 
     With W_t = V_t / (alpha (t + offset)), line 5 of Algorithm 1, W ← (1 − 1/t) W, is the change of the divisor, and
     line 8 subtracts the mean of g xᵀ from V, the same at every t.
     """
     table, totals, bias = memory.table, memory.totals, memory.bias
+    t, position = np.int64(totals[STEPS]), np.int64(totals[DRAWN])
     k, width = rule.n_outputs, np.uint64(rule.width)
     stride = width * np.uint64(2) if rule.average else width
     size = min(rule.batch_size, stop - position)
@@ -250,14 +223,14 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
     label = 0
     for asked in range(position, min(position + _PLACE_AHEAD, stop)):
         upcoming[asked % _PLACE_AHEAD] = draw(draws, asked)
-        ask_for_place(rows, targets, weights, upcoming[asked % _PLACE_AHEAD])
+        ask_for_place(rows, targets, weights, k, upcoming[asked % _PLACE_AHEAD])
     for asked in range(position, min(position + _ROW_AHEAD, stop)):
         ask_for_row(rows, upcoming[asked % _PLACE_AHEAD])
     while position < stop:
         size = min(rule.batch_size, stop - position)
         before = t + rule.offset
-        scale = totals[FACTOR] / (rule.alpha * before) if before > 0.0 else 0.0
-        bias_scale = scale if rule.intercept == 2 else 1.0
+        scale = 1.0 / (rule.alpha * before) if before > 0.0 else 0.0
+        bias_scale = scale if rule.intercept == AS_FEATURE else 1.0
         mean_g[:] = 0.0
         for a in range(size):
             place = position % _PLACE_AHEAD
@@ -266,10 +239,10 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
                 ask_for_row(rows, upcoming[(position + _ROW_AHEAD) % _PLACE_AHEAD])
             if position + _PLACE_AHEAD < stop:
                 upcoming[place] = draw(draws, position + _PLACE_AHEAD)
-                ask_for_place(rows, targets, weights, upcoming[place])
+                ask_for_place(rows, targets, weights, k, upcoming[place])
             position += 1
             picked[a] = i
-            squares = gather(rows, i, table, stride, width, v)
+            gather(rows, i, table, stride, width, v)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
             if rule.columns:
@@ -283,44 +256,27 @@ def advance(rows, targets, weights, draws, memory, rule, t, position, stop):
             totals[BOUND] += weight * bound
             totals[BOUND_ROWS] += weight
             share = weight / size
-            inner = 0.0
-            length = 0.0
             for c in range(k):
                 step = share * g[c]
                 mean_g[c] += step
-                step /= totals[FACTOR]
                 steps[a, c] = step
                 if rule.average:
                     steps[a, c + rule.width] = totals[MEAN_WEIGHT] * step
-                inner += step * v[c]
-                length += step * step
             counts[a] = non_zeros(steps[a], places[a])
-            if size == 1:
-                totals[SQUARED_NORM] += squares * length - 2.0 * inner
         for a in range(size):
-            if size > 1 and rule.radius < np.inf:
-                # Rows of a batch overlap: their inner products with V are those of the moment.
-                squares = gather(rows, picked[a], table, stride, width, v)
-                for c in range(k):
-                    totals[SQUARED_NORM] += squares * float(steps[a, c]) ** 2 - 2.0 * steps[a, c] * v[c]
             if _FEW * counts[a] < stride:
                 if counts[a] > 0:
                     scatter_few(rows, picked[a], table, stride, steps[a], places[a], counts[a])
             else:
                 scatter(rows, picked[a], table, stride, steps[a])
-        if rule.intercept > 0:
-            move_bias(rule, memory, mean_g, totals[FACTOR])
+        if rule.intercept != NO_INTERCEPT:
+            move_bias(rule, memory, mean_g)
         t += 1
-        after = t + rule.offset
-        if rule.radius < np.inf:
-            project(rule, memory, totals[FACTOR] / (rule.alpha * after))
         if rule.average:
-            emphasis = after**rule.power
-            totals[AVERAGE_WEIGHT] += rule.alpha * emphasis
-            totals[MEAN_WEIGHT] += totals[FACTOR] * emphasis / after
-            bias_weight = rule.alpha * emphasis
-            if rule.intercept == 2:
-                bias_weight *= totals[FACTOR] / (rule.alpha * after)
+            after = t + rule.offset
+            totals[AVERAGE_WEIGHT] += rule.alpha * after * after
+            totals[MEAN_WEIGHT] += after
+            bias_weight = after if rule.intercept == AS_FEATURE else rule.alpha * after * after
             for c in range(k):
                 memory.bias_average[c] += bias_weight * bias[c]
-    return t
+    totals[STEPS], totals[DRAWN] = t, position

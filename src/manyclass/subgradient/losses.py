@@ -1,7 +1,7 @@
 """Losses and their subgradients in the scores, one function and one line in `LOSSES` each.
 
 Each compiled function takes the float64 scores z of one row, writes the subgradient g = ∂ℓ/∂z, and returns the loss
-ℓ(z) and ℓ(z) − gᵀz, which is the row's share of a lower bound on the objective (see `pegasos.lower_bound`). The
+ℓ(z) and ℓ(z) − gᵀz, which is the row's share of a lower bound on the objective (see `State.lower_bound`). The
 subgradient in w_k is g_k x, as in the equations of *Characterizing Inverse Time Dependency in Multi-class Learning*.
 """
 
@@ -96,12 +96,12 @@ def crammer_singer_hinge(z, n, label, bits, g):
 
 @njit(cache=True)
 def crammer_singer_squared(z, n, label, bits, g):
-    """Half the square of Crammer and Singer's hinge h: ℓ = h²/2, g = h (e_{k*} − e_y)."""
+    """The square of Crammer and Singer's hinge h: ℓ = h², g = 2h (e_{k*} − e_y)."""
     h, active = crammer_singer_hinge(z, n, label, bits, g)
     if active > 0.0:
         for c in range(n):
-            g[c] *= h
-    return 0.5 * h * h, h - 0.5 * h * h
+            g[c] *= 2.0 * h
+    return h * h, (2.0 - h) * h
 
 
 @njit(cache=True)
@@ -155,15 +155,15 @@ def column_hinge(z, n, sign, bits, g):
 
 @njit(cache=True)
 def column_squared_hinge(z, n, sign, bits, g):
-    """Σ_j max(0, 1 − s_j z_j)²/2, the loss of LIBLINEAR's solvers 1 and 2."""
+    """Σ_j max(0, 1 − s_j z_j)², the loss of LIBLINEAR's solvers 1 and 2."""
     loss = 0.0
-    active = 0.0
+    bound = 0.0
     for c in range(n):
         short = max(1.0 - sign[c] * z[c], 0.0)
-        loss += 0.5 * short * short
-        active += short
-        g[c] = -sign[c] * short
-    return loss, active - loss
+        loss += short * short
+        bound += (2.0 - short) * short
+        g[c] = -2.0 * sign[c] * short
+    return loss, bound
 
 
 @njit(cache=True)
@@ -187,58 +187,50 @@ def residual(code, z, n, label, sign, bits, g):
     if code == 1:
         return crammer_singer_hinge(z, n, label, bits, g)
     if code == 2:
-        return multiclass_perceptron(z, n, label, bits, g)
+        return crammer_singer_squared(z, n, label, bits, g)
     if code == 3:
-        return column_log(z, n, sign, bits, g)
+        return multiclass_perceptron(z, n, label, bits, g)
     if code == 4:
+        return column_log(z, n, sign, bits, g)
+    if code == 5:
         return column_hinge(z, n, sign, bits, g)
     if code == 6:
-        return crammer_singer_squared(z, n, label, bits, g)
-    if code == 7:
         return column_squared_hinge(z, n, sign, bits, g)
     return column_perceptron(z, n, sign, bits, g)
 
 
 @dataclass(frozen=True)
-class Loss:
-    """What the solver has to know of a loss.
+class Compiled:
+    """What the compiled loop has to know of a loss, beside what `model.losses` says.
 
     Attributes
     ----------
     code : int
         Its branch of `residual`: functions passed as arguments would be compiled anew in every process.
-    columns : bool
-        Whether the classes are told apart one by one (targets ±1) rather than jointly (one label).
     curvature : float
         How much g can move when z moves by one (1/2 for softmax, 1/4 per column for logistic); for the losses with
         kinks, how much it moves across one unit of margin. It bounds the first step.
     at_zero : callable
         ℓ(0) from the number of outputs.
-    scale_free : bool
-        Whether multiplying W by a positive number changes no prediction and no subgradient.
     bounded : bool
         Whether |g| stays below a constant, as Theorem 2 asks; where it grows with z, a step that overshoots leads to a
         longer one.
-    link : str, optional
-        The link that turns scores into probabilities, if one does.
     """
 
     code: int
-    columns: bool
     curvature: float
     at_zero: Callable[[int], float]
-    scale_free: bool = False
     bounded: bool = True
-    link: str | None = None
 
 
-LOSSES: dict[tuple[str, str], Loss] = {
-    ("log_loss", "joint"): Loss(0, False, 0.5, lambda k: math.log(k), link="softmax"),
-    ("hinge", "joint"): Loss(1, False, 2.0, lambda k: 1.0),
-    ("perceptron", "joint"): Loss(2, False, 2.0, lambda k: 0.0, scale_free=True),
-    ("log_loss", "ovr"): Loss(3, True, 0.25, lambda k: k * math.log(2.0), link="logistic"),
-    ("hinge", "ovr"): Loss(4, True, 1.0, lambda k: float(k)),
-    ("squared_hinge", "joint"): Loss(6, False, 2.0, lambda k: 0.5, bounded=False),
-    ("squared_hinge", "ovr"): Loss(7, True, 1.0, lambda k: 0.5 * k, bounded=False),
-    ("perceptron", "ovr"): Loss(5, True, 1.0, lambda k: 0.0, scale_free=True),
+LOSSES: dict[str, Compiled] = {
+    "softmax": Compiled(0, 0.5, lambda k: math.log(k)),
+    "crammer_singer": Compiled(1, 2.0, lambda k: 1.0),
+    "squared_crammer_singer": Compiled(2, 4.0, lambda k: 1.0, bounded=False),
+    "perceptron": Compiled(3, 2.0, lambda k: 0.0),
+    "logistic": Compiled(4, 0.25, lambda k: k * math.log(2.0)),
+    "hinge": Compiled(5, 1.0, lambda k: float(k)),
+    "squared_hinge": Compiled(6, 2.0, lambda k: float(k), bounded=False),
+    "column_perceptron": Compiled(7, 1.0, lambda k: 0.0),
 }
+"""By the names of `model.losses`."""

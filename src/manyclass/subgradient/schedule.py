@@ -1,0 +1,37 @@
+"""What is left to choose in Algorithm 1: the first step, the order of the rows, and which iterate is the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps of length 1/(alpha (t + offset)), the rows they are taken on, and the model they give.
+
+    Parameters
+    ----------
+    offset : float, default=None
+        0 is the paper's. None makes the first step no longer than the data allow, L · mean‖x‖² / alpha where L bounds
+        the curvature of the loss; a quarter of that where subgradients are bounded.
+    average : bool, default=True
+        Whether the model is the average of the iterates W_t with weights (t + offset)², rather than the last of them.
+    replace : bool, default=False
+        Whether rows are drawn with replacement, as in the paper, or each once before any is drawn again.
+
+    Raises
+    ------
+    ValueError
+        If the offset is negative.
+    """
+
+    offset: float | None = None
+    average: bool = True
+    replace: bool = False
+
+    def __post_init__(self) -> None:
+        if self.offset is not None and not 0.0 <= self.offset < float("inf"):
+            raise ValueError(f"offset={self.offset!r} must be a number of steps, 0 or more, or None to derive it.")
+
+
+SCHEDULES = {"auto": Schedule(), "paper": Schedule(offset=0.0, average=False, replace=True)}

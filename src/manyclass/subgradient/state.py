@@ -1,0 +1,211 @@
+"""What has been learnt so far: all that a later chunk or fit needs to go on as if there had been no pause."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyclass.data import Rows
+from manyclass.model import Problem
+from manyclass.subgradient.draws import Draws, draw
+from manyclass.subgradient.kernel import (
+    ADAGRAD,
+    AS_FEATURE,
+    AVERAGE_WEIGHT,
+    BOUND,
+    BOUND_ROWS,
+    DRAWN,
+    LOSS,
+    LOSS_ROWS,
+    MEAN_WEIGHT,
+    N_TOTALS,
+    NO_INTERCEPT,
+    STEPS,
+    Memory,
+)
+from manyclass.subgradient.losses import LOSSES
+from manyclass.subgradient.schedule import Schedule
+
+SAMPLED_ROWS = 1000
+"""Rows from which the mean ‖x‖² is estimated: a number that does not grow with n."""
+
+OFFSET_FACTOR = 0.25
+"""Chosen by ``python -m benchmarks.stochastic.first_steps``, on held-out rows of 20 Newsgroups and letter."""
+
+FAR_FROM_ORIGIN = 4.0
+"""Mean over standard deviation of a column from which dense rows are shifted, whatever their precision: the mean would
+take most of ‖x‖², and with it of the steps."""
+
+
+@dataclass
+class State:
+    """W, b, and their averages after `t` steps.
+
+    Attributes
+    ----------
+    loss : str
+    alpha, offset : float
+    average : bool
+    intercept : int
+        As in `kernel.Rule`.
+    shift : ndarray of shape (n_features,), or None
+        What is subtracted from every row; the same for all chunks of a stream.
+    memory : Memory
+    rows_seen, weight_sum : float
+        Of the rows of this fit, or of all chunks.
+    bounded : bool
+        Whether V is the sum of the gradients counted in ``memory.totals``, as the lower bound needs.
+    """
+
+    loss: str
+    alpha: float
+    offset: float
+    average: bool
+    intercept: int
+    shift: np.ndarray | None
+    memory: Memory
+    rows_seen: float = 0.0
+    weight_sum: float = 0.0
+    bounded: bool = True
+
+    @classmethod
+    def begin(cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws) -> State:
+        """W = 0, for a problem of these rows, which are those as given."""
+        index = np.array([draw(draws, position) for position in range(min(SAMPLED_ROWS, draws.n))])
+        sample, weight = rows.take(index), None if problem.weight is None else problem.weight[index]
+        shift = problem.shift
+        if shift is None and problem.fit_intercept:
+            shift = sample.pilot(weight, FAR_FROM_ORIGIN)
+        offset = schedule.offset
+        if offset is None:
+            sample = sample if shift is None else sample.shifted(shift)
+            offset = warm_offset(problem, float(sample.mean_square(weight).sum()))
+        k = problem.n_outputs
+        table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
+        memory = Memory(table, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
+        return cls(problem.loss.name, problem.alpha, offset, schedule.average, intercept_rule(problem), shift, memory)
+
+    def fits(self, problem: Problem, schedule: Schedule) -> bool:
+        """Whether steps on this problem can follow those taken so far."""
+        return (
+            (self.loss, self.average, self.intercept) == (problem.loss.name, schedule.average, intercept_rule(problem))
+            and self.memory.table.dtype == problem.rows.dtype
+            and self.n_outputs == problem.n_outputs
+            and len(self.wide) == problem.rows.n_features
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.memory.bias)
+
+    @property
+    def t(self) -> int:
+        """Steps taken since the beginning."""
+        return int(self.memory.totals[STEPS])
+
+    @property
+    def drawn(self) -> int:
+        """Rows drawn from the present ones."""
+        return int(self.memory.totals[DRAWN])
+
+    @property
+    def wide(self) -> np.ndarray:
+        """V and, beside it, U: the rows of the table, one per feature."""
+        return self.memory.table.reshape(-1, width(self.n_outputs) * (2 if self.average else 1))
+
+    def start_rows(self, more: bool) -> None:
+        """Draws now are from new rows: of the same stream as those before if `more`, else of another fit."""
+        self.memory.totals[DRAWN] = 0
+        if not more:
+            self.rows_seen = self.weight_sum = 0.0
+
+    def restart_loss(self) -> None:
+        """Forget the losses of the rows drawn so far."""
+        self.memory.totals[LOSS] = self.memory.totals[LOSS_ROWS] = 0.0
+
+    def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> State:
+        """Go on from W_t = coef; an average starts anew."""
+        self.memory.totals[STEPS], self.bounded = t, False
+        units = self.alpha * (t + self.offset)
+        self.wide[:, : self.n_outputs] = coef * units
+        b = intercept if self.shift is None else intercept + self.shift @ coef
+        self.memory.bias[:] = b * units if self.intercept == AS_FEATURE else b
+        return self
+
+    def set_alpha(self, alpha: float) -> None:
+        """Change the penalty; W and b stay as they are."""
+        ratio, memory = alpha / self.alpha, self.memory
+        if ratio == 1.0:
+            return
+        memory.table[:] *= memory.table.dtype.type(ratio)
+        memory.totals[AVERAGE_WEIGHT] *= ratio
+        memory.bias_average[:] *= ratio
+        if self.intercept == AS_FEATURE:
+            memory.bias[:] *= ratio
+        self.alpha, self.bounded = alpha, False
+
+    def parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """W (n_features, n_outputs) and b of the rows as given: the average, or the last iterate without one."""
+        k, totals, wide, memory = self.n_outputs, self.memory.totals, self.wide, self.memory
+        V, number = wide[:, :k], wide.dtype.type
+        steps = self.alpha * (self.t + self.offset)
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller looks whether the result is finite
+            if self.average and totals[AVERAGE_WEIGHT] > 0:
+                emphasis = 1.0 / totals[AVERAGE_WEIGHT]
+                U = wide[:, width(k) : width(k) + k]
+                W, b = V * number(totals[MEAN_WEIGHT] * emphasis) - U * number(emphasis), memory.bias_average * emphasis
+            else:
+                scale = 1.0 / steps if steps > 0 else 0.0
+                W, b = V * number(scale), memory.bias * (scale if self.intercept == AS_FEATURE else 1.0)
+            if self.shift is not None:
+                b = b - self.shift @ W.astype(np.float64)
+        return W, b.astype(W.dtype)
+
+    def online_loss(self) -> float:
+        """Mean loss of the rows drawn since `restart_loss`, each before its step."""
+        totals = self.memory.totals
+        return float(totals[LOSS] / totals[LOSS_ROWS]) if totals[LOSS_ROWS] > 0 else math.inf
+
+    def lower_bound(self) -> float:
+        """D, in expectation at most the least objective with the present intercept; −inf where none is known.
+
+        A convex loss lies above its tangents, ℓ_t(z) ≥ ℓ_t(z_t) + g_tᵀ(z − z_t), and above 0. With θ in [0, 1] and the
+        sums over all steps taken, F(W, b) ≥ θ (mean(ℓ_t − g_tᵀz_t) + mean(g_t)ᵀb + ⟨mean(x g_tᵀ), W⟩) +
+        (alpha/2)‖W‖², whose least value over W is D. After whole epochs without replacement this holds for the training
+        rows themselves, else for rows like them. It costs no pass: V is minus the sum of x g_tᵀ.
+        """
+        memory, totals = self.memory, self.memory.totals
+        if not self.bounded or totals[BOUND_ROWS] <= 0:
+            return -math.inf
+        constant = float(totals[BOUND] / totals[BOUND_ROWS]) + float(memory.bias_gradient @ memory.bias) / self.t
+        if constant <= 0:
+            return 0.0
+        V = self.wide[:, : self.n_outputs]
+        squares = float(np.sum(V * V, dtype=np.float64)) / (2.0 * self.alpha * self.t**2)
+        share = min(1.0, constant / (2.0 * squares)) if squares > 0 else 1.0
+        return share * constant - share**2 * squares
+
+
+def width(n_outputs: int) -> int:
+    """Columns of V, filled up to whole vectors of 8 where there are more than a few."""
+    return n_outputs if n_outputs <= 4 else -(-n_outputs // 8) * 8
+
+
+def intercept_rule(problem: Problem) -> int:
+    if not problem.fit_intercept:
+        return NO_INTERCEPT
+    return AS_FEATURE if problem.loss.scale_free else ADAGRAD
+
+
+def warm_offset(problem: Problem, mean_square: float) -> float:
+    """The offset at which the first step is 1/(L mean‖x‖²), the longest that does not overshoot.
+
+    Where subgradients are bounded it may be longer, over `OFFSET_FACTOR`.
+
+    From 1/alpha, as in the paper, the first steps throw W far beyond the optimum, and a thousand later ones bring it
+    back.
+    """
+    loss = LOSSES[problem.loss.name]
+    return (OFFSET_FACTOR if loss.bounded else 1.0) * loss.curvature * mean_square / problem.alpha
