@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from manyclass.data import Design
+from manyclass.data import MatrixTargets, as_rows
 from manyclass.diagnostics import response_correlation
-from manyclass.solvers import Monitor
-from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, ascend
+from manyclass.dual import DualProblem, Limits, ascend
+from manyclass.fit import Clock, Run
+from manyclass.model import LOSSES, Problem
 
 MU, NU = 0.01, 0.2
 
@@ -73,8 +74,9 @@ def test_lemma_6_homotopy_leaves_the_kernel_alone(ridge):
 @pytest.mark.parametrize("alpha", [MU, NU])
 def test_the_solver_finds_the_dual_optimum_of_the_paper(ridge, alpha):
     X, y, *_ = ridge
-    problem = DualProblem(Design(X), COLUMN_LOSSES["squared"], alpha, 1, Y=y[:, None], fit_intercept=False)
-    found = ascend(problem, [alpha], Monitor(tol=1e-22, max_iter=5000))
+    problem = Problem(as_rows(X), MatrixTargets(y[:, None]), LOSSES["squared"], alpha, fit_intercept=False)
+    run = Run(Clock(), tol=1e-22, max_iter=5000)
+    found = run(ascend(DualProblem(problem), [alpha], Limits(run.tol, 5000, run.clock)), lambda: None).model
     np.testing.assert_allclose(found.dual[:, 0], dual_optimum(X, y, alpha), atol=1e-9)
     np.testing.assert_allclose(found.coef[:, 0], X.T @ dual_optimum(X, y, alpha) / (len(y) * alpha), atol=1e-8)
 

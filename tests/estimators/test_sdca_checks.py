@@ -26,9 +26,9 @@ def expected_failures(estimator):
     [
         SDCAClassifier(),
         SDCAClassifier("squared", homotopy=4, **EXACT),
-        SDCAClassifier("hinge", multi_class="crammer_singer", alpha=1e-2),
-        SDCAClassifier("log_loss", homotopy=True),
-        SDCAClassifier("log_loss", multi_class="multinomial"),
+        SDCAClassifier("crammer_singer", alpha=1e-2),
+        SDCAClassifier("logistic", homotopy=True),
+        SDCAClassifier("softmax"),
         SDCARegressor(**EXACT),
         SDCARegressor("epsilon_insensitive", homotopy=True),
         SDCARegressor("huber", alpha=1e-2, fit_intercept=False),

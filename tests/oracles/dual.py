@@ -7,10 +7,10 @@ from scipy.special import logsumexp
 
 def losses(name, Z, y, epsilon):
     """Loss of each row, summed over outputs. y holds class codes for the joint losses, else a column per output."""
-    if name in ("crammer_singer", "multinomial"):
+    if name in ("crammer_singer", "softmax"):
         rows = np.arange(len(Z))
         own = Z[rows, y]
-        if name == "multinomial":
+        if name == "softmax":
             return logsumexp(Z, axis=1) - own
         wrong = np.ones_like(Z)
         wrong[rows, y] = 0
@@ -20,7 +20,7 @@ def losses(name, Z, y, epsilon):
         "squared": lambda: 0.5 * r**2,
         "hinge": lambda: np.maximum(1 - y * Z, 0),
         "squared_hinge": lambda: np.maximum(1 - y * Z, 0) ** 2,
-        "log_loss": lambda: np.logaddexp(0, -y * Z),
+        "logistic": lambda: np.logaddexp(0, -y * Z),
         "epsilon_insensitive": lambda: np.maximum(r - epsilon, 0),
         "squared_epsilon_insensitive": lambda: np.maximum(r - epsilon, 0) ** 2,
         "huber": lambda: np.where(r <= epsilon, 0.5 * r**2, epsilon * (r - epsilon / 2)),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from manyclass.dual.gap import BestPoint, DualModel
 from manyclass.dual.problem import DualProblem
-from manyclass.dual.state import DualState
 from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status
+
+if TYPE_CHECKING:
+    from manyclass.dual.state import DualState
 
 CHECK_AT_LEAST = 10
 """Epochs after which the gap is measured even if it seems open: later, every quarter of the epochs so far."""

@@ -70,10 +70,13 @@ class DualProblem:
 
     @cached_property
     def feature_mean(self) -> np.ndarray:
-        """x̄ with an intercept, else 0."""
+        """x̄ with an intercept, else 0; summed in float64 also where rows are float32, as the gap is exact only for x̄."""
+        from manyclass.dual.row_kernels import gather
+
+        total = np.zeros((self.n_features, 1))
         if self.fit_intercept:
-            return np.asarray(self.problem.feature_mean)
-        return np.zeros(self.n_features)
+            gather(*self.rows, self.share[:, None], total)
+        return total[:, 0]
 
     @cached_property
     def row_products(self) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -82,6 +83,7 @@ class DualEstimator(Estimator):
         self._dual_alpha = model.alpha
 
 
+@dataclass(eq=False, repr=False)
 class SDCAClassifier(DualEstimator, LinearClassifier):
     """Linear classifier by stochastic dual coordinate ascent, stopped on its duality gap.
 
@@ -112,29 +114,21 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
         The intercept is not penalised: X is centred (inside the products: sparse rows are not filled), and b found by a
         proximal-point method, a constant feature whose penalty is around the present intercept. Dense rows far from the
         origin, and those in Fortran order, are copied once.
-    class_weight : dict, "balanced" or None, default=None
-        Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this.
     max_iter : int, default=1000
         Limit on epochs, those of all penalties together.
-    max_time : float, default=None
-        Limit in seconds; the best model so far is kept.
     early_stopping : bool, default=False
         Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. The
         penalties of the homotopy count: a larger one may do better on rows held out.
-    validation_fraction : float, default=0.1
-        Share of the rows that is held out.
     n_iter_no_change : int, default=5
-        Epochs without a smaller held-out loss after which to stop.
+        Epochs without a smaller loss of the held-out rows after which to stop.
     warm_start : bool, default=False
         Start from the present dual variables if they are about as many rows and outputs.
-    random_state : int, RandomState or None, default=None
-        Seeds the permutations and the rows held out; None means a fixed seed, so results repeat.
+    <shared>
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
@@ -144,25 +138,18 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
         (F − D)/F(zero model) ≥ 0, so that F − F* ≤ duality_gap_ · F(zero model). It is measured by a pass of its own
         over all rows, at a dual point that satisfies every constraint. (For the squared loss with an intercept the zero
         model is the best constant one.)
-    status_ : Status
-        Why the solver stopped; ``str(status_)`` says what to do.
-    history_ : list of Record
-        One record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``), the penalty
-        of the phase (``alpha``), the epochs of each phase (``phase_epochs``), and the seconds spent on measuring
-        (``gap_seconds``).
-    n_iter_ : int
-        Epochs.
-    n_passes_ : float
-        Passes over the rows: an epoch is one, a measured gap two.
-    loss_ : str
-    multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    <shared>
 
     Raises
     ------
     ValueError
         If X or y hold NaN or infinity, y holds one class, shapes disagree, or X is not on the CPU in NumPy or CSR form.
+
+    Notes
+    -----
+    ``history_`` has one record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``),
+    the penalty of the phase (``alpha``), the epochs of each phase (``phase_epochs``), and the seconds spent on
+    measuring (``gap_seconds``). Of ``n_passes_`` an epoch is one, and a measured gap two.
 
     References
     ----------
@@ -184,38 +171,23 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**DualEstimator._parameter_constraints, **CLASS_WEIGHT}
 
-    def __init__(
-        self,
-        loss: str = "squared_hinge",
-        *,
-        alpha: float = 1e-4,
-        homotopy: str | bool | int = "auto",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.alpha = alpha
-        self.homotopy = homotopy
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
+    loss: str = "squared_hinge"
+    _: KW_ONLY
+    alpha: float = 1e-4
+    homotopy: str | bool | int = "auto"
+    fit_intercept: bool = True
+    class_weight: Any = None
+    tol: float = 1e-3
+    max_iter: int = 1000
+    max_time: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class SDCARegressor(DualEstimator, LinearRegressor):
     """Linear regression by stochastic dual coordinate ascent, stopped on its duality gap.
 
@@ -231,9 +203,9 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     alpha : float, default=1e-4
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
         ``LinearSVR(C=1/(alpha*S))``.
-    homotopy, fit_intercept, tol, max_iter, max_time, early_stopping, validation_fraction, n_iter_no_change, \
-            warm_start, random_state
+    homotopy, tol, max_iter
         As in `SDCAClassifier`.
+    <shared>
 
     Attributes
     ----------
@@ -242,8 +214,7 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_outputs)
     duality_gap_ : float
         (F − D)/F(zero model) ≥ 0, the zero model being the mean of y where there is an intercept.
-    status_, history_, n_iter_, n_passes_, loss_, n_features_in_, feature_names_in_
-        As in `SDCAClassifier`.
+    <shared>
 
     Raises
     ------
@@ -267,33 +238,17 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        loss: str = "squared",
-        *,
-        epsilon: float = 0.1,
-        alpha: float = 1e-4,
-        homotopy: str | bool | int = "auto",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.homotopy = homotopy
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
+    loss: str = "squared"
+    _: KW_ONLY
+    epsilon: float = 0.1
+    alpha: float = 1e-4
+    homotopy: str | bool | int = "auto"
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    max_time: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
