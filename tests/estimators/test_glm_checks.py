@@ -9,10 +9,10 @@ from manyclass import GLMClassifier
 @parametrize_with_checks(
     [
         GLMClassifier(),
-        GLMClassifier(link="identity", solver="majorize"),
+        GLMClassifier(loss="squared", solver="majorize"),
         GLMClassifier(solver="newton-cg", alpha=1e-2),
-        GLMClassifier(link="sparsemax", solver="accelerated"),
-        GLMClassifier(link="logistic", curvature="diagonal"),
+        GLMClassifier(loss="sparsemax", solver="accelerated"),
+        GLMClassifier(loss="logistic", curvature="diagonal"),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

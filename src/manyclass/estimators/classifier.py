@@ -60,7 +60,7 @@ class Classifier(ClassifierMixin, Estimator):
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
         """
         rows = self._fitted_rows(X)
-        blocks = rows.blocks(rows.rows_per_block(len(self.classes_)))
+        blocks = rows.blocks(rows.rows_per_block(int(self.classes_.shape[0])))
         return self._labels(rows.xp.concat([self._best(self._scores(block)) for _, block in blocks]))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
