@@ -223,7 +223,9 @@ class PegasosClassifier(LinearClassifier):
         problem.on_block = clock.check
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
         run = Run(clock, max_iter=1)
-        self._store_outcome(task, run(self._chunk_iterates(task), lambda: self._fallback(task)), keep=True)
+        # A chunk of which no row was drawn must not undo those before it.
+        fallback = (lambda: self._fallback(task)) if is_first else (lambda: (self.coef_.T, self.intercept_))
+        self._store_outcome(task, run(self._chunk_iterates(task), fallback), keep=True)
         return self
 
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
