@@ -64,6 +64,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     _also_losses: ClassVar[tuple[str, ...]] = ()
     """What the parameter ``loss`` may be beside the losses of `vocabulary`."""
 
+    _model_parts: ClassVar[tuple[type, ...]] = ()
+    """Classes that a fitted model consists of beside estimators and generators of features; files may name them."""
+
     n_iter_: int
     n_passes_: float
     status_: Status

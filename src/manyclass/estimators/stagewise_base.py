@@ -29,6 +29,8 @@ class StagewiseEstimator(Estimator):
     models_ : list of StagewiseModel
     """
 
+    _model_parts = (Stage, StagewiseModel)
+
     models_: list[StagewiseModel]
     n_models: int = 1
     max_iter: int
