@@ -55,7 +55,8 @@ class Iterate:
     Attributes
     ----------
     model : callable
-        The model at this moment, which must not change afterwards; called while the solver waits.
+        The model at this moment, which must not change afterwards; called while the solver waits, or, where it is
+        `lasting`, only if it is wanted.
     objective : float
     n_iter : int
         Iterations so far, in the units of ``max_iter``.
@@ -72,6 +73,8 @@ class Iterate:
         Where the solver knows it: the mean loss of the held-out rows.
     details : dict
         For the record.
+    lasting : bool
+        Whether `model` gives the same model at any later time.
     """
 
     model: Callable[[], Any]
@@ -84,6 +87,7 @@ class Iterate:
     rank: float | None = None
     held_out_loss: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    lasting: bool = False
 
 
 Iterates = Generator[Iterate, None, Status | None]
@@ -141,7 +145,7 @@ class Run:
         fallback : callable
             The model for the case that there was no time for a single iterate.
         """
-        self._best: tuple[float, Any, Record] | None = None
+        self._best: tuple[float, Callable[[], Any], Record] | None = None
         self._since_best = 0
         with blas_threads(self.n_threads):
             try:
@@ -156,7 +160,7 @@ class Run:
             return Outcome(fallback(), status, self.history, 0, 0, NAN)
         _, model, record = self._best
         last = self.history[-1]
-        return Outcome(model, status, self.history, last.n_iter, last.n_passes, record.duality_gap)
+        return Outcome(model(), status, self.history, last.n_iter, last.n_passes, record.duality_gap)
 
     def _take(self, iterates: Iterates) -> Status:
         while True:
@@ -189,7 +193,8 @@ class Run:
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
         # In the last digits of the objective the gap is the better judge.
         if self._best is None or rank < self._best[0] or (loss is None and reached is not None):
-            self._best, self._since_best = (rank, iterate.model() if model is None else model, record), 0
+            kept = iterate.model if iterate.lasting else (lambda found=iterate.model() if model is None else model: found)
+            self._best, self._since_best = (rank, kept, record), 0
         else:
             self._since_best += 1
         if self.on_iterate is not None and self.on_iterate(record, iterate):

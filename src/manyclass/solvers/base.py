@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
@@ -42,7 +42,13 @@ class Solver(ABC):
         """One `Iterate` for the start, and one after each iteration; the first has the number n_iter + 1."""
 
 
-def iterate(problem: Problem, curvature: Curvature, theta: Array, evaluation: Evaluation, n_iter: int) -> Iterate:
+class Metric(Protocol):
+    """All that an iterate needs of a curvature."""
+
+    def solve(self, gradient: Array) -> Array: ...
+
+
+def iterate(problem: Problem, curvature: Metric, theta: Array, evaluation: Evaluation, n_iter: int) -> Iterate:
     """The point theta as the loop sees it.
 
     For alpha > 0 with the relative duality gap, (F − D)/F(zero model); for alpha = 0 with
@@ -55,11 +61,19 @@ def iterate(problem: Problem, curvature: Curvature, theta: Array, evaluation: Ev
 
     if problem.alpha > 0:
         gap = problem.duality_gap(theta, evaluation) / max(problem.zero_value, 1e-300)
-        return Iterate(model, evaluation.value, n_iter, problem.n_passes, duality_gap=gap)
+        return Iterate(model, evaluation.value, n_iter, problem.n_passes, duality_gap=gap, lasting=True)
     zero, now = problem.zero_gradient, evaluation.gradient
     scale, size = (inner(problem, g, curvature.solve(g)) for g in (zero, now))
     measure = size / scale if scale > 0 else size
-    return Iterate(model, evaluation.value, n_iter, problem.n_passes, measure=measure, reached=Status.STATIONARY)
+    return Iterate(
+        model,
+        evaluation.value,
+        n_iter,
+        problem.n_passes,
+        measure=measure,
+        reached=Status.STATIONARY,
+        lasting=True,
+    )
 
 
 def inner(problem: Problem, a: Array, b: Array) -> float:

@@ -93,16 +93,22 @@ class SmoothLoss(Loss):
         """Φ*(P) for P in the domain, or outside by no more than rounding."""
 
     @abstractmethod
+    def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
+        """v and u, of shape (n_rows, n_outputs), with ∇²Φ(z_i) = diag(v_i) − u_i u_iᵀ; u is None where it is zero."""
+
     def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
         """∇²Φ(z_i) d_i for every row."""
+        v, u = self.hessian(P, xp)
+        product = v * D
+        if u is not None:
+            product -= u * xp.sum(product if u is v else u * D, axis=1, keepdims=True)
+        return product
 
-    @abstractmethod
-    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
-        """Σ_i weight_i ∇²Φ(z_i), of shape (n_outputs, n_outputs)."""
-
-    @abstractmethod
     def hessian_trace(self, P: Array, xp: Any) -> Array:
         """tr ∇²Φ(z_i), of shape (n_rows,): how much a row weighs in the Hessian of the objective."""
+        v, u = self.hessian(P, xp)
+        trace = xp.sum(v, axis=1)
+        return trace if u is None else trace - xp.sum(u * u, axis=1)
 
 
 def mean_loss(
@@ -126,6 +132,3 @@ def xlogx(P: Array, xp: Any) -> Array:
     positive = P > 0
     return xp.where(positive, P * xp.log(xp.where(positive, P, xp.ones_like(P))), xp.zeros_like(P))
 
-
-def diagonal_matrix(values: Array, xp: Any) -> Array:
-    return values[:, None] * xp.eye(int(values.shape[0]), dtype=values.dtype, device=values.device)

@@ -2,7 +2,7 @@ from typing import Any
 
 from manyclass.data.rows import Array
 from manyclass.model.sets import Box
-from manyclass.model.losses.base import SmoothLoss, diagonal_matrix, xlogx
+from manyclass.model.losses.base import SmoothLoss, xlogx
 
 
 class Logistic(SmoothLoss):
@@ -28,11 +28,5 @@ class Logistic(SmoothLoss):
     def conjugate(self, P: Array, xp: Any) -> Array:
         return xp.sum(xlogx(P, xp) + xlogx(1.0 - P, xp), axis=1)
 
-    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
-        return P * (1.0 - P) * D
-
-    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
-        return diagonal_matrix(xp.sum(weight[:, None] * (P * (1.0 - P)), axis=0), xp)
-
-    def hessian_trace(self, P: Array, xp: Any) -> Array:
-        return xp.sum(P * (1.0 - P), axis=1)
+    def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
+        return P * (1.0 - P), None

@@ -2,7 +2,7 @@ from typing import Any
 
 from manyclass.data.rows import Array
 from manyclass.model.sets import Simplex, project_simplex
-from manyclass.model.losses.base import SmoothLoss, diagonal_matrix
+from manyclass.model.losses.base import SmoothLoss
 
 
 class Sparsemax(SmoothLoss):
@@ -35,20 +35,6 @@ class Sparsemax(SmoothLoss):
     def conjugate(self, P: Array, xp: Any) -> Array:
         return 0.5 * xp.sum(P * P, axis=1)
 
-    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
-        support, size = self._support(P, xp)
-        product = support * D
-        return support * (product - xp.sum(product, axis=1, keepdims=True) / size)
-
-    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
-        support, size = self._support(P, xp)
-        weighted = weight[:, None] * support
-        return diagonal_matrix(xp.sum(weighted, axis=0), xp) - (weighted / size).T @ support
-
-    def hessian_trace(self, P: Array, xp: Any) -> Array:
-        return self._support(P, xp)[1][:, 0] - 1.0
-
-    @staticmethod
-    def _support(P: Array, xp: Any) -> tuple[Array, Array]:
+    def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
         support = xp.astype(P > 0, P.dtype)
-        return support, xp.sum(support, axis=1, keepdims=True)
+        return support, support / xp.sum(support, axis=1, keepdims=True) ** 0.5

@@ -1,8 +1,9 @@
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.model.sets import WholeSpace
+from manyclass.data.targets import Targets
 from manyclass.model.losses.base import SmoothLoss
+from manyclass.model.sets import WholeSpace
 
 
 class Squared(SmoothLoss):
@@ -17,6 +18,10 @@ class Squared(SmoothLoss):
     column_loss = "squared"
     label_loss = "squared"
 
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        Z -= targets.dense(rows, Z[:0, :], xp)  # the sum of Φ, −yᵀz and Φ* would cancel where the residual is small
+        return 0.5 * xp.sum(Z * Z, axis=1)
+
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         return 0.5 * xp.sum(Z * Z, axis=1), Z
 
@@ -26,11 +31,5 @@ class Squared(SmoothLoss):
     def conjugate(self, P: Array, xp: Any) -> Array:
         return 0.5 * xp.sum(P * P, axis=1)
 
-    def hessian_product(self, P: Array, D: Array, xp: Any) -> Array:
-        return D
-
-    def hessian_sum(self, P: Array, weight: Array, xp: Any) -> Array:
-        return xp.sum(weight) * xp.eye(int(P.shape[1]), dtype=P.dtype, device=P.device)
-
-    def hessian_trace(self, P: Array, xp: Any) -> Array:
-        return xp.ones_like(P[:, 0]) * int(P.shape[1])
+    def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
+        return xp.ones_like(P), None
