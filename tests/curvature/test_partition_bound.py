@@ -2,17 +2,18 @@ import numpy as np
 import pytest
 
 from manyclass.curvature import CURVATURES
-from manyclass.curvature.log_linear import class_bound, log_linear_bound
-from manyclass.curvature.partition_bound import PairSums, PartitionBound, bound_curvature
-from manyclass.solvers import SOLVERS, Monitor
+from manyclass.curvature.class_bounds import class_bound
+from manyclass.curvature.partition_bound import LARGEST, PairSums, PartitionBound, bound_curvature, require_room
+from manyclass.solvers import SOLVERS
 from tests import problems
+from tests.oracles.log_linear import log_linear_bound
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_is_the_mean_of_algorithm_1_over_the_rows(sparse, fit_intercept, weighted, rng):
-    F, X, _, s = problems.objective(alpha=0.3, sparse=sparse, fit_intercept=fit_intercept, weighted=weighted)
+    F, X, _, s = problems.problem(alpha=0.3, sparse=sparse, fit_intercept=fit_intercept, weighted=weighted)
     theta = rng.standard_normal((5 + fit_intercept, 3))
     rows = np.c_[X - F.center, np.ones(len(X))] if fit_intercept else X
     expected = np.zeros((theta.size, theta.size))
@@ -29,9 +30,9 @@ def test_is_the_mean_of_algorithm_1_over_the_rows(sparse, fit_intercept, weighte
     np.testing.assert_allclose(extra, 0, atol=1e-10 * np.abs(H).max())
 
 
-@pytest.mark.parametrize(("link", "m"), [("softmax", 4), ("softmax", 2), ("logistic", 1), ("logistic", 3)])
-def test_pair_sums_do_not_depend_on_blocks(link, m, rng):
-    bound = class_bound(link)
+@pytest.mark.parametrize(("loss", "m"), [("softmax", 4), ("softmax", 2), ("logistic", 1), ("logistic", 3)])
+def test_pair_sums_do_not_depend_on_blocks(loss, m, rng):
+    bound = class_bound(loss)
     X, W = rng.standard_normal((30, 4)), bound.weights(rng.standard_normal((30, m)), np)
     whole, parts = PairSums(bound, m, 4, np), PairSums(bound, m, 4, np)
     whole.add(X, W)
@@ -45,13 +46,12 @@ def test_pair_sums_do_not_depend_on_blocks(link, m, rng):
     np.testing.assert_allclose(whole.matrix(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("link", ["softmax", "logistic"])
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.1, 10.0])
-def test_each_step_lowers_the_objective(link, alpha):
-    F, *_ = problems.objective(link, alpha=alpha)
-    curvature = PartitionBound.build(F, np.random.default_rng(0))
-    solution = SOLVERS["majorize"].solve(F, curvature, None, Monitor(tol=1e-12, max_iter=60))
-    values = np.array([r.objective for r in solution.history])
+def test_each_step_lowers_the_objective(loss, alpha):
+    F, *_ = problems.problem(loss, alpha=alpha)
+    outcome = problems.run(F, SOLVERS["majorize"], PartitionBound, tol=1e-12, max_iter=60)
+    values = np.array([record.objective for record in outcome.history])
     assert len(values) > 3 and (np.diff(values) <= 1e-13 * values[:-1]).all()
 
 
@@ -59,22 +59,25 @@ def test_reaches_the_optimum_in_fewer_steps_than_the_second_moment():
     """A curvature built from the probabilities of each row is tighter than one that holds everywhere."""
 
     def steps(name):
-        F, *_ = problems.objective(alpha=1e-3)
-        curvature = CURVATURES[name].build(F, np.random.default_rng(0))
-        return SOLVERS["majorize"].solve(F, curvature, None, Monitor(tol=1e-6, max_iter=5000)).n_passes
+        F, *_ = problems.problem(alpha=1e-3)
+        return problems.run(F, SOLVERS["majorize"], CURVATURES[name], tol=1e-6, max_iter=5000).n_passes
 
     assert steps("partition-bound") < steps("second-moment") / 2
 
 
 def test_quasi_newton_takes_it_as_a_metric():
-    F, *_ = problems.objective(alpha=1e-3)
-    curvature = PartitionBound.build(F, np.random.default_rng(0))
-    solution = SOLVERS["quasi-newton"].solve(F, curvature, None, Monitor(tol=1e-8, max_iter=60))
-    assert solution.certificate <= 1e-8
+    F, *_ = problems.problem(alpha=1e-3)
+    assert problems.run(F, SOLVERS["quasi-newton"], PartitionBound, tol=1e-8, max_iter=60).duality_gap <= 1e-8
 
 
 def test_too_many_parameters_are_refused():
-    from manyclass.curvature.partition_bound import LARGEST, require_room
-
     with pytest.raises(ValueError, match="rank=1 to 20"):
         require_room(LARGEST + 1)
+
+
+def test_time_is_looked_at_between_blocks_of_rows():
+    F, *_ = problems.problem()
+    calls = []
+    F.on_block = lambda: calls.append(1)
+    bound_curvature(F, F.constant_model())
+    assert calls

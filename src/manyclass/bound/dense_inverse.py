@@ -6,9 +6,9 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.blas import dsyrk, dtrsm
 
+from manyclass.bound.streamed import StreamedBound
 from manyclass.curvature.partition_bound import PairSums, require_room, rows_per_block
-from manyclass.curvature.streamed import StreamedBound
-from manyclass.model.objective import Objective
+from manyclass.model import Problem
 
 
 class DenseInverse(StreamedBound):
@@ -19,24 +19,20 @@ class DenseInverse(StreamedBound):
     row. H itself is summed beside it, which is cheap (`PairSums`), so that `tidy` can start M afresh.
     """
 
-    name = "dense-inverse"
     span = 160
     accuracy = 1e-4
+    compact = False
 
-    def __init__(self, objective: Objective):
-        size = objective.n_outputs * (objective.design.n_features + objective.fit_intercept)
+    def __init__(self, problem: Problem):
+        size = problem.n_outputs * (problem.rows.n_features + problem.fit_intercept)
         require_room(size)
-        super().__init__(objective)
+        super().__init__(problem)
         self.span = min(self.span, max(64, size // 3))  # a small M leaves little to level-3 BLAS
         self.M = np.diag(1.0 / self.prior.ravel())
         self.sums = PairSums(self.bound, self.n_outputs, self.n_rows_of_theta, np)
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_waiting = 0
         self._flush_at = rows_per_block(1 << 30, self.n_rows_of_theta, self.sums.n_pairs, 8)
-
-    @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> DenseInverse:
-        return cls(objective)
 
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
         assert columns is None
@@ -50,12 +46,14 @@ class DenseInverse(StreamedBound):
         return (V.reshape(len(V), -1) @ self.M).reshape(V.shape)
 
     def absorb(self, C: np.ndarray, U: np.ndarray) -> None:
+        from manyclass.bound.kernels import copy_upper_to_lower
+
         b, rank, m = C.shape
         Y = np.matmul(C, self._At.reshape(b, m, -1)).reshape(b * rank, -1)
         # In place through transposed views: BLAS reads rows as columns.
         Yt = dtrsm(1.0, U.T, Y.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         M = dsyrk(-1.0, Yt, beta=1.0, c=self.M.T, lower=1, overwrite_c=1)
-        mirror(M.T)
+        copy_upper_to_lower(M.T)
         self.M = M.T
         self.collect(self._X, None, C)
 
@@ -74,13 +72,13 @@ class DenseInverse(StreamedBound):
         self.sums.add(X, B[:, self.sums.left, self.sums.right])
         self._waiting, self._n_waiting = [], 0
 
-    def curvature(self) -> np.ndarray:
+    def matrix(self) -> np.ndarray:
         """H, summed without any inverse."""
         self._flush()
         return self.sums.matrix() + np.diag(self.prior.ravel())
 
     def tidy(self) -> None:
-        lower = scipy.linalg.cholesky(self.curvature(), lower=True, overwrite_a=True, check_finite=False)
+        lower = scipy.linalg.cholesky(self.matrix(), lower=True, overwrite_a=True, check_finite=False)
         inverse, failed = scipy.linalg.lapack.dpotri(lower, lower=1, overwrite_c=1)
         if failed:
             raise np.linalg.LinAlgError("The summed curvature is singular; raise alpha.")
@@ -93,9 +91,3 @@ class DenseInverse(StreamedBound):
     def discard(self) -> None:
         self._waiting, self._n_waiting = [], 0
         self.sums.clear()
-
-
-def mirror(M: np.ndarray) -> None:
-    from manyclass.curvature.kernels import copy_upper_to_lower
-
-    copy_upper_to_lower(M)

@@ -1,48 +1,13 @@
-"""The recursion over the rows of a block of stochastic bound majorization, compiled."""
+"""The recursion over the rows of a block of stochastic bound majorization, and what its curvatures loop over."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
 
-
-@njit(cache=True)
-def curving(u):
-    if abs(u) < 1e-3:
-        return 0.25 - u * u / 48.0
-    return np.tanh(0.5 * u) / (2.0 * u)
-
-
-@njit(cache=True)
-def sigmoid(u):
-    if u >= 0:
-        return 1.0 / (1.0 + np.exp(-u))
-    e = np.exp(u)
-    return e / (1.0 + e)
-
-
-@njit(cache=True)
-def bound_of_scores(z, softmax, scale, p, C):
-    """Algorithm 1 in score space: the mean p and the factors C, (rank, n_outputs), of scale²·B = CᵀC."""
-    m = len(z)
-    C[:] = 0.0
-    if not softmax:
-        for a in range(m):
-            p[a] = sigmoid(z[a])
-            C[a, a] = scale * np.sqrt(curving(z[a]))
-        return
-    log_z = z[0]
-    p[0] = 1.0
-    for y in range(1, m):
-        u = z[y] - log_z
-        root = scale * np.sqrt(curving(u))
-        kappa, rest = sigmoid(u), sigmoid(-u)
-        for a in range(y):
-            C[y - 1, a] = -root * p[a]
-            p[a] *= rest
-        C[y - 1, y] = root
-        p[y] = kappa
-        log_z = z[y] + np.log1p(np.exp(-u)) if u >= 0 else log_z + np.log1p(np.exp(u))
+from manyclass.curvature.compiled import bound_of_scores
 
 
 @njit(cache=True)
@@ -68,7 +33,8 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, move
     old : ndarray of shape (b, m)
         Residuals to be replaced by the new ones, zero where these are added; overwritten with the new ones.
     C, U : ndarray of shape (b, rank, m) and (b·rank, b·rank), outputs
-    R, moved, lagged : ndarray of shape (b·m,), outputs
+        Of U the upper triangle.
+    R, moved, lagged : ndarray of shape (b·m,), zero, outputs
         Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j.
 
     Returns
@@ -78,20 +44,20 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, move
     """
     b, m = Z.shape
     rank = C.shape[1]
-    base, psi_flat = phi.copy().reshape(b * m), psi.reshape(b * m)
-    p, z, v, T = np.empty(m), np.empty(m), np.empty(b * m), np.empty(b * m)
-    g, x = np.empty((rank, b * rank)), np.empty(b * rank)
-    R[:] = 0.0
-    moved[:] = 0.0
-    lagged[:] = 0.0
-    U[:] = 0.0
+    p, z = np.empty(m), np.empty(m)
+    base, v, T, x = np.empty(b * m), np.empty(b * m), np.empty(b * m), np.empty(b * rank)
+    g = np.empty((rank, b * rank))
+    for j in range(b):
+        for a in range(m):
+            base[j * m + a] = phi[j, a]
     by_phi = by_psi = lag_phi = lag_psi = seen = 0.0
     for j in range(b):
         lo, hi = j * m, (j + 1) * m
         for a in range(m):
-            z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + np.dot(H[lo + a], moved)
-        bound_of_scores(z, softmax, np.sqrt(weight[j]), p, C[j])
-        add_scaled(weight[j], moved, lagged, 0, lo)
+            z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + dot(H[lo + a], moved, 0, hi)
+        bound_of_scores(z, softmax, math.sqrt(weight[j]), p, C[j])
+        for i in range(lo):
+            lagged[i] += weight[j] * moved[i]
         lag_phi += weight[j] * by_phi
         lag_psi += weight[j] * by_psi
         for a in range(m):
@@ -102,17 +68,30 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, move
             add_scaled(change, H[lo + a], base, 0, b * m)
         if grow:
             seen += weight[j]
-            add_scaled(weight[j], psi_flat, base, 0, b * m)
+            for i in range(b):
+                for a in range(m):
+                    base[i * m + a] += weight[j] * psi[i, a]
             extend_cholesky(H, C, U, T, g, j)
         if step[j] == 0.0:
             continue
-        v[:hi] = R[:hi]
+        for i in range(hi):
+            v[i] = R[i]
         if grow:
             remove_bound(C, U, base, x, v, j)
-        add_scaled(-step[j], v, moved, 0, hi)
+        for i in range(hi):
+            moved[i] -= step[j] * v[i]
         by_phi -= step[j]
         by_psi -= step[j] * seen
     return by_phi, by_psi, lag_phi, lag_psi
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def dot(u, v, first, last):
+    """u[first:last] · v[first:last], summed in whatever order is fastest."""
+    u, v, total = u[first:last], v[first:last], 0.0
+    for i in range(len(u)):
+        total += u[i] * v[i]
+    return total
 
 
 @njit(cache=True)
@@ -128,7 +107,8 @@ def extend_cholesky(H, C, U, T, g, j):
     rank, m = C.shape[1], C.shape[2]
     n, width = j * rank, (j + 1) * m
     for r in range(rank):
-        T[:width] = 0.0
+        for i in range(width):
+            T[i] = 0.0
         for a in range(m):
             if C[j, r, a] != 0.0:
                 add_scaled(C[j, r, a], H[j * m + a], T, 0, width)
@@ -145,7 +125,7 @@ def extend_cholesky(H, C, U, T, g, j):
             add_scaled(-value, U[s], g[r], s + 1, n + r + 1)
     for s in range(rank):
         row = n + s
-        U[row, row] = np.sqrt(1.0 + g[s, row])
+        U[row, row] = math.sqrt(1.0 + g[s, row])
         for r in range(s + 1, rank):
             U[row, n + r] = g[r, row] / U[row, row]
             for q in range(s + 1, r + 1):
@@ -167,8 +147,32 @@ def remove_bound(C, U, base, x, v, j):
         x[s] /= U[s, s]
         add_scaled(-x[s], U[s], x, s + 1, n)
     for s in range(n - 1, -1, -1):
-        x[s] = (x[s] - np.dot(U[s, s + 1 : n], x[s + 1 : n])) / U[s, s]
+        x[s] = (x[s] - dot(U[s], x, s + 1, n)) / U[s, s]
     for i in range(j + 1):
         for q in range(rank):
             for a in range(m):
                 v[i * m + a] -= C[i, q, a] * x[i * rank + q]
+
+
+@njit(cache=True)
+def copy_upper_to_lower(M):
+    """Make M symmetric, tile by tile."""
+    n = M.shape[0]
+    tile = 32
+    for i0 in range(0, n, tile):
+        for j0 in range(0, i0 + 1, tile):
+            for i in range(i0, min(i0 + tile, n)):
+                for j in range(j0, min(j0 + tile, i)):
+                    M[i, j] = M[j, i]
+
+
+@njit(cache=True)
+def add_absorbed(rows, diagonal):
+    """diagonal += Σ ‖w‖₁ |w| over the rows w."""
+    for r in range(rows.shape[0]):
+        length = 0.0
+        for i in range(rows.shape[1]):
+            length += abs(rows[r, i])
+        if length > 0.0:
+            for i in range(rows.shape[1]):
+                diagonal[i] += length * abs(rows[r, i])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from manyclass.curvature.streamed import StreamedBound
-from manyclass.model.objective import Objective
+from manyclass.bound.streamed import StreamedBound
+from manyclass.model import Problem
 
 
 class LowRank(StreamedBound):
@@ -24,22 +24,18 @@ class LowRank(StreamedBound):
     D : ndarray of shape (n_features [+ 1], n_outputs)
     """
 
-    name = "low-rank"
     span = 64
     accuracy = 1e-2  # H exceeds what it bounds by far more
+    compact = True
 
-    def __init__(self, objective: Objective, rank: int):
-        super().__init__(objective)
+    def __init__(self, problem: Problem, rank: int):
+        super().__init__(problem)
         self.rank = rank
         self.D = self.prior.copy()
         self.W = np.zeros((0, *self.D.shape))
         self._squares = np.zeros(0)  # the squared lengths of the rows of W, which are orthogonal
         self._factor()
         self._next: LowRank | None = None
-
-    @classmethod
-    def build(cls, objective: Objective, rng: np.random.Generator) -> LowRank:
-        return cls(objective, 1)
 
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
         b, m = len(X), self.n_outputs
@@ -70,8 +66,11 @@ class LowRank(StreamedBound):
 
     def collect(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
         if self._next is None:
-            self._next = LowRank(self.objective, self.rank)
+            self._next = LowRank(self.problem, self.rank)
         self._next._add(X, columns, C)
+
+    def tidy(self) -> None:
+        """Nothing to do: directions come out of `_add` orthogonal, and are factored anew."""
 
     def renew(self) -> None:
         if self._next is not None:
@@ -96,6 +95,8 @@ class LowRank(StreamedBound):
         self._lower = scipy.linalg.cholesky(inner, lower=True, check_finite=False) if len(flat) else inner
 
     def _add(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
+        from manyclass.bound.kernels import add_absorbed
+
         at = slice(None) if columns is None else columns
         magnitude = np.abs(X)
         size = magnitude.sum(axis=1)
@@ -117,13 +118,6 @@ class LowRank(StreamedBound):
         real = values > 1e-14 * max(float(values[-1]), 0.0)
         kept = real & (np.arange(len(values)) >= len(values) - self.rank)
         first = int(np.argmax(kept)) if kept.any() else len(values)
-        absorb_rows(rows[:first].reshape(first, self.D.size), self.D.reshape(-1))
+        add_absorbed(rows[:first].reshape(first, self.D.size), self.D.reshape(-1))
         # A copy, so that the rows just absorbed are given back.
         self.W, self._squares = rows[first:].copy(), values[first:]
-
-
-def absorb_rows(rows: np.ndarray, diagonal: np.ndarray) -> None:
-    """diagonal += Σ ‖w‖₁ |w| over the rows w."""
-    from manyclass.curvature.kernels import add_absorbed
-
-    add_absorbed(rows, diagonal)

@@ -2,19 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import count
 
 import numpy as np
-import scipy.sparse as sp
 
-from manyclass.curvature import Curvature
-from manyclass.curvature.streamed import StreamedBound
-from manyclass.data.design import Array, Design
-from manyclass.model.objective import Evaluation, Objective
-from manyclass.solvers.base import Monitor, Solver, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from manyclass.bound.streamed import StreamedBound, row_shares
+from manyclass.data import Rows
+from manyclass.data.rows import Array
+from manyclass.fit import Iterate, Iterates, OutOfTime, Status
+from manyclass.model import Evaluation, Problem
+from manyclass.solvers.base import iterate
 
 LARGEST_SHARE = 0.05
 """Largest share of a pass in a block."""
@@ -33,7 +30,38 @@ CHUNK_BYTES = 32 << 20
 """Memory of the rows that are brought into random order at once, and of their bounds."""
 
 
-class StochasticBound(Solver):
+@dataclass(frozen=True)
+class _Settled:
+    """The state after a refreshed pass that was kept."""
+
+    theta: np.ndarray
+    mu: np.ndarray
+    residuals: np.ndarray
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows that are taken at once, in float64.
+
+    Attributes
+    ----------
+    index : ndarray of shape (n_rows,)
+        Their numbers.
+    X : ndarray of shape (n_rows, n_columns)
+        The rows on their common columns, the intercept's last.
+    columns : ndarray of shape (n_columns,) or None
+        Which rows of theta these are; None for all.
+    Y : ndarray of shape (n_rows, n_outputs)
+    """
+
+    index: np.ndarray
+    X: np.ndarray
+    columns: np.ndarray | None
+    Y: np.ndarray
+
+
+class StochasticBound:
     """Stochastic bound majorization (*Stochastic Bound Majorization*, Algorithm 2), full or low rank.
 
     For each row, in a fresh random order each pass, with w_j = s_j/S:
@@ -51,125 +79,120 @@ class StochasticBound(Solver):
     of the last pass, and θ converges linearly to θ*. η grows for as long as F falls (over-relaxation as in the paper's
     reference [34]).
 
+    Rows are taken in blocks whose recursion `run_block` follows exactly, but for one thing: within a block φ_j takes
+    the penalty's part of μ at the θ of the start of the block. A block of a share q of the pass moves θ by less than
+    ηqφ, and its rows weigh q in the penalty, so φ errs by at most ηq²MΛφ, which q is chosen to keep below `accuracy`.
+    μ itself is exact, and φ is computed from it anew after each block, so nothing accumulates.
+
     Parameters
     ----------
+    problem : Problem
+        Not centred, with NumPy rows and a loss of ``CLASS_BOUNDS``.
+    curvature : StreamedBound
+    start : array of shape (n_features [+ 1], n_outputs), optional
+        theta to start from; 0 by default.
     eta : float
         Length of the steps in a pass together (of the first pass, with `refresh`).
     batch_size : int
         Rows between two steps; the step is then the sum of theirs.
     refresh : bool
     rng : numpy Generator
-    on_step : callable, optional
-        Called with theta after each block of rows (each row where blocks are of one row), to watch a run.
-    """
+    block_rows : int, optional
+        Rows to a block; by default as many as the accuracy of the curvature allows.
 
-    name = "stochastic-bound"
-    needs_majorizer = False
+    Attributes
+    ----------
+    theta, mu, phi : ndarray of shape (n_features [+ 1], n_outputs), float64
+        θ, μ and φ = H⁻¹μ after the last block.
+    """
 
     def __init__(
         self,
+        problem: Problem,
+        curvature: StreamedBound,
+        start: Array | None = None,
+        *,
         eta: float = 1.0,
         batch_size: int = 1,
         refresh: bool = False,
         rng: np.random.Generator | None = None,
         block_rows: int | None = None,
-        on_step: Callable[[np.ndarray], object] | None = None,
     ):
+        self.problem, self.curvature = problem, curvature
         self.eta, self.batch_size, self.refresh = eta, batch_size, refresh
         self.rng = np.random.default_rng(0) if rng is None else rng
-        self.block_rows, self.on_step = block_rows, on_step
-
-    def begin(self, objective: Objective, curvature: Curvature) -> Array:
-        return np.zeros((objective.design.n_features + objective.fit_intercept, objective.n_outputs))
-
-    def run(self, objective: Objective, curvature: Curvature, theta: Array, monitor: Monitor) -> tuple[Array, Status]:
-        if not isinstance(curvature, StreamedBound):
-            raise TypeError("StochasticBound needs a curvature that grows row by row: DenseInverse or LowRank.")
-        state = _Pass(self, objective, curvature, theta)
-        status: Status | None = None
-        while status is None:
-            growing = not self.refresh or monitor.n_passes == 0
-            with np.errstate(over="ignore", invalid="ignore"):  # a step too long, to be taken back
-                finished = state.run(growing, monitor)
-                theta = state.theta.astype(objective.design.dtype)
-                # Looking at the objective is no part of the algorithm, so it does not count as a pass.
-                evaluation = objective.value_and_gradient(theta)
-            monitor.n_passes += 1
-            if self.refresh and finished:
-                evaluation = state.settle(growing, evaluation)
-                theta = state.theta.astype(objective.design.dtype)
-            status = monitor.stop(objective, curvature, theta, evaluation)
-            if not finished and status is None:
-                status = Status.MAX_TIME
-        return theta, status
-
-
-@dataclass(frozen=True)
-class _Settled:
-    """The state after a refreshed pass that was kept."""
-
-    theta: np.ndarray
-    mu: np.ndarray
-    residuals: np.ndarray
-    evaluation: Evaluation
-
-
-class _Pass:
-    """θ, μ and φ = H⁻¹μ, and the passes that move them.
-
-    Rows are taken in blocks whose recursion `run_block` follows exactly, but for one thing: within a block φ_j takes
-    the penalty's part of μ at the θ of the start of the block. A block of a share q of the pass moves θ by less than
-    ηqφ, and its rows weigh q in the penalty, so φ errs by at most ηq²MΛφ, which q is chosen to keep below `accuracy`.
-    μ itself is exact, and φ is computed from it anew after each block, so nothing accumulates.
-    """
-
-    def __init__(self, solver: StochasticBound, objective: Objective, curvature: StreamedBound, start: Array):
-        self.solver, self.objective, self.curvature = solver, objective, curvature
-        design, m = objective.design, objective.n_outputs
-        shape = (curvature.n_rows_of_theta, m)
-        self.eta = solver.eta
-        self.theta = np.array(start, dtype=np.float64)
-        self.mu = np.zeros(shape)
-        self.phi = np.zeros(shape)
-        weight = np.ones(design.n_rows) if objective.sample_weight is None else objective.sample_weight
-        self.weight = np.asarray(weight, dtype=np.float64) / objective.total_weight
+        self.block_rows, self._fixed_block = block_rows or 1, block_rows is not None
+        shape = (curvature.n_rows_of_theta, problem.n_outputs)
+        self.theta = np.zeros(shape) if start is None else np.array(start, dtype=np.float64)
+        self.mu, self.phi = np.zeros(shape), np.zeros(shape)
+        self.weight = row_shares(problem)
         self.rows = np.flatnonzero(self.weight)
-        self.penalty = np.full((shape[0], 1), objective.alpha)
-        if objective.fit_intercept:
+        self.penalty = np.full((shape[0], 1), problem.alpha)
+        if problem.fit_intercept:
             self.penalty[-1] = 0.0
-        self.residuals = np.zeros((design.n_rows, m)) if solver.refresh else None
+        self.residuals = np.zeros((problem.rows.n_rows, shape[1])) if refresh else None
         self.settled: _Settled | None = None
-        self.softmax = objective.link.name == "softmax"
-        self.rank = m - 1 if self.softmax else m
-        self.block_rows = solver.block_rows or 1
+        self._share = 0.0
+        self.softmax = problem.loss.name == "softmax"
+        self.rank = shape[1] - 1 if self.softmax else shape[1]
 
-    def run(self, growing: bool, monitor: Monitor) -> bool:
-        """One pass; whether there was time for all of it."""
-        order = self.solver.rng.permutation(self.rows)
+    def iterates(self) -> Iterates:
+        """One `Iterate` after each pass; after a pass that there was no time for, the point it came to."""
+        for number in count(1):
+            growing = not self.refresh or number == 1
+            with np.errstate(over="ignore", invalid="ignore"):  # a step too long, to be taken back
+                try:
+                    self._pass(growing)
+                except OutOfTime:
+                    if number == 1 and self._share == 0.0:
+                        raise
+                found = self._look(growing, number - 1)
+            yield found
+            if self._share < 1.0:
+                return Status.MAX_TIME
+        return None
+
+    def _look(self, growing: bool, n_before: int) -> Iterate:
+        """The objective after so many passes and a share of one; looking is no part of the algorithm and no pass."""
+        problem, dtype = self.problem, self.problem.rows.dtype
+        # Short beside a pass, and all that makes a model of it: not to be cut off.
+        watch, problem.on_block = problem.on_block, None
+        evaluation = problem.value_and_gradient(self.theta.astype(dtype))
+        if self.refresh and self._share == 1.0:
+            evaluation = self._settle(growing, evaluation)
+        problem.n_passes = n_before + self._share
+        found = iterate(problem, self.curvature, self.theta.astype(dtype), evaluation, int(problem.n_passes))
+        problem.on_block = watch
+        return found
+
+    def _pass(self, growing: bool) -> None:
+        """One pass, of which `_share` is done."""
+        self._share = 0.0
+        order = self.rng.permutation(self.rows)
         weight = self.weight[order]
         step = self._steps(weight, self.eta)
-        if self.solver.refresh and not growing:
+        if self.refresh and not growing:
             # The rows' part of μ is complete; the penalty's gradient is that of the present theta.
-            self._replace_penalty()
+            self._move_mu(self.penalty * self.theta)
         at, look = 0, 0
         self._fit_block(growing)
-        for index, X, columns, Y in self._blocks(order):
-            rows = slice(at, at + len(index))
+        for block in self._blocks(order):
+            rows = slice(at, at + len(block.index))
             at = rows.stop
-            self._block(index, X, columns, Y, weight[rows], step[rows], growing)
+            self._block(block, weight[rows], step[rows], growing)
             if at > look:
                 self._fit_block(growing)
                 look = 2 * at
-            if self.solver.on_step is not None:
-                self.solver.on_step(self.theta)
-            if monitor.max_time is not None and monitor.seconds > monitor.max_time:
-                return False
-        if not self.solver.refresh:
+            self._share = at / len(order)
+        if not self.refresh:
             self.curvature.tidy()
-            self.phi = self.curvature.products(self.mu[None])[0]
-        return True
+            self._move_mu(0.0)
 
-    def settle(self, growing: bool, evaluation: Evaluation) -> Evaluation:
+    def _move_mu(self, change: np.ndarray | float) -> None:
+        self.mu = self.mu + change
+        self.phi = self.curvature.products(self.mu[None])[0]
+
+    def _settle(self, growing: bool, evaluation: Evaluation) -> Evaluation:
         """Keep a refreshed pass, or go back where longer steps than are always stable have raised F."""
         assert self.residuals is not None
         before = self.settled
@@ -184,12 +207,18 @@ class _Pass:
             self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
             self.curvature.renew()
             self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
-        self.phi = self.curvature.products(self.mu[None])[0]
+        self._move_mu(0.0)
         return evaluation
+
+    def _rows_gradient(self) -> np.ndarray:
+        """Σ_j x_j r_jᵀ of the residuals last seen."""
+        assert self.residuals is not None
+        total = self.problem.rows.rmatmat(self.residuals)
+        return np.vstack([total, self.residuals.sum(axis=0)]) if self.problem.fit_intercept else total
 
     def _fit_block(self, growing: bool) -> None:
         """As many rows to a block as the error of their common penalty allows."""
-        if self.solver.block_rows is not None:
+        if self._fixed_block:
             return
         share = LARGEST_SHARE
         size = float(np.linalg.norm(self.phi))
@@ -201,7 +230,7 @@ class _Pass:
 
     def _steps(self, weight: np.ndarray, eta: float) -> np.ndarray:
         """Length of the step after each row: its share of the pass, gathered at the end of each minibatch."""
-        share, size = eta * weight, self.solver.batch_size
+        share, size = eta * weight, self.batch_size
         if size == 1:
             return share
         step = np.zeros_like(share)
@@ -209,44 +238,21 @@ class _Pass:
         step[np.minimum(firsts + size, len(share)) - 1] = np.add.reduceat(share, firsts)
         return step
 
-    def _block(
-        self,
-        index: np.ndarray,
-        X: np.ndarray,
-        columns: np.ndarray | None,
-        Y: np.ndarray,
-        weight: np.ndarray,
-        step: np.ndarray,
-        growing: bool,
-    ) -> None:
-        from manyclass.solvers.bound_kernels import run_block
+    def _block(self, block: _Block, weight: np.ndarray, step: np.ndarray, growing: bool) -> None:
+        from manyclass.bound.kernels import run_block
 
-        b, m, curvature = len(X), self.objective.n_outputs, self.curvature
-        at = slice(None) if columns is None else columns
+        X, curvature, b, m = block.X, self.curvature, len(block.X), self.problem.n_outputs
+        at = slice(None) if block.columns is None else block.columns
         psi = curvature.products((self.penalty * self.theta)[None])[0] if growing else np.zeros_like(self.phi)
-        H = curvature.gram(X, columns)
+        old = np.zeros((b, m)) if self.residuals is None else self.residuals[block.index]
+        start = (X @ self.theta[at], X @ self.phi[at], X @ psi[at], curvature.gram(X, block.columns), block.Y)
         C, U = np.empty((b, self.rank, m)), np.empty((b * self.rank, b * self.rank))
-        R, moved, lagged = np.empty((3, b * m))
-        old = np.zeros((b, m)) if self.residuals is None else self.residuals[index]
+        R, moved, lagged = np.zeros((3, b * m))
         by_phi, by_psi, lag_phi, lag_psi = run_block(
-            self.softmax,
-            growing,
-            X @ self.theta[at],
-            X @ self.phi[at],
-            X @ psi[at],
-            H,
-            Y,
-            weight,
-            step,
-            old,
-            C,
-            U,
-            R,
-            moved,
-            lagged,
+            self.softmax, growing, *start, weight, step, old, C, U, R, moved, lagged
         )
         if self.residuals is not None:
-            self.residuals[index] = old
+            self.residuals[block.index] = old
         spread = np.zeros((2, *self.theta.shape))
         spread[0, at], spread[1, at] = X.T @ moved.reshape(b, m), X.T @ lagged.reshape(b, m)
         spread = curvature.products(spread)
@@ -254,54 +260,34 @@ class _Pass:
         self.theta = before + by_phi * self.phi + by_psi * psi + spread[0]
         self.mu[at] += X.T @ R.reshape(b, m)
         if growing:
-            lag = weight.sum() * before + lag_phi * self.phi + lag_psi * psi + spread[1]
-            self.mu += self.penalty * lag
+            change = weight.sum() * before + lag_phi * self.phi + lag_psi * psi + spread[1]
             curvature.absorb(C, U)
         else:
-            self.mu += self.penalty * (self.theta - before)
-            curvature.collect(X, columns, C)
-        self.phi = curvature.products(self.mu[None])[0]
+            change = self.theta - before
+            curvature.collect(X, block.columns, C)
+        self._move_mu(self.penalty * change)
 
-    def _replace_penalty(self) -> None:
-        self.mu += self.penalty * self.theta
-        self.phi = self.curvature.products(self.mu[None])[0]
-
-    def _rows_gradient(self) -> np.ndarray:
-        """Σ_j x_j r_jᵀ of the residuals last seen."""
-        assert self.residuals is not None
-        total = self.objective.design.X.T @ self.residuals
-        return np.vstack([total, self.residuals.sum(axis=0)]) if self.objective.fit_intercept else np.asarray(total)
-
-    def _blocks(self, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
-        """(row numbers, rows on their common columns, these columns, targets) in the given order, in float64."""
-        objective, design = self.objective, self.objective.design
-        keep_sparse = design.is_sparse and not hasattr(self.curvature, "M")
-        width = design.row_bytes if keep_sparse else 8 * self.curvature.n_rows_of_theta
-        chunk_rows = max(self.curvature.most_rows, int(CHUNK_BYTES // max(width, 8 * self.rank * objective.n_outputs)))
+    def _blocks(self, order: np.ndarray) -> Iterator[_Block]:
+        """The rows in the given order."""
+        problem, curvature = self.problem, self.curvature
+        width = problem.rows.row_bytes if curvature.compact else 8 * curvature.n_rows_of_theta
+        chunk_rows = max(curvature.most_rows, int(CHUNK_BYTES // max(width, 8 * self.rank * problem.n_outputs)))
         for start in range(0, len(order), chunk_rows):
             index = order[start : start + chunk_rows]
-            rows, targets = Design(design.take(index)), objective.targets.take(index)
-            full = None if keep_sparse else self._filled(rows)
+            rows, targets = problem.rows.take(index), problem.targets.take(index)
             last = 0
             while last < len(index):
+                if problem.on_block is not None:
+                    problem.on_block()
                 part = slice(last, min(last + self.block_rows, len(index)))
                 last = part.stop
-                X, columns = self._compact(rows.rows(part)) if full is None else (full[part], None)
-                yield index[part], X, columns, targets.dense(part, self.mu, np)
+                X, columns = self._values(rows.slice(part))
+                yield _Block(index[part], X, columns, targets.dense(part, self.mu, np))
 
-    def _filled(self, rows: Design) -> np.ndarray:
-        """Rows as a dense matrix in float64, with the column of ones of the intercept."""
-        filled = np.ones((rows.n_rows, self.curvature.n_rows_of_theta))
-        filled[:, : rows.n_features] = rows.X.toarray() if rows.is_sparse else rows.X
-        return filled
-
-    def _compact(self, block: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
-        """Sparse rows as a dense matrix on the columns they use, the intercept's last."""
-        columns, place = np.unique(block.indices, return_inverse=True)
-        extra = int(self.objective.fit_intercept)
-        X = np.zeros((block.shape[0], len(columns) + extra))
-        np.add.at(X, (np.repeat(np.arange(block.shape[0]), np.diff(block.indptr)), place), block.data)
-        if extra:
-            X[:, -1] = 1.0
-            columns = np.append(columns, self.objective.design.n_features)
-        return X, columns
+    def _values(self, block: Rows) -> tuple[np.ndarray, np.ndarray | None]:
+        values, columns = block.compact() if self.curvature.compact else (block.dense(), None)
+        if not self.problem.fit_intercept:
+            return np.ascontiguousarray(values, dtype=np.float64), columns
+        X = np.ones((block.n_rows, values.shape[1] + 1))
+        X[:, :-1] = values
+        return X, None if columns is None else np.append(columns, block.n_features)

@@ -1,23 +1,20 @@
-"""Curvatures that grow row by row, and their inverses kept up to date (*Stochastic Bound Majorization*, section 3)."""
+"""H that grows row by row, and its inverse kept up to date (*Stochastic Bound Majorization*, section 3)."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature
-from manyclass.curvature.log_linear import class_bound
-from manyclass.data.design import Array
-from manyclass.model.links import Link
-from manyclass.model.objective import Objective
+from manyclass.curvature.class_bounds import class_bound
+from manyclass.model import Problem
 
 PRIOR = 1e-7
 """Curvature of a direction that no row has touched, relative to what the rows can have, where alpha is smaller."""
 
 
-class StreamedBound(Curvature):
+class StreamedBound(ABC):
     """H = H₀ + Σ_j w_j B_j ⊗ x_j x_jᵀ over the rows seen so far, w_j = s_j/S, known by its inverse M.
 
     H₀ is alpha on the coefficients and the curvature of one row on the intercepts, which the penalty leaves alone; it
@@ -26,26 +23,27 @@ class StreamedBound(Curvature):
     a block never touches all parameters, and `absorb` brings M up to date for the block as a whole.
 
     Arrays over parameters have shape (n_features [+ 1], n_outputs); parameter (i, a) has index i·n_outputs + a.
+
+    Attributes
+    ----------
+    span : int
+        Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube.
+    accuracy : float
+        Relative error of φ = Mμ that a solver may make within a block.
+    compact : bool
+        Whether blocks are to come on the columns that occur in them.
     """
 
-    majorizes = False  # the rows were bounded at different theta
-    center = False
     span: int
-    """Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube."""
-
     accuracy: ClassVar[float]
-    """Relative error of φ = Mμ that a solver may make within a block."""
+    compact: ClassVar[bool]
 
-    def __init__(self, objective: Objective):
-        self.objective = objective
-        self.bound = class_bound(objective.link.name)
-        self.n_outputs = objective.n_outputs
-        self.n_rows_of_theta = objective.design.n_features + objective.fit_intercept
-        self.prior = prior_curvature(objective)
-
-    @classmethod
-    def serves(cls, link: Link) -> bool:
-        return link.name in ("softmax", "logistic")
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.bound = class_bound(problem.loss.name)
+        self.n_outputs = problem.n_outputs
+        self.n_rows_of_theta = problem.rows.n_features + problem.fit_intercept
+        self.prior = prior_curvature(problem)
 
     @property
     def most_rows(self) -> int:
@@ -75,13 +73,14 @@ class StreamedBound(Curvature):
         ----------
         C : ndarray of shape (n_rows, rank, n_outputs)
         U : ndarray of shape (n_rows·rank, n_rows·rank)
-            The upper Cholesky factor of I + C (gram) Cᵀ.
+            The Cholesky factor of I + C (gram) Cᵀ in its upper triangle.
         """
 
     @abstractmethod
     def collect(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
         """Remember the bounds of a block that was not absorbed, for `renew`."""
 
+    @abstractmethod
     def tidy(self) -> None:
         """Undo the rounding of many updates."""
 
@@ -93,22 +92,24 @@ class StreamedBound(Curvature):
     def renew(self) -> None:
         """Make H the sum over the rows of the last pass alone."""
 
-    def solve(self, gradient: Array) -> Array:
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """H⁻¹ gradient, typed as the gradient."""
         wide = np.asarray(gradient, dtype=np.float64)
         return self.products(wide[None])[0].astype(gradient.dtype, copy=False)
 
 
-def prior_curvature(objective: Objective) -> np.ndarray:
+def prior_curvature(problem: Problem) -> np.ndarray:
     """H₀, of shape (n_features [+ 1], n_outputs). Neither the scale of the weights nor rows of weight 0 change it."""
-    design, m = objective.design, objective.n_outputs
-    weight = np.ones(design.n_rows) if objective.sample_weight is None else np.asarray(objective.sample_weight, float)
-    weight = weight / weight.sum()
-    squares = (
-        design.X.power(2).sum(axis=1) if design.is_sparse else np.einsum("ij,ij->i", design.X, design.X, dtype=float)
-    )
-    mean_square = float(weight @ np.ravel(squares)) / max(design.n_features, 1)
-    least = PRIOR * 0.25 * mean_square or 1.0
-    prior = np.full((design.n_features, m), max(objective.alpha, least))
-    if objective.fit_intercept:
-        prior = np.vstack([prior, np.full((1, m), 0.25 * float(weight @ weight))])
-    return prior
+    rows, m = problem.rows, problem.n_outputs
+    mean_square = float(np.mean(rows.mean_square(problem.weight))) if rows.n_features else 0.0
+    prior = np.full((rows.n_features, m), max(problem.alpha, PRIOR * 0.25 * mean_square or 1.0))
+    if not problem.fit_intercept:
+        return prior
+    share = row_shares(problem)
+    return np.vstack([prior, np.full((1, m), 0.25 * float(share @ share))])
+
+
+def row_shares(problem: Problem) -> np.ndarray:
+    """s_j / S, of shape (n_rows,), in float64."""
+    weight = np.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
+    return np.asarray(weight, dtype=np.float64) / problem.total_weight

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.curvature.base import Curvature
-from manyclass.curvature.log_linear import ClassBound, class_bound
+from manyclass.curvature.class_bounds import ClassBound, class_bound
 from manyclass.data import Rows
 from manyclass.data.factor import Factor
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
@@ -65,6 +65,8 @@ def bound_curvature(problem: Problem, theta: Array) -> Array:
     W, b = problem.unpack(theta)
     total = PairSums(bound, m, int(theta.shape[0]), xp, rows.device)
     for part, block in rows.blocks(rows_per_block(rows.n_rows, rows.n_features, total.n_pairs, rows.itemsize)):
+        if problem.on_block is not None:
+            problem.on_block()
         weights = bound.weights(loss.normalise(problem.scores(block, W, b), xp), xp)
         if problem.weight is not None:
             weights = weights * problem.weight[part][:, None]

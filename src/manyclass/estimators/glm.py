@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from manyclass.curvature import CURVATURES, Curvature
+from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS
+from manyclass.solvers import SOLVERS, Solver
 
 DENSE_FACTOR_FEATURES = 8192
 """Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
@@ -123,13 +124,8 @@ class GLMClassifier(LinearClassifier):
             )
 
     def _iterates(self, task: Task) -> Iterates:
-        problem, solver = task.problem, SOLVERS[self.solver]
-        chosen = self._choose_curvature(problem)
-        problem.centred = chosen.center
-        curvature = chosen.build(problem, task.rng)
-        start = self._start(problem)
-        theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
-        return (yield from solver.iterates(problem, curvature, theta))
+        curvature = self._choose_curvature(task.problem)
+        return (yield from curved_iterates(task, SOLVERS[self.solver], curvature, self._start(task.problem)))
 
     def _choose_curvature(self, problem: Problem) -> type[Curvature]:
         solver, name = SOLVERS[self.solver], self.curvature
@@ -140,3 +136,14 @@ class GLMClassifier(LinearClassifier):
         elif name == "auto":
             name = "second-moment" if solver.needs_majorizer or problem.loss.quadratic else "kronecker"
         return CURVATURES[name]
+
+
+def curved_iterates(
+    task: Task, solver: Solver, kind: type[Curvature], start: tuple[Array, Array] | None = None
+) -> Iterates:
+    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins."""
+    problem = task.problem
+    problem.centred = kind.center
+    curvature = kind.build(problem, task.rng)
+    theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
+    return (yield from solver.iterates(problem, curvature, theta))

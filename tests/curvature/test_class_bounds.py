@@ -4,19 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
-from manyclass.curvature.log_linear import CLASS_BOUNDS, class_bound, curving, log_linear_bound
+from manyclass.curvature.class_bounds import CLASS_BOUNDS, class_bound, curving
+from manyclass.model import SMOOTH_LOSSES
+from tests.oracles.log_linear import log_linear_bound
 
 
 def log_partition(theta, features, measure):
     return logsumexp(features @ theta, b=measure)
 
 
-def matrix(link, Z):
+def matrix(loss, Z):
     """B of each row, of shape (n_rows, n_outputs, n_outputs)."""
     k = Z.shape[1]
-    a, b = CLASS_BOUNDS[link].pairs(k)
+    a, b = CLASS_BOUNDS[loss].pairs(k)
     B = np.zeros((len(Z), k, k))
-    B[:, a, b] = B[:, b, a] = CLASS_BOUNDS[link].weights(Z, np)
+    B[:, a, b] = B[:, b, a] = CLASS_BOUNDS[loss].weights(Z, np)
     return B
 
 
@@ -84,15 +86,15 @@ def test_structured_form_is_the_general_one(seed, k, d, size):
 
 @given(st.integers(0, 2**31), st.integers(1, 8), scale, st.sampled_from(sorted(CLASS_BOUNDS)))
 @settings(max_examples=200, deadline=None)
-def test_class_bound_dominates_in_score_space(seed, k, size, link):
+def test_class_bound_dominates_in_score_space(seed, k, size, loss):
     rng = np.random.default_rng(seed)
     Z, U = size * rng.standard_normal((20, k)), rng.choice([1e-2, 1.0, 1e3]) * rng.standard_normal((20, k))
-    B = matrix(link, Z)
+    B = matrix(loss, Z)
     assert np.linalg.eigvalsh(B).min() > -1e-12 and np.isfinite(B).all()
-    if CLASS_BOUNDS[link].free_shift:
+    if CLASS_BOUNDS[loss].free_shift:
         np.testing.assert_allclose(B.sum(2), 0, atol=1e-12)
-    potential = {"softmax": lambda Z: logsumexp(Z, axis=1), "logistic": lambda Z: np.logaddexp(0, Z).sum(1)}[link]
-    mean = {"softmax": lambda Z: softmax(Z, axis=1), "logistic": lambda Z: np.exp(-np.logaddexp(0, -Z))}[link]
+    potential = {"softmax": lambda Z: logsumexp(Z, axis=1), "logistic": lambda Z: np.logaddexp(0, Z).sum(1)}[loss]
+    mean = {"softmax": lambda Z: softmax(Z, axis=1), "logistic": lambda Z: np.exp(-np.logaddexp(0, -Z))}[loss]
     bound = potential(Z) + (mean(Z) * U).sum(1) + 0.5 * np.einsum("na,nab,nb->n", U, B, U)
     assert (bound >= potential(Z + U) - 1e-9 * (1 + np.abs(bound) + np.abs(potential(Z)))).all()
 
@@ -105,21 +107,20 @@ def test_classes_in_another_order_bound_as_well():
     assert np.abs(one.curvature - other.curvature).max() > 1e-3  # two different bounds, both valid
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([1.0], [[1.0, 2.0]]), "one row of 1 numbers"),
-        (([1.0], [[1.0]], [-1.0]), "non-negative"),
-        (([1.0], [[1.0], [2.0]], [0.0, 0.0]), "at least one outcome"),
-        (([1.0], [[1.0], [2.0]], [1.0]), "one number for each of the 2"),
-        (([np.nan], [[1.0]]), "finite"),
-    ],
-)
-def test_bad_input_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        log_linear_bound(*arguments)
-
-
-def test_a_link_without_partition_function_is_refused():
+def test_a_loss_without_partition_function_is_refused():
     with pytest.raises(ValueError, match="second-moment"):
         class_bound("sparsemax")
+
+
+@pytest.mark.parametrize("loss", sorted(CLASS_BOUNDS))
+def test_the_compiled_bound_is_that_of_the_arrays(loss, rng):
+    from manyclass.curvature.compiled import bound_of_scores
+
+    k = 5
+    Z = rng.standard_normal((40, k)) * 10.0 ** rng.integers(-6, 3, (40, 1))
+    B, P, rank = matrix(loss, Z), SMOOTH_LOSSES[loss].mean(Z.copy(), np), k - 1 if loss == "softmax" else k
+    for z, expected, mean in zip(Z, B, P, strict=True):
+        p, C = np.empty(k), np.empty((rank, k))
+        bound_of_scores(z, loss == "softmax", 2.0, p, C)
+        np.testing.assert_allclose(C.T @ C, 4.0 * expected, atol=1e-12)
+        np.testing.assert_allclose(p, mean, atol=1e-12)

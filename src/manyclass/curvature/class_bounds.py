@@ -1,4 +1,7 @@
-"""Quadratic upper bounds on log partition functions (*Stochastic Bound Majorization*, Algorithm 1 and Theorem 1)."""
+"""Quadratic upper bounds on log partition functions (*Stochastic Bound Majorization*, Algorithm 1 and Theorem 1).
+
+In score space, for arrays of any namespace; `manyclass.curvature.compiled` has the same for one row, compiled.
+"""
 
 from __future__ import annotations
 
@@ -7,72 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from manyclass.data.rows import Array
-
-
-@dataclass(frozen=True)
-class LogLinearBound:
-    """log Z(θ̃ + δ) ≤ log_z + δᵀg + ½ δᵀΣδ for every δ, with equality and equal gradients at δ = 0.
-
-    Attributes
-    ----------
-    log_z : float
-        log Z(θ̃).
-    gradient : ndarray of shape (n_parameters,)
-        g = ∇ log Z(θ̃), the mean of the features under p(y) ∝ h(y) exp(θ̃ᵀf(y)).
-    curvature : ndarray of shape (n_parameters, n_parameters)
-        Σ, positive semi-definite.
-    """
-
-    log_z: float
-    gradient: np.ndarray
-    curvature: np.ndarray
-
-    def log_value(self, step: np.ndarray) -> float:
-        """The bound on log Z at θ̃ + step."""
-        return float(self.log_z + step @ self.gradient + 0.5 * step @ self.curvature @ step)
-
-
-def log_linear_bound(theta: Any, features: Any, measure: Any = None) -> LogLinearBound:
-    """The bound on Z(θ) = Σ_y h(y) exp(θᵀf(y)) around θ̃ (Algorithm 1), in the log domain.
-
-    Parameters
-    ----------
-    theta : array-like of shape (n_parameters,)
-        θ̃.
-    features : array-like of shape (n_outcomes, n_parameters)
-        f(y), one outcome a row. Σ depends on their order; the bound holds for every order.
-    measure : array-like of shape (n_outcomes,), optional
-        h(y) ≥ 0, not all zero; 1 by default.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, numbers are not finite, or h is negative or zero everywhere.
-    """
-    F = np.asarray(features, dtype=np.float64)
-    theta = np.asarray(theta, dtype=np.float64)
-    if F.ndim != 2 or theta.shape != F.shape[1:]:
-        raise ValueError(f"features must have one row of {theta.size} numbers per outcome, got shape {F.shape}.")
-    h = np.ones(len(F)) if measure is None else np.asarray(measure, dtype=np.float64)
-    if h.shape != (len(F),):
-        raise ValueError(f"measure must hold one number for each of the {len(F)} outcomes, got shape {h.shape}.")
-    if not (np.isfinite(F).all() and np.isfinite(theta).all() and np.isfinite(h).all()):
-        raise ValueError("theta, features and measure must be finite.")
-    if (h < 0).any() or not (h > 0).any():
-        raise ValueError("measure must be non-negative and positive for at least one outcome.")
-    possible = np.flatnonzero(h)
-    log_a = np.log(h[possible]) + F[possible] @ theta
-    log_z, g = float(log_a[0]), F[possible[0]].copy()
-    sigma = np.zeros((theta.size, theta.size))
-    for y, log_ay in zip(possible[1:], log_a[1:], strict=True):
-        difference = F[y] - g
-        sigma += float(curving(log_ay - log_z, np)) * np.outer(difference, difference)
-        g += expit(log_ay - log_z) * difference
-        log_z = float(np.logaddexp(log_z, log_ay))
-    return LogLinearBound(log_z, g, sigma)
 
 
 def curving(log_ratio: Array, xp: Any) -> Array:

@@ -3,19 +3,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyclass.curvature.low_rank import LowRank
-from manyclass.data import ClassTargets, Design, MatrixTargets
-from manyclass.model import LINKS, Objective
+from manyclass.bound import LowRank
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.model import LOSSES, Problem
 
 
-def make(rng, d, m, rank, link, alpha):
+def make(rng, d, m, rank, loss, alpha):
     X = rng.standard_normal((5, d))
-    targets = MatrixTargets(np.zeros((5, m))) if link == "logistic" else ClassTargets(np.zeros(5, int), m)
-    return LowRank(Objective(Design(X), targets, LINKS[link], alpha, fit_intercept=False, center=False), rank)
+    targets = MatrixTargets(np.zeros((5, m))) if loss == "logistic" else ClassTargets(np.zeros(5, int), m)
+    return LowRank(Problem(as_rows(X), targets, LOSSES[loss], alpha, fit_intercept=False, center=False), rank)
 
 
-def factors(rng, b, m, link):
-    if link == "logistic":
+def factors(rng, b, m, loss):
+    if loss == "logistic":
         return np.eye(m) * np.sqrt(0.25 * rng.random((b, 1, m)))
     return rng.standard_normal((b, m - 1, m)) * rng.exponential(size=(b, 1, 1))
 
@@ -28,18 +28,18 @@ def factors(rng, b, m, link):
     st.sampled_from(["softmax", "logistic"]),
 )
 @settings(max_examples=120, deadline=None)
-def test_never_falls_below_the_true_sum(seed, d, m, rank, link):
+def test_never_falls_below_the_true_sum(seed, d, m, rank, loss):
     """Σ_lowrank ⪰ Σ_true after every block, whatever the rank, with repeated rows and rows on a few columns."""
     rng = np.random.default_rng(seed)
-    m = max(m, 2) if link == "softmax" else m
-    low = make(rng, d, m, rank, link, 0.1)
+    m = max(m, 2) if loss == "softmax" else m
+    low = make(rng, d, m, rank, loss, 0.1)
     true = np.diag(low.D.ravel())
     for block in range(4):
         columns = None if block % 2 else np.sort(rng.choice(d, rng.integers(1, d + 1), replace=False))
         width = d if columns is None else len(columns)
         X = rng.standard_normal((rng.integers(1, 5), width)) * 10.0 ** rng.integers(-2, 3)
         X[0] = X[-1]
-        C = factors(rng, len(X), m, link)
+        C = factors(rng, len(X), m, loss)
         low.gram(X, columns)
         low.absorb(C, None)
         full = np.zeros((len(X), d))

@@ -1,0 +1,40 @@
+"""The bounds of `class_bounds` for the scores of one row, compiled."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from manyclass.data.compiled import sigmoid
+
+
+@njit(cache=True)
+def curving(u):
+    """β(u) = tanh(u/2)/(2u)."""
+    return 0.25 - u * u / 48.0 if abs(u) < 1e-3 else math.tanh(0.5 * u) / (2.0 * u)
+
+
+@njit(cache=True)
+def bound_of_scores(z, softmax, scale, p, C):
+    """The mean p and the factors C, of shape (rank, n_outputs), of scale²·B = CᵀC."""
+    m = z.shape[0]
+    for y in range(C.shape[0]):
+        for a in range(m):
+            C[y, a] = 0.0
+    if not softmax:
+        for a in range(m):
+            p[a] = sigmoid(z[a])
+            C[a, a] = scale * math.sqrt(curving(z[a]))
+        return
+    log_z = z[0]
+    p[0] = 1.0
+    for y in range(1, m):
+        u = z[y] - log_z
+        root, rest = scale * math.sqrt(curving(u)), sigmoid(-u)
+        for a in range(y):
+            C[y - 1, a] = -root * p[a]
+            p[a] *= rest
+        C[y - 1, y] = root
+        p[y] = sigmoid(u)
+        log_z = max(z[y], log_z) + math.log1p(math.exp(-abs(u)))
