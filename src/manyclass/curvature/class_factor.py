@@ -5,13 +5,16 @@ from __future__ import annotations
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 
+FIXED_POINT_STEPS = 50
+"""Of a_j = A_jj/(1 − a_j/Σa): O(k) each, and many only where one class holds nearly all rows."""
+
 
 class ClassFactor:
     """A = diag(a) − aaᵀ/Σa of trace 1, or diag(a) for losses of one column each, and how λA + alpha·I is solved with.
 
-    At the constant model of a softmax, where a = p, this is mean ∇²Φ = diag(p) − ppᵀ itself, and later a is its diagonal
-    up to O(1/k). What A would know beyond that of pairs of classes was found to save no passes (5 data sets, 3
-    penalties), so there is no k×k matrix. With D = λ diag(a) + alpha and u = a √(λ/Σa)
+    The vector a is the one whose A has the diagonal of the mean of ∇²Φ(z_i); where all rows have one mean p, as at the
+    constant model, a = p and A is ∇²Φ = diag(p) − ppᵀ. What a full A would know beyond that of pairs of classes was found
+    to save no passes (5 data sets, 3 penalties), so there is no k×k matrix. With D = λ diag(a) + alpha and u = a √(λ/Σa)
 
         (D − uuᵀ)⁻¹ = D⁻¹ + D⁻¹uuᵀD⁻¹/(1 − uᵀD⁻¹u),   1 − uᵀD⁻¹u = (alpha/Σa) Σ_j a_j/D_j.
 
@@ -39,7 +42,10 @@ class ClassFactor:
         """All rows are in. Classes that are all but decided keep a floor, which keeps steps along them finite."""
         xp, k = self.xp, int(self.a.shape[0])
         self.trace = float(xp.sum(self.a))
-        self.a = xp.clip(self.a / self.trace if self.trace > 0 else self.a * 0 + 1.0 / k, min=0.1 / k)
+        diagonal = xp.clip(self.a / self.trace if self.trace > 0 else self.a * 0 + 1.0 / k, min=0.1 / k)
+        self.a = diagonal
+        for _ in range(FIXED_POINT_STEPS if self.couples else 0):
+            self.a = diagonal / (1.0 - self.a / xp.sum(self.a))
         return self
 
     def solve(self, G: Array, eigenvalues: Array, alpha: float) -> Array:
