@@ -1,18 +1,26 @@
 """PegasosClassifier as its users meet it."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from manyclass import PegasosClassifier
-from manyclass.solvers import Status
-from manyclass.solvers.subgradient.losses import LOSSES
+from manyclass.data import as_rows
+from manyclass.estimators.vocabulary import LOSSES_OF
+from manyclass.fit import Status
+from manyclass.subgradient import Schedule
 from tests.oracles import pegasos as oracle
 
-PAPER = {"step_offset": 0.0, "average": False, "replace": True, "fit_intercept": False, "tol": 0}
+PAPER = {"schedule": "paper", "fit_intercept": False, "tol": 0}
+LOSSES = LOSSES_OF["PegasosClassifier"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +36,13 @@ def rows(rng):
     return X, np.array(["a", "b", "c"])[y]
 
 
-@pytest.mark.parametrize("loss, multi_class", LOSSES)
-def test_every_loss_classifies_digits(digits, loss, multi_class):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_classifies_digits(digits, loss):
     X, y = digits
-    model = PegasosClassifier(1e-3, loss=loss, multi_class=multi_class).fit(X[:1200], y[:1200])
+    model = PegasosClassifier(1e-3, loss=loss).fit(X[:1200], y[:1200])
     assert model.score(X[1200:], y[1200:]) > 0.88
     assert model.coef_.shape == (10, 64) and model.intercept_.shape == (10,)
+    assert not hasattr(model, "duality_gap_")
 
 
 def test_softmax_and_svm_reach_the_optima_of_converged_solvers(rows):
@@ -44,36 +53,87 @@ def test_softmax_and_svm_reach_the_optima_of_converged_solvers(rows):
     ours = PegasosClassifier(**options).fit(X, y)
     theirs = LogisticRegression(C=1 / (0.1 * 80), fit_intercept=False, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=3e-3)
-    for loss, peer in (
-        ("hinge", LinearSVC(C=1 / 8, loss="hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)),
-        ("squared_hinge", LinearSVC(C=1 / 16, fit_intercept=False, tol=1e-10, max_iter=10**6)),
-    ):
-        values = []
-        for model in (PegasosClassifier(loss=loss, multi_class="ovr", **options).fit(X, y), peer.fit(X, y)):
-            values.append(oracle.objective(loss, "ovr", X, codes, 0.1, model.coef_.T))
+    for loss in ("hinge", "squared_hinge"):
+        peer = LinearSVC(C=1 / (0.1 * 80), loss=loss, fit_intercept=False, tol=1e-10, max_iter=10**6).fit(X, y)
+        values = [
+            oracle.objective(loss, X, codes, 0.1, model.coef_.T)
+            for model in (PegasosClassifier(loss=loss, **options).fit(X, y), peer)
+        ]
         assert values[0] == pytest.approx(values[1], rel=1e-3)
 
 
-def test_the_papers_variant_is_algorithm_1(rows):
-    """step_offset=0, no average, no intercept, drawn with replacement: Algorithm 3 on the same draws."""
-    from manyclass.solvers.subgradient.draws import draw, make_draws
+def test_the_softmax_objective_is_that_of_the_other_estimators(rows):
+    from manyclass import GLMClassifier
 
     X, y = rows
     codes = np.searchsorted(["a", "b", "c"], y)
-    model = PegasosClassifier(0.1, loss="hinge", batch_size=2, max_steps=25, random_state=4, **PAPER).fit(X, y)
-    draws = make_draws(80, 4, replace=True)
+    models = (
+        PegasosClassifier(0.1, max_iter=3000, tol=0).fit(X, y),
+        GLMClassifier(0.1, tol=1e-8).fit(X, y),
+    )
+    values = [oracle.objective("softmax", X, codes, 0.1, m.coef_.T, m.intercept_) for m in models]
+    assert values[1] - 1e-6 <= values[0] == pytest.approx(values[1], rel=1e-3)
+
+
+def test_the_papers_variant_is_algorithm_1(rows):
+    """T steps of r rows, with "paper" and no intercept: Algorithm 3 on the same draws."""
+    from manyclass.subgradient.draws import draw, make_draws
+
+    X, y = rows
+    codes = np.searchsorted(["a", "b", "c"], y)
+    model = PegasosClassifier(
+        0.1, loss="crammer_singer", batch_size=2, max_iter=25 * 2 / 80, random_state=4, **PAPER
+    ).fit(X, y)
+    draws = make_draws(80, int(np.random.default_rng(4).integers(2**63)), replace=True)
     batches = [[draw(draws, 2 * t + a) for a in range(2)] for t in range(25)]
     np.testing.assert_allclose(
-        model.coef_.T, oracle.algorithm_1("hinge", X, codes, 3, 0.1, batches)[-1], rtol=1e-9, atol=1e-10
+        model.coef_.T, oracle.algorithm_1("crammer_singer", X, codes, 3, 0.1, batches)[-1], rtol=1e-9, atol=1e-10
     )
-    assert model.t_ == 25 and model.status_ is Status.COMPLETED
+    assert model.t_ == 25 and model.status_ is Status.FINISHED
+    assert model.n_iter_ == model.n_passes_ == 25 * 2 / 80
+
+
+def test_whole_epochs_are_whole_numbers(rows):
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=3.0, tol=0).fit(X, y)
+    assert isinstance(model.n_iter_, int) and model.n_iter_ == 3 and model.t_ == 240
+    assert [record.details["steps"] for record in model.history_] == [80, 160, 240]
+
+
+def test_a_schedule_says_each_choice_by_itself(rows):
+    X, y = rows
+    named, spelt = (
+        PegasosClassifier(0.1, schedule=schedule, tol=0).fit(X, y)
+        for schedule in ("paper", Schedule(0.0, average=False, replace=True))
+    )
+    np.testing.assert_array_equal(named.coef_, spelt.coef_)
+    twin = clone(PegasosClassifier(schedule=Schedule(offset=5.0)))
+    assert twin.schedule == Schedule(offset=5.0)
+    assert twin.fit(X, y).step_offset_ == 5.0
+
+
+def test_it_stops_where_the_estimate_of_the_gap_is_small_enough(digits):
+    X, y = digits
+    model = PegasosClassifier(1e-2, tol=0.05, max_iter=100).fit(X, y)
+    gaps = [record.details["estimated_gap"] for record in model.history_]
+    assert model.status_ is Status.SETTLED
+    assert gaps[-1] <= 0.05 < min(gaps[:-1])
+
+
+def test_without_an_estimate_there_is_nothing_to_stop_at(rows):
+    X, y = rows
+    model = PegasosClassifier(loss="perceptron", tol=1e3, max_iter=4).fit(X, y)
+    assert model.status_ is Status.FINISHED and model.n_iter_ == 4
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average", [True, False])
-@pytest.mark.parametrize("loss, multi_class", LOSSES)
-def test_dense_sparse_and_wide_indices_agree(digits, loss, multi_class, average):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_dense_sparse_and_wide_indices_agree(digits, loss, average):
     X, y = (part[:300] for part in digits)
-    options = {"loss": loss, "multi_class": multi_class, "average": average, "max_iter": 3, "tol": 0}
+    options = {"loss": loss, "schedule": Schedule(average=average), "max_iter": 3, "tol": 0}
     narrow = sp.csr_array(X)
     wide = sp.csr_array((narrow.data, narrow.indices.astype(np.int64), narrow.indptr.astype(np.int64)), X.shape)
     dense, *others = [PegasosClassifier(1e-2, **options).fit(rows, y) for rows in (X, narrow, wide)]
@@ -81,22 +141,45 @@ def test_dense_sparse_and_wide_indices_agree(digits, loss, multi_class, average)
         np.testing.assert_allclose(other.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_offset_of_the_columns_changes_nothing(loss, dtype):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 20)).astype(dtype)
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + rng.standard_normal((4000, 4)), axis=1)
+    moved = X + dtype(1000)
+    plain, far = (PegasosClassifier(loss=loss, max_iter=200).fit(rows, y) for rows in (X, moved))
+    assert far.score(moved, y) > plain.score(X, y) - 0.01
+    assert far.n_iter_ <= 1.5 * plain.n_iter_
+
+
+def test_an_offset_changes_nothing_in_chunks():
+    """The first chunk decides by how much the rows of all are shifted."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 20)).astype(np.float32)
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + rng.standard_normal((4000, 4)), axis=1)
+    moved = X + np.float32(1000)
+    plain, far = (chunked(rows, y, 8) for rows in (X, moved))
+    assert far.score(moved, y) > plain.score(X, y) - 0.01
+    np.testing.assert_array_equal(far._state.shift, chunked(moved[:500], y[:500], 1)._state.shift)
+
+
 @pytest.mark.parametrize("average", [True, False])
 def test_single_precision_stays_and_agrees(digits, average):
     X, y = (part[:500] for part in digits)
-    single, double = (PegasosClassifier(1e-2, average=average, tol=0).fit(X.astype(t), y) for t in (np.float32, float))
+    single, double = (
+        PegasosClassifier(1e-2, schedule=Schedule(average=average), tol=0).fit(X.astype(t), y)
+        for t in (np.float32, float)
+    )
     assert single.coef_.dtype == np.float32 and double.coef_.dtype == np.float64
     np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-3 * np.abs(double.coef_).max())
 
 
 def test_memory_maps_are_read_where_they_are(digits, tmp_path):
-    from manyclass.data import Design
-    from manyclass.solvers.subgradient.pegasos import as_rows
-
     X, y = digits
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert np.shares_memory(as_rows(Design(mapped)).data, mapped)
+    assert np.shares_memory(as_rows(mapped).arrays().data, mapped)
     first, second = (PegasosClassifier(max_iter=2).fit(rows, y).coef_ for rows in (X, mapped))
     np.testing.assert_array_equal(first, second)
 
@@ -115,7 +198,9 @@ def test_weights_are_repetition_in_expectation(rows):
 
     def mean(X, y, weight):
         fits = [
-            PegasosClassifier(0.1, max_steps=240, tol=0, replace=True, random_state=s).fit(X, y, weight).coef_
+            PegasosClassifier(0.1, max_iter=240 / len(y), tol=0, schedule=Schedule(replace=True), random_state=s)
+            .fit(X, y, weight)
+            .coef_
             for s in range(150)
         ]
         return np.mean(fits, axis=0), np.std(fits, axis=0) / np.sqrt(150)
@@ -131,13 +216,13 @@ def test_only_ratios_of_weights_matter(rows):
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
-def test_rows_of_weight_zero_do_not_count(rows):
+def test_rows_of_weight_zero_are_as_good_as_absent(rows):
     X, y = rows
     spoiled = np.vstack([X, 100 * np.ones((20, 6))])
     labels = np.concatenate([y, np.repeat("a", 20)])
     weight = np.concatenate([np.ones(80), np.zeros(20)])
-    model = PegasosClassifier(0.1, max_iter=50).fit(spoiled, labels, weight)
-    assert model.score(X, y) > 0.85
+    first, second = PegasosClassifier(0.1).fit(spoiled, labels, weight), PegasosClassifier(0.1).fit(X, y)
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-12)
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------
@@ -184,8 +269,6 @@ def test_classes_may_come_late(rows):
 
 
 def test_a_loaded_model_goes_on_where_it_stood(rows):
-    import pickle
-
     X, y = rows
     model = PegasosClassifier(0.1).partial_fit(X[:40], y[:40], ["a", "b", "c"])
     twin = pickle.loads(pickle.dumps(model))
@@ -210,47 +293,102 @@ def test_indicators_in_chunks(rng):
     assert model.multilabel_ and (model.predict(X) == Y).mean() > 0.9
 
 
+def test_a_stream_goes_on_without_its_state(rows):
+    """A model that was stored by its coefficients alone goes on from them."""
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=30).fit(X, y)
+    assert not hasattr(model, "_state")
+    coef = model.coef_.copy()
+    model.set_params(schedule=Schedule(average=False)).partial_fit(X[:1], y[:1])
+    assert model.t_ == 2401
+    assert np.abs(model.coef_ - coef).max() < 0.1 * np.abs(coef).max()
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+def test_a_warm_start_goes_on(rows, chunks):
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=2, tol=0, warm_start=True).fit(X, y)
+    model.partial_fit(X, y) if chunks else model.set_params(max_iter=1).fit(X, y)
+    assert model.t_ == 240
+    assert model.set_params(warm_start=False, max_iter=1).fit(X, y).t_ == 80
+
+
 # -- early stopping ----------------------------------------------------------------------------------------------------
 
 
 def test_early_stopping_keeps_the_best_model(digits):
     X, y = digits
-    model = PegasosClassifier(1e-6, early_stopping=True, n_iter_no_change=2, max_iter=200, tol=0.5).fit(X, y)
+    model = PegasosClassifier(1e-6, early_stopping=True, n_iter_no_change=2, max_iter=200, tol=0).fit(X, y)
     assert model.status_ is Status.EARLY_STOPPED
-    scores = model.validation_scores_
+    scores = [record.validation_score for record in model.history_]
     assert len(scores) - 1 - int(np.argmax(scores)) == 2
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "perceptron"])
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer", "squared_crammer_singer", "perceptron"])
 def test_held_out_rows_count_by_their_weights(loss):
     """Where one class has nearly all the weight, the model kept is the one that serves it."""
     X, y = make_blobs(200, centers=3, cluster_std=20, random_state=0)
     X = X / 20
     plain, weighted = (
-        PegasosClassifier(loss=loss, early_stopping=True, class_weight=w, max_iter=100).fit(X, y)
+        PegasosClassifier(loss=loss, early_stopping=True, class_weight=w, max_iter=100, tol=0).fit(X, y)
         for w in (None, {0: 1000, 1: 1e-3, 2: 1e-3})
     )
     assert np.mean(weighted.predict(X) == 0) > max(0.85, np.mean(plain.predict(X) == 0))
 
 
-def test_held_out_scores_are_weighted_means(rows):
-    """Against the loss written out, on the rows the split leaves out."""
-    from manyclass.estimators.encoding import encode
-    from manyclass.estimators.held_out import split_rows
+@pytest.mark.parametrize("loss", ["softmax", "perceptron"])
+def test_held_out_scores_are_weighted_means(rows, loss):
+    """Of the loss written out, or of the mistakes where only ratios matter, on the rows that are left out."""
+    from manyclass.fit.held_out import hold_out
 
     X, y = rows
     weight = np.linspace(0.1, 3, 80)
-    model = PegasosClassifier(0.1, early_stopping=True, max_iter=1, tol=0).fit(X, y, weight)
-    _, out = split_rows(encode(y, ""), 80, 0.1, 0)
-    Z, codes = model.decision_function(X[out]), np.searchsorted(["a", "b", "c"], y[out])
-    losses = [oracle.loss("log_loss", "joint", z, c) for z, c in zip(Z, codes, strict=True)]
-    assert model.validation_scores_ == pytest.approx([-np.average(losses, weights=weight[out])])
+    model = PegasosClassifier(0.1, loss=loss, early_stopping=True, max_iter=1, tol=0).fit(X, y, weight)
+    codes = np.searchsorted(["a", "b", "c"], y)
+    out = hold_out(as_rows(X), codes, weight, 0.1, np.random.default_rng(0)).index
+    Z = model.decision_function(X[out])
+    if loss == "softmax":
+        losses = [oracle.loss(loss, z, c) for z, c in zip(Z, codes[out], strict=True)]
+    else:
+        losses = Z.argmax(axis=1) != codes[out]
+    assert model.history_[-1].validation_score == pytest.approx(-np.average(losses, weights=weight[out]))
 
 
 def test_few_rows_of_many_classes_can_be_held_out_without_one_of_each():
     X, y = np.eye(20), np.arange(20) // 2
     model = PegasosClassifier(0.1, early_stopping=True, max_iter=3).fit(X, y)
-    assert len(model.classes_) == 10 and len(model.validation_scores_) > 0
+    assert len(model.classes_) == 10 and np.isfinite(model.history_[-1].validation_score)
+
+
+# -- what ends a fit ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_a_limit_on_time_leaves_a_usable_model(digits, early_stopping):
+    X, y = digits
+    model = PegasosClassifier(max_iter=10**9, tol=0, max_time=0.3, early_stopping=early_stopping)
+    model.set_params(n_iter_no_change=10**9).fit(X, y)
+    assert model.status_ is Status.MAX_TIME
+    assert model.score(X, y) > 0.8
+
+
+def test_control_c_leaves_a_usable_model(digits, monkeypatch):
+    from manyclass.subgradient.pegasos import Pegasos
+
+    X, y = digits
+    whole = Pegasos.advance
+
+    def interrupted(self, n_draws):
+        if self.state.t >= 2 * len(y):
+            whole(self, n_draws // 2)
+            raise KeyboardInterrupt
+        whole(self, n_draws)
+
+    monkeypatch.setattr(Pegasos, "advance", interrupted)
+    model = PegasosClassifier(tol=0).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert 2 < model.n_iter_ < 3 and model.t_ == 2 * len(y) + len(y) // 2
+    assert model.score(X, y) > 0.8
 
 
 # -- what cannot be fitted ---------------------------------------------------------------------------------------------
@@ -297,7 +435,7 @@ def test_bad_chunks_are_refused_and_leave_the_model_as_it_was(rows):
     np.testing.assert_array_equal(model.coef_, coef)
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "perceptron"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_huge_values_give_a_model_or_a_sentence(rows, loss):
     X, y = rows
     for size in (1e6, 1e15, 1e30):
@@ -313,11 +451,11 @@ def test_huge_values_give_a_model_or_a_sentence(rows, loss):
 
 def test_the_papers_first_step_does_not_overflow(rows):
     X, y = rows
-    model = PegasosClassifier(1e-12, max_steps=3, **PAPER).fit(X.astype(np.float32), y)
+    model = PegasosClassifier(1e-12, max_iter=3 / 80, **PAPER).fit(X.astype(np.float32), y)
     assert np.isfinite(model.coef_).all()
 
 
-def test_no_probabilities_without_a_log_loss(rows):
+def test_probabilities_come_with_the_losses_that_model_them(rows):
     X, y = rows
     model = PegasosClassifier(loss="hinge").fit(X, y)
     assert not hasattr(model, "predict_proba")
@@ -325,7 +463,15 @@ def test_no_probabilities_without_a_log_loss(rows):
     np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
-def test_compilation_is_not_in_the_clock(rows):
+def test_rows_that_are_not_in_memory_are_refused(rows):
+    from manyclass.data import ChunkedRows
+
+    X, y = rows
+    with pytest.raises(TypeError, match="GLMClassifier"):
+        PegasosClassifier().fit(ChunkedRows(lambda: iter([X]), len(X)), y)
+
+
+def test_compilation_is_told_apart(rows):
     X, y = rows
     model = PegasosClassifier().fit(X, y)
-    assert model.compile_seconds_ >= 0 and model.history_[-1].seconds >= 0
+    assert 0 <= model.compile_seconds_ <= model.history_[0].seconds

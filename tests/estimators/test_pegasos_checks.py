@@ -16,11 +16,11 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         PegasosClassifier(),
-        PegasosClassifier(loss="hinge", early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(loss="crammer_singer", early_stopping=True, validation_fraction=0.3),
         PegasosClassifier(loss="perceptron"),
-        PegasosClassifier(loss="squared_hinge", tol=0),
-        PegasosClassifier(multi_class="ovr", batch_size=4),
-        PegasosClassifier(loss="hinge", multi_class="ovr", step_offset=0.0, average=False, replace=True),
+        PegasosClassifier(loss="squared_crammer_singer", tol=0),
+        PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),
+        PegasosClassifier(loss="hinge", schedule="paper"),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )

@@ -5,24 +5,20 @@ import numpy as np
 from scipy.special import logsumexp
 
 
-def loss(name, multi_class, z, y):
-    """ℓ of one row from its scores; eq. 6, 9 and 11, their squares, and one binary loss per class."""
-    others = np.delete(z, y)
-    if multi_class == "joint":
-        gap = others.max() - z[y]
-        return {
-            "log_loss": logsumexp(z) - z[y],
-            "hinge": max(0.0, 1 + gap),
-            "squared_hinge": max(0.0, 1 + gap) ** 2 / 2,
-            "perceptron": max(0.0, gap),
-        }[name]
+def loss(name, z, y):
+    """ℓ of one row from its scores; eq. 6, 9 and 11, a square, and one binary loss per class."""
+    gap = np.delete(z, y).max() - z[y] if len(z) > 1 else np.nan
     margin = np.where(np.arange(len(z)) == y, z, -z)
     return {
-        "log_loss": np.logaddexp(0, -margin),
-        "hinge": np.maximum(0, 1 - margin),
-        "squared_hinge": np.maximum(0, 1 - margin) ** 2 / 2,
-        "perceptron": np.maximum(0, -margin),
-    }[name].sum()
+        "softmax": lambda: logsumexp(z) - z[y],
+        "crammer_singer": lambda: max(0.0, 1 + gap),
+        "squared_crammer_singer": lambda: max(0.0, 1 + gap) ** 2,
+        "perceptron": lambda: max(0.0, gap),
+        "logistic": lambda: np.logaddexp(0, -margin).sum(),
+        "hinge": lambda: np.maximum(0, 1 - margin).sum(),
+        "squared_hinge": lambda: (np.maximum(0, 1 - margin) ** 2).sum(),
+        "column_perceptron": lambda: np.maximum(0, -margin).sum(),
+    }[name]()
 
 
 def step(name, W, x, y, length):
@@ -30,7 +26,7 @@ def step(name, W, x, y, length):
     n_classes = W.shape[1]
     change = np.zeros_like(W)
     z = np.array([W[:, k] @ x for k in range(n_classes)])
-    if name == "log_loss":
+    if name == "softmax":
         o = np.exp(z - z.max())
         for k in range(n_classes):
             change[:, k] -= length * o[k] / o.sum() * x
@@ -39,7 +35,7 @@ def step(name, W, x, y, length):
     others = [k for k in range(n_classes) if k != y]
     best = max(others, key=lambda k: (z[k], -k))
     # Footnote 1 of the paper: of several maximisers any may be taken. A tie with y counts as a mistake.
-    wrong = 1 + z[best] - z[y] > 0 if name == "hinge" else z[best] >= z[y]
+    wrong = 1 + z[best] - z[y] > 0 if name == "crammer_singer" else z[best] >= z[y]
     if wrong:
         change[:, best] -= length * x
         change[:, y] += length * x
@@ -58,6 +54,6 @@ def algorithm_1(name, X, y, n_classes, alpha, batches, offset=0.0):
     return iterates
 
 
-def objective(name, multi_class, X, y, alpha, W, b=0.0):
-    losses = [loss(name, multi_class, x @ W + b, c) for x, c in zip(X, y, strict=True)]
+def objective(name, X, y, alpha, W, b=0.0):
+    losses = [loss(name, x @ W + b, c) for x, c in zip(X, y, strict=True)]
     return np.mean(losses) + alpha / 2 * (W**2).sum()

@@ -81,7 +81,8 @@ class State:
         offset = schedule.offset
         if offset is None:
             sample = sample if shift is None else sample.shifted(shift)
-            offset = warm_offset(problem, float(sample.mean_square(weight).sum()))
+            with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
+                offset = warm_offset(problem, float(sample.mean_square(weight).sum()))
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
         memory = Memory(table, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
