@@ -194,6 +194,12 @@ class Rows(ABC):
             block._add_rmatmat(R[rows, :], total)
         return total
 
+    def outer(self) -> Array:
+        """X Xᵀ in float64, of shape (n_rows, n_rows)."""
+        xp = self.xp
+        whole = xp.astype(self.dense(), xp.float64)
+        return whole @ whole.T
+
     def sandwich(self, weight: Array | None = None, center: Array | None = None) -> Array:
         """Σ w (x − c)(x − c)ᵀ in float64, of shape (n_features, n_features)."""
         whole = self if center is None else self.shifted(center)

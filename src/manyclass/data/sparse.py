@@ -122,6 +122,13 @@ class SparseRows(Rows):
     def has_arrays(self) -> bool:
         return self.shift is None
 
+    def outer(self) -> np.ndarray:
+        product = (self._wide @ self._wide.T).toarray()
+        if self.shift is not None:
+            along = self._wide @ self.shift
+            product += float(self.shift @ self.shift) - along[:, None] - along
+        return product
+
     def arrays(self) -> RowArrays:
         if not self.has_arrays:
             return super().arrays()

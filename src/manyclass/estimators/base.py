@@ -58,7 +58,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     `_choose_loss`, `_iterates`, `_fallback`, `_store`.
     Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of the iteration.
 
-    ``status_`` and ``history_`` are written to files as strings and numbers: a model then needs no trust in their types.
+    ``status_`` and ``history_`` are written to files as strings and numbers: a model needs no trust in their types.
     """
 
     _also_losses: ClassVar[tuple[str, ...]] = ()
@@ -151,7 +151,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _n_multiplications(self, problem: Problem) -> float:
         """In the largest product of an iteration; small ones are faster on one thread."""
-        return float(problem.rows.n_rows) * problem.rows.n_features * problem.n_outputs
+        rows = problem.rows
+        stored = min(rows.n_features, rows.row_bytes / rows.itemsize)
+        return float(rows.n_rows) * stored * problem.n_outputs
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from manyclass.curvature import CURVATURES, Curvature
+from manyclass.choice import choose
+from manyclass.curvature import CURVATURES
+from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS, Solver
-
-DENSE_FACTOR_FEATURES = 8192
-"""Widest data for which a d×d factor is made by default (0.5 GB in float64)."""
+from manyclass.solvers import SOLVERS
 
 
 @dataclass(eq=False, repr=False)
@@ -38,19 +38,21 @@ class GLMClassifier(LinearClassifier):
         LIBLINEAR ``C = 1/(alpha*n)``.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
-        "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be exactly zero.
+        "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
-    solver : {"quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient"}, \
-            default="quasi-newton"
-        "quasi-newton" is the fastest and hands over to "newton-cg" for tight tolerances; "majorize" is Algorithm 1 of
-        the paper, which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent
-        with an exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and
-        y (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "identity"}, default="auto"
-        What stands in for the Hessian. "auto" takes "kronecker"; "second-moment" for least squares, where it is the
-        Hessian, and for the solvers that need a majorizer; "identity" for gradient descent; "diagonal" when a d×d
-        factor would not fit. "partition-bound" couples all d·k parameters (`BoundMajorizationClassifier`), for a few
-        thousand of them.
+    solver : {"auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", \
+            "biased-gradient"}, default="auto"
+        "auto" takes what is estimated to need the fewest seconds (see ``choice_``). "quasi-newton" hands over to
+        "newton-cg" for tight tolerances; "newton" is for few parameters in all; "majorize" is Algorithm 1 of the paper,
+        which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent with an
+        exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and y
+        (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "identity"}, \
+            default="auto"
+        What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs one d×d decomposition,
+        "identity" nothing, "hessian" couples all d·k parameters; "second-moment" is the Hessian of least squares, and
+        what the solvers that need a majorizer take; "diagonal" and "partition-bound" (`BoundMajorizationClassifier`)
+        are majorizers too.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
         same for any scaling of X, n and k. With alpha=0, where there is no gap, the squared gradient in the metric of
@@ -63,6 +65,10 @@ class GLMClassifier(LinearClassifier):
     ----------
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
+    choice_ : dict
+        The solver and curvature taken, whether the rows were first rotated into as many dimensions as there are rows
+        (``row_space``, for fewer rows than features: exact for a ridge penalty), and the estimated seconds of every
+        method that could serve (``estimates``).
     duality_gap_ : float
         For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
     <shared>
@@ -89,7 +95,7 @@ class GLMClassifier(LinearClassifier):
         **RUN,
         **CLASS_WEIGHT,
         "loss": [str],
-        "solver": [StrOptions(set(SOLVERS))],
+        "solver": [StrOptions({"auto", *SOLVERS})],
         "curvature": [StrOptions({"auto", *CURVATURES})],
         "warm_start": ["boolean"],
     }
@@ -98,7 +104,7 @@ class GLMClassifier(LinearClassifier):
     alpha: float = 1e-4
     _: KW_ONLY
     loss: str = "auto"
-    solver: str = "quasi-newton"
+    solver: str = "auto"
     curvature: str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
@@ -113,9 +119,8 @@ class GLMClassifier(LinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        solver = SOLVERS[self.solver]
-        chosen = CURVATURES.get(self.curvature)
-        if chosen is None or not solver.needs_majorizer:
+        solver, chosen = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
+        if solver is None or chosen is None or not solver.needs_majorizer:
             return
         if not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer):
             raise ValueError(
@@ -124,26 +129,63 @@ class GLMClassifier(LinearClassifier):
             )
 
     def _iterates(self, task: Task) -> Iterates:
-        curvature = self._choose_curvature(task.problem)
-        return (yield from curved_iterates(task, SOLVERS[self.solver], curvature, self._start(task.problem)))
+        solver, curvature, row_space = self._choose(task.problem)
+        given, problem = task.problem, task.problem
+        if row_space:
+            center = given.feature_mean if given.fit_intercept else None
+            space = RowSpace(given.rows, center)
+            problem = Problem(
+                space.rows,
+                given.targets,
+                given.loss,
+                given.alpha,
+                weight=given.weight,
+                fit_intercept=given.fit_intercept,
+            )
+            problem.on_block = given.on_block
+        problem.centred = CURVATURES[curvature].center
+        metric = CURVATURES[curvature].build(problem, task.rng)
+        start = None if row_space else self._start(problem)
+        theta = SOLVERS[solver].begin(problem, metric) if start is None else problem.pack(*start)
+        iterates = SOLVERS[solver].iterates(problem, metric, theta)
+        if not row_space:
+            return (yield from iterates)
+        return (yield from _lifted(iterates, space, given))
 
-    def _choose_curvature(self, problem: Problem) -> type[Curvature]:
-        solver, name = SOLVERS[self.solver], self.curvature
-        if name == "auto" and solver.default_curvature:
-            name = solver.default_curvature
-        elif name == "auto" and problem.rows.n_features > DENSE_FACTOR_FEATURES:
-            name = "diagonal"
-        elif name == "auto":
-            name = "second-moment" if solver.needs_majorizer or problem.loss.quadratic else "kronecker"
-        return CURVATURES[name]
+    def _choose(self, problem: Problem) -> tuple[str, str, bool]:
+        """Solver, curvature, and whether to work in the space of the rows; sets ``choice_``."""
+        solver = SOLVERS.get(self.solver)
+        if solver is not None and (self.curvature != "auto" or solver.default_curvature or solver.needs_majorizer):
+            curvature = self.curvature
+            if curvature == "auto":
+                curvature = solver.default_curvature or "second-moment"
+            self.choice_ = {"solver": solver.name, "curvature": curvature, "row_space": False, "estimates": {}}
+            return solver.name, curvature, False
+        wanted = "quasi-newton" if solver is not None and solver.name == "newton-cg" else self.solver
+        choice = choose(problem, self.tol, wanted, self.curvature)
+        name = solver.name if solver is not None else choice.method.solver
+        self.choice_ = {
+            "solver": name,
+            "curvature": choice.method.curvature,
+            "row_space": choice.method.row_space,
+            "estimates": {str(one): one.seconds for one in choice.candidates},
+        }
+        return name, choice.method.curvature, choice.method.row_space
 
 
-def curved_iterates(
-    task: Task, solver: Solver, kind: type[Curvature], start: tuple[Array, Array] | None = None
-) -> Iterates:
-    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins."""
-    problem = task.problem
-    problem.centred = kind.center
-    curvature = kind.build(problem, task.rng)
-    theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
-    return (yield from solver.iterates(problem, curvature, theta))
+def _lifted(iterates: Iterates, space: RowSpace, given: Problem) -> Iterates:
+    """Iterates in the space of the rows, with models of the rows given."""
+
+    def lift(model: Callable[[], tuple[Array, Array]]) -> Callable[[], tuple[Array, Array]]:
+        def lifted() -> tuple[Array, Array]:
+            W, b = space.lift(*model())
+            return W, given.unshifted(W, b)
+
+        return lifted
+
+    while True:
+        try:
+            iterate = next(iterates)
+        except StopIteration as end:
+            return end.value
+        yield replace(iterate, model=lift(iterate.model))

@@ -4,11 +4,12 @@ from manyclass.solvers.accelerated import Accelerated
 from manyclass.solvers.base import Solver
 from manyclass.solvers.biased_gradient import BiasedGradient, Gradient
 from manyclass.solvers.majorize import Majorize
+from manyclass.solvers.newton import Newton
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 SOLVERS: dict[str, Solver] = {
-    s.name: s for s in (QuasiNewton(), NewtonCG(), Accelerated(), Majorize(), Gradient(), BiasedGradient())
+    s.name: s for s in (QuasiNewton(), NewtonCG(), Newton(), Accelerated(), Majorize(), Gradient(), BiasedGradient())
 }
 
 __all__ = ["SOLVERS", "Solver"]

@@ -1,0 +1,5 @@
+"""Which method a problem gets, and why: estimated seconds of every one that could serve."""
+
+from manyclass.choice.methods import Choice, Method, choose
+
+__all__ = ["Choice", "Method", "choose"]

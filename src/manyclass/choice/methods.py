@@ -1,0 +1,213 @@
+"""Estimated seconds of each method for a smooth problem, and the choice that follows from them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyclass.choice.rates import Rates, rates
+from manyclass.curvature.hessian import LARGEST
+from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.data.rows import to_numpy
+from manyclass.model import Problem
+
+SAMPLED_ROWS = 192
+"""Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
+NEWTON_STEPS, NEWTON_PASSES = 14, 2.0
+"""Steps of Newton's method, and passes of the line search for each: it hardly depends on the data."""
+METRIC_PASSES = 28
+"""Passes of L-BFGS in the metric of a curvature that knows the spectrum; fewer where none would need fewer."""
+MEMORY_PAIRS = 20
+"""Arrays of the size of the parameters that an iteration of L-BFGS reads."""
+MEMORY_SHARE = 0.5
+"""Of the free memory that a method may ask for."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to solve a problem, and what it is expected to take.
+
+    Attributes
+    ----------
+    solver, curvature : str
+    row_space : bool
+        Whether the rows are first rotated into as many dimensions as there are rows.
+    passes : float
+    set_up, per_pass : float
+        Seconds.
+    memory : float
+        Bytes beside the rows.
+    """
+
+    solver: str
+    curvature: str
+    row_space: bool
+    passes: float
+    set_up: float
+    per_pass: float
+    memory: float
+
+    @property
+    def seconds(self) -> float:
+        return self.set_up + self.passes * self.per_pass
+
+    def __str__(self) -> str:
+        space = ", rows rotated" if self.row_space else ""
+        return (
+            f"{self.solver} with {self.curvature}{space}: {self.seconds:.2g} s "
+            f"({self.set_up:.2g} s to set up, {self.passes:.0f} passes of {self.per_pass:.2g} s)"
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method taken, and all that could serve, the fastest first."""
+
+    method: Method
+    candidates: tuple[Method, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{'→' if one is self.method else ' '} {one}" for one in self.candidates)
+
+
+def choose(problem: Problem, tol: float, solver: str = "auto", curvature: str = "auto") -> Choice:
+    """The method with the fewest estimated seconds among those that fit into memory.
+
+    Parameters
+    ----------
+    problem : Problem
+        Smooth.
+    tol : float
+        Relative duality gap to reach.
+    solver, curvature : str
+        "auto", or what it has to be.
+
+    Raises
+    ------
+    MemoryError
+        If none fits.
+    """
+    candidates = sorted(_candidates(problem, tol, solver, curvature), key=lambda one: one.seconds)
+    room = MEMORY_SHARE * _free_memory()
+    fitting = [one for one in candidates if one.memory <= room]
+    if not fitting:
+        least = min(candidates, key=lambda one: one.memory)
+        raise MemoryError(
+            f"{least.solver} with curvature={least.curvature!r} would take {least.memory / 1e9:.1f} GB beside X, more "
+            f"than half of the {_free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
+        )
+    return Choice(fitting[0], tuple(candidates))
+
+
+def _candidates(problem: Problem, tol: float, solver: str, curvature: str) -> Iterator[Method]:
+    rows = problem.rows
+    n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
+    speed = rates("float64" if rows.itemsize == 8 else "float32")
+    plain = plain_passes(problem, tol)
+    dense = rows.row_bytes >= d * rows.itemsize
+    shape = _Shape(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
+    metric = min(METRIC_PASSES, plain)
+    for row_space in (False, True):
+        if row_space and n >= d:
+            break
+        inner = shape
+        before = memory = 0.0
+        if row_space:
+            inner = _Shape(n, n, k, n * n, True, speed, rows.itemsize)
+            before = shape.gram_of_rows() + 8.0 * n**3 / speed.decomposition / 8.0 + shape.seconds_of_pass()
+            memory = 3 * 8.0 * n * n
+        for method in inner.methods(metric, plain):
+            if problem.loss.quadratic and method.curvature == "kronecker":
+                method = _with(method, curvature="second-moment", passes=1.0)
+            if solver not in ("auto", method.solver) or curvature not in ("auto", method.curvature):
+                continue
+            yield _with(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
+
+
+def _with(method: Method, **changes: object) -> Method:
+    return Method(**(vars(method) | changes))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Rows as the cost of products with them sees them."""
+
+    n: int
+    d: int
+    k: int
+    stored: float
+    dense: bool
+    speed: Rates
+    itemsize: int
+
+    def seconds_of_pass(self) -> float:
+        rate = self.speed.product if self.dense else self.speed.sparse
+        # One column leaves a dense product to the memory, where a number costs as much as eight products of it.
+        columns = max(self.k, 8) if self.dense else max(self.k, 2)
+        return 2.0 * self.stored * columns / rate + self.n * self.k / self.speed.elementwise + 2e-4
+
+    def gram(self, n_rows: float) -> float:
+        """Of the features over so many rows."""
+        per_row = self.stored / max(self.n, 1)
+        if self.dense:
+            return 0.6 * n_rows * self.d**2 / self.speed.product
+        return 4.0 * n_rows * per_row**2 / self.speed.sparse + 3.0 * self.d**2 / self.speed.elementwise
+
+    def gram_of_rows(self) -> float:
+        if self.dense:
+            return self.n**2 * self.d / self.speed.product
+        return (
+            4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse
+            + 3.0 * self.n**2 / self.speed.elementwise
+        )
+
+    def methods(self, metric: float, plain: float) -> Iterator[Method]:
+        """Each with the passes it is expected to take."""
+        d, k, speed = self.d, self.k, self.speed
+        one, parameters = self.seconds_of_pass(), d * k
+        memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
+        search = one + MEMORY_PAIRS * parameters / speed.elementwise
+        yield Method("quasi-newton", "identity", False, plain, one, search, memory)
+        sample = min(self.n, ROWS_PER_FEATURE * d)
+        # A few refreshes decompose again; a solve is two products with the eigenvectors.
+        set_up = 2 * one + self.gram(sample) + d**3 / speed.decomposition
+        solve = 4.0 * d * parameters / speed.product
+        yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
+        size = (d + 1) * k
+        if size <= LARGEST:
+            step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.elementwise
+            step += (size**3 / 3.0) / speed.product + NEWTON_PASSES * one
+            yield Method("newton", "hessian", False, NEWTON_STEPS, 0.0, step, 4 * 8.0 * size * size)
+
+
+def plain_passes(problem: Problem, tol: float) -> float:
+    """Passes that L-BFGS without a curvature is expected to take, from the spectrum of a sample of rows.
+
+    Conjugate gradients deal with j leading eigenvalues in j steps and then see the condition number of what is left,
+    κ_j = (L λ_{j+1} + alpha)/alpha: the least j + ½ √κ_j log(2/tol) over j. Without a penalty the mean eigenvalue
+    times tol takes its place.
+    """
+    rows, n = problem.rows, problem.rows.n_rows
+    index = np.sort(np.random.default_rng(0).choice(n, min(n, SAMPLED_ROWS), replace=False))
+    sample = rows.take(index)
+    centred = sample.shifted(sample.mean()) if problem.fit_intercept else sample
+    values = np.linalg.eigvalsh(to_numpy(centred.outer()) / len(index))[::-1]
+    values = np.maximum(values, 0.0)
+    scale = max(problem.loss.lipschitz / 2.0, 1e-3)
+    floor = max(problem.alpha, tol * float(values.mean()) * 1e-2, 1e-300)
+    steps = np.arange(len(values)) + 0.5 * np.sqrt(1.0 + scale * values / floor) * math.log(2.0 / max(tol, 1e-12))
+    return float(np.clip(steps.min(), 8.0, 5000.0))
+
+
+def _free_memory() -> float:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            fields = dict(line.split(":") for line in file)
+        return 1024.0 * float(fields["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
+        return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9

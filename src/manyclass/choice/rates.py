@@ -1,0 +1,62 @@
+"""What this machine does in a second, measured once in a process; a few milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of one kind of numbers.
+
+    Attributes
+    ----------
+    product : float
+        Multiplications a second in products of dense matrices.
+    decomposition : float
+        n³ a second in an eigendecomposition of an n×n matrix.
+    sparse : float
+        Multiplications a second in products of a sparse matrix with a dense one.
+    elementwise : float
+        Exponentials a second, as a softmax takes them with what belongs to it.
+    """
+
+    product: float
+    decomposition: float
+    sparse: float
+    elementwise: float
+
+
+@cache
+def rates(dtype: str) -> Rates:
+    """Of "float32" or "float64"."""
+    rng = np.random.default_rng(0)
+    A, B = (rng.standard_normal((512, 512)).astype(dtype) for _ in range(2))
+    S = sp.random_array((4096, 2048), density=5e-3, format="csr", rng=rng, dtype=np.float64).astype(dtype)
+    narrow = B[:, :8].copy()
+    wide = np.tile(narrow, (4, 1))
+    symmetric = (A[:192, :192] @ A[:192, :192].T).astype(dtype)
+    return Rates(
+        product=512**3 / _seconds(lambda: A @ B),
+        decomposition=192**3 / _seconds(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False)),
+        sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
+        elementwise=0.5 * A.size / _seconds(lambda: np.exp(A)),
+    )
+
+
+def _seconds(work: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of a few times: what else the machine does only ever adds."""
+    work()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return max(min(times), 1e-7)
