@@ -40,6 +40,15 @@ class RowSpace:
         self._directions = self._directions / lengths[None, :]
         self.rows = DenseRows(xp.astype(self._directions * (lengths**2)[None, :], rows.dtype))
 
+    def project(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """B and the intercept of Z, from W of the rows given, of which only what the rows see is kept."""
+        xp = self.base.xp
+        B = xp.astype(self._directions.T @ xp.astype(self.base.matmat(coef), xp.float64), coef.dtype)
+        if self.center is not None:
+            moved = xp.astype(intercept, xp.float64) + self.center @ xp.astype(coef, xp.float64)
+            intercept = xp.astype(moved, intercept.dtype)
+        return B, intercept
+
     def lift(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and the intercept of the rows given, from B and that of Z."""
         xp, dtype = self.base.xp, coef.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,13 +13,13 @@ from manyclass.curvature import CURVATURES
 from manyclass.data import Rows
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.glm import curved_iterates
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS
+from manyclass.solvers import SOLVERS, iterates_in
 
 
+@dataclass(eq=False, repr=False)
 class BoundMajorizationClassifier(LinearClassifier):
     """Multinomial logistic regression by bound majorization, batch or stochastic, without a step size to tune.
 
@@ -116,38 +117,21 @@ class BoundMajorizationClassifier(LinearClassifier):
         "warm_start": ["boolean"],
     }
 
-    def __init__(
-        self,
-        method: str = "stochastic",
-        *,
-        rank: int | None = None,
-        alpha: float = 1e-4,
-        step: str | float = "paper",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        max_time: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.method = method
-        self.rank = rank
-        self.alpha = alpha
-        self.step = step
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
+    method: str = "stochastic"
+    _: KW_ONLY
+    rank: int | None = None
+    alpha: float = 1e-4
+    step: str | float = "paper"
+    fit_intercept: bool = True
+    class_weight: Any = None
+    tol: float = 1e-3
+    max_iter: int = 100
+    max_time: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -168,9 +152,10 @@ class BoundMajorizationClassifier(LinearClassifier):
         problem = task.problem
         start = self._start(problem)
         if self.method == "batch":
-            return (yield from curved_iterates(task, SOLVERS["majorize"], CURVATURES["partition-bound"], start))
+            kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
+            return (yield from iterates_in(kind, solver, problem, task.rng, start))
         problem.centred = False
-        solver = StochasticBound(
+        stochastic = StochasticBound(
             problem,
             DenseInverse(problem) if self.rank is None else LowRank(problem, int(self.rank)),
             None if start is None else problem.pack(*start),
@@ -178,4 +163,4 @@ class BoundMajorizationClassifier(LinearClassifier):
             refresh=self.step == "refreshed",
             rng=task.rng,
         )
-        return (yield from solver.iterates())
+        return (yield from stochastic.iterates())

@@ -17,7 +17,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS
+from manyclass.solvers import SOLVERS, iterates_in
 
 
 @dataclass(eq=False, repr=False)
@@ -129,27 +129,18 @@ class GLMClassifier(LinearClassifier):
             )
 
     def _iterates(self, task: Task) -> Iterates:
-        solver, curvature, row_space = self._choose(task.problem)
-        given, problem = task.problem, task.problem
-        if row_space:
-            center = given.feature_mean if given.fit_intercept else None
-            space = RowSpace(given.rows, center)
-            problem = Problem(
-                space.rows,
-                given.targets,
-                given.loss,
-                given.alpha,
-                weight=given.weight,
-                fit_intercept=given.fit_intercept,
-            )
-            problem.on_block = given.on_block
-        problem.centred = CURVATURES[curvature].center
-        metric = CURVATURES[curvature].build(problem, task.rng)
-        start = None if row_space else self._start(problem)
-        theta = SOLVERS[solver].begin(problem, metric) if start is None else problem.pack(*start)
-        iterates = SOLVERS[solver].iterates(problem, metric, theta)
+        given = task.problem
+        solver, curvature, row_space = self._choose(given)
+        start = self._start(given)
         if not row_space:
-            return (yield from iterates)
+            return (yield from iterates_in(CURVATURES[curvature], SOLVERS[solver], given, task.rng, start))
+        space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
+        options = {"weight": given.weight, "fit_intercept": given.fit_intercept}
+        problem = Problem(space.rows, given.targets, given.loss, given.alpha, **options)
+        problem.on_block = given.on_block
+        if start is not None:
+            start = space.project(start[0], given.unshifted(*start, back=True))
+        iterates = iterates_in(CURVATURES[curvature], SOLVERS[solver], problem, task.rng, start)
         return (yield from _lifted(iterates, space, given))
 
     def _choose(self, problem: Problem) -> tuple[str, str, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
 
+@dataclass(eq=False, repr=False)
 class PegasosClassifier(LinearClassifier):
     """Linear classifier fitted by stochastic subgradient steps of length 1/(alpha t), all classes jointly.
 
@@ -63,7 +65,7 @@ class PegasosClassifier(LinearClassifier):
     tol : float, default=1e-2
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
-        warm start, and where alpha has changed.
+        warm start, and where alpha has changed. Without effect under `early_stopping`, where held-out rows decide.
     max_time : float, default=None
         Limit in seconds, set-up and compilation included (see ``compile_seconds_``); a few milliseconds of steps are
         always taken, and the model so far is kept.
@@ -144,42 +146,21 @@ class PegasosClassifier(LinearClassifier):
     }
     _also_losses = ("auto",)
 
-    t_: int
-    step_offset_: float
-    compile_seconds_: float
-
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        loss: str = "auto",
-        schedule: str | Schedule = "auto",
-        batch_size: int = 1,
-        max_iter: float = 20,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-2,
-        max_time: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.alpha = alpha
-        self.loss = loss
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
+    alpha: float = 1e-4
+    _: KW_ONLY
+    loss: str = "auto"
+    schedule: str | Schedule = "auto"
+    batch_size: int = 1
+    max_iter: float = 20
+    fit_intercept: bool = True
+    class_weight: Any = None
+    tol: float = 1e-2
+    max_time: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -243,8 +224,8 @@ class PegasosClassifier(LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         if not self.warm_start:
             self.__dict__.pop("_state", None)
-        schedule, seed = self._schedule(), int(task.rng.integers(2**63))
-        return (yield from self._steps(task, seed, schedule.replace, self.max_iter, resume=self.warm_start))
+        seed, replace = seed_of(self.random_state), self._schedule().replace
+        return (yield from self._steps(task, seed, replace, self.max_iter, resume=self.warm_start))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)
@@ -278,8 +259,8 @@ class PegasosClassifier(LinearClassifier):
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         run = super()._run(task, X, y, sample_weight)
-        if task.problem.loss.scale_free:
-            run.tol = 0.0  # nothing is known that could be compared with it
+        if task.problem.loss.scale_free or task.held_out is not None:
+            run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
         return run
 
     def _held_out_loss(self, task: Task, model: Any) -> float:

@@ -124,9 +124,9 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
 
     Notes
     -----
-    ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (seconds)
-    and before_calibration (the objective before a calibration). ``n_iter_`` is how often all blocks of all models have
-    been visited.
+    ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (in
+    seconds) and before_calibration (the objective before a calibration). ``n_iter_`` is how often all blocks of all
+    models have been visited.
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
     ConvergenceWarning is issued. ``predict_proba`` projects predictions onto the simplex, or onto [0, 1] for two

@@ -18,7 +18,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import FAR_FROM_ORIGIN, Array, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 
 CACHE_ELEMENTS = 1 << 17
@@ -74,7 +74,8 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise TypeError(f"{type(self).__name__} needs dense rows, but X is sparse; use X.toarray().")
         weight = check_weights(rows, None, sample_weight, None)
         rng = np.random.default_rng(check_random_state(getattr(self, "random_state", None)).randint(2**31))
-        pilot = rows.pilot(weight) if self.moves_origin else None
+        # Of any precision: features drawn at random would be others for every origin.
+        pilot = rows.pilot(weight, FAR_FROM_ORIGIN[4]) if self.moves_origin else None
         self._origin = None if pilot is None else to_numpy(pilot)
         self._learn(self._near(rows), y, weight, rng)
         self._draw(self.n_components, rows.dtype, rng)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from manyclass.data.rows import Array
 from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourierFeatures(FeatureGenerator):
     """Random features whose inner products approximate a Gaussian kernel (Rahimi and Recht, 2007).
 
@@ -53,10 +55,10 @@ class RandomFourierFeatures(FeatureGenerator):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
-        self.n_components = n_components
-        self.bandwidth = bandwidth
-        self.random_state = random_state
+    n_components: int = 1024
+    _: KW_ONLY
+    bandwidth: str | float = "median"
+    random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         median = isinstance(self.bandwidth, str)

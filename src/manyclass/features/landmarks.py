@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ JITTER = 1e-4
 """Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
 
 
+@dataclass(eq=False, repr=False)
 class Landmarks(FeatureGenerator):
     """Gaussian kernel values at training rows (the Nyström method, Williams and Seeger, 2001).
 
@@ -60,12 +62,11 @@ class Landmarks(FeatureGenerator):
     }
 
     takes_sparse = False
-    _n_taken: int
 
-    def __init__(self, n_components: int = 1024, *, bandwidth: str | float = "median", random_state: Any = None):
-        self.n_components = n_components
-        self.bandwidth = bandwidth
-        self.random_state = random_state
+    n_components: int = 1024
+    _: KW_ONLY
+    bandwidth: str | float = "median"
+    random_state: Any = None
 
     def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
         """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""

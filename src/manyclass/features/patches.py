@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ RESPONSE_BYTES = 32 << 20
 """Memory of the filter responses held at a time."""
 
 
+@dataclass(eq=False, repr=False)
 class ImagePatches(FeatureGenerator):
     """Convolution with patches of the training images, rectified and pooled (Coates, Ng and Lee, 2011).
 
@@ -84,34 +86,19 @@ class ImagePatches(FeatureGenerator):
     takes_sparse = False
     moves_origin = False
 
-    def __init__(
-        self,
-        n_components: int = 1600,
-        *,
-        image_shape: tuple[int, ...] | None = None,
-        kind: str = "random",
-        patch_size: int = 6,
-        whiten: bool = True,
-        contrast: bool = True,
-        mirror: bool = False,
-        pool: int = 2,
-        polynomial: int = 1,
-        threshold: float = 0.5,
-        n_patches: int = 50_000,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.image_shape = image_shape
-        self.kind = kind
-        self.patch_size = patch_size
-        self.whiten = whiten
-        self.contrast = contrast
-        self.mirror = mirror
-        self.pool = pool
-        self.polynomial = polynomial
-        self.threshold = threshold
-        self.n_patches = n_patches
-        self.random_state = random_state
+    n_components: int = 1600
+    _: KW_ONLY
+    image_shape: tuple[int, ...] | None = None
+    kind: str = "random"
+    patch_size: int = 6
+    whiten: bool = True
+    contrast: bool = True
+    mirror: bool = False
+    pool: int = 2
+    polynomial: int = 1
+    threshold: float = 0.5
+    n_patches: int = 50_000
+    random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         self._shape = _image_shape(self.image_shape, rows.n_features)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator, elementwise
 
 
+@dataclass(eq=False, repr=False)
 class RandomPolynomials(FeatureGenerator):
     """Random polynomials whose inner products approximate a polynomial kernel (Kar and Karnick, 2012).
 
@@ -49,20 +51,12 @@ class RandomPolynomials(FeatureGenerator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        degree: int = 2,
-        gamma: str | float = "mean",
-        coef0: float = 1.0,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.random_state = random_state
+    n_components: int = 1024
+    _: KW_ONLY
+    degree: int = 2
+    gamma: str | float = "mean"
+    coef0: float = 1.0
+    random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         mean, square = to_numpy(rows.mean(weight)), to_numpy(rows.mean_square(weight))

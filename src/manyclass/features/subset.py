@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -82,6 +82,7 @@ ORDERS: dict[str, Order] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class FeatureSubset(FeatureGenerator):
     """The original features, some at a time: block coordinate descent on wide, sparse data.
 
@@ -116,10 +117,10 @@ class FeatureSubset(FeatureGenerator):
 
     moves_origin = False
 
-    def __init__(self, n_components: int = 500, *, order: str = "frequency", random_state: Any = None):
-        self.n_components = n_components
-        self.order = order
-        self.random_state = random_state
+    n_components: int = 500
+    _: KW_ONLY
+    order: str = "frequency"
+    random_state: Any = None
 
     @property
     def redraws(self) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -32,6 +33,7 @@ CENTERS = 4096
 """Rows kept as places where units may switch."""
 
 
+@dataclass(eq=False, repr=False)
 class RandomUnits(FeatureGenerator):
     """A random hidden layer: z(x) = φ(Wᵀx + b) / √p with logistic or ReLU units that are never trained.
 
@@ -64,13 +66,11 @@ class RandomUnits(FeatureGenerator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self, n_components: int = 1024, *, activation: str = "logistic", gain: float = 2.0, random_state: Any = None
-    ):
-        self.n_components = n_components
-        self.activation = activation
-        self.gain = gain
-        self.random_state = random_state
+    n_components: int = 1024
+    _: KW_ONLY
+    activation: str = "logistic"
+    gain: float = 2.0
+    random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         self.bandwidth_ = median_squared_distance(rows, weight, rng)

@@ -121,12 +121,12 @@ class Problem:
         W, b = self.unpack(theta)
         return W, self.unshifted(W, b)
 
-    def unshifted(self, W: Array, b: Array) -> Array:
-        """The intercept of the rows as given, from that of the shifted ones."""
+    def unshifted(self, W: Array, b: Array, *, back: bool = False) -> Array:
+        """The intercept of the rows as given, from that of the shifted ones; or the other way `back`."""
         if self.shift is None:
             return b
-        xp = self.xp
-        return xp.astype(xp.astype(b, xp.float64) - self.shift @ xp.astype(W, xp.float64), b.dtype)
+        xp, sign = self.xp, 1.0 if back else -1.0
+        return xp.astype(xp.astype(b, xp.float64) + sign * (self.shift @ xp.astype(W, xp.float64)), b.dtype)
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """W and b of `rows`, which may be shifted, from theta."""

@@ -48,6 +48,20 @@ class Metric(Protocol):
     def solve(self, gradient: Array) -> Array: ...
 
 
+def iterates_in(
+    kind: type[Curvature],
+    solver: Solver,
+    problem: Problem,
+    rng: np.random.Generator,
+    start: tuple[Array, Array] | None = None,
+) -> Iterates:
+    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins."""
+    problem.centred = kind.center
+    curvature = kind.build(problem, rng)
+    theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
+    return (yield from solver.iterates(problem, curvature, theta))
+
+
 def iterate(problem: Problem, curvature: Metric, theta: Array, evaluation: Evaluation, n_iter: int) -> Iterate:
     """The point theta as the loop sees it.
 

@@ -83,8 +83,7 @@ class PlaneSearch:
         xp = problem.xp
         points = [problem.unpack(point) for point in (theta, *directions)]
         self.rows = [
-            (rows, [problem.scores(block, W, b) for W, b in points], weight)
-            for rows, block, weight in problem.blocks()
+            (rows, [problem.scores(block, W, b) for W, b in points], weight) for rows, block, weight in problem.blocks()
         ]
         parts = [xp.astype(problem.penalised(point), xp.float64) for point in (theta, *directions)]
         self.products = np.array([[float(xp.sum(a * b)) for b in parts] for a in parts])

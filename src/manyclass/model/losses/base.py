@@ -131,4 +131,3 @@ def xlogx(P: Array, xp: Any) -> Array:
     """P log P, continued by 0 at P = 0."""
     positive = P > 0
     return xp.where(positive, P * xp.log(xp.where(positive, P, xp.ones_like(P))), xp.zeros_like(P))
-

@@ -1,8 +1,8 @@
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.model.sets import Box
 from manyclass.model.losses.base import SmoothLoss, xlogx
+from manyclass.model.sets import Box
 
 
 class Logistic(SmoothLoss):

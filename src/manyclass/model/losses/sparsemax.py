@@ -1,8 +1,8 @@
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.model.sets import Simplex, project_simplex
 from manyclass.model.losses.base import SmoothLoss
+from manyclass.model.sets import Simplex, project_simplex
 
 
 class Sparsemax(SmoothLoss):
