@@ -52,8 +52,6 @@ class BoundMajorizationClassifier(LinearClassifier):
         own old statistics and steps grow for as long as the objective falls. Only this one converges to the optimum;
         as published the objective comes near it and then swings about it.
     fit_intercept : bool, default=True
-    class_weight : dict, "balanced" or None, default=None
-        Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-3
         Relative duality gap at which to stop (alpha=0: squared gradient in the metric of the curvature, relative to
         the zero model).
@@ -63,34 +61,23 @@ class BoundMajorizationClassifier(LinearClassifier):
         Limit in seconds, set-up included; the best model so far is kept.
     early_stopping : bool, default=False
         Hold rows out, stop when their loss no longer falls, and keep the model with the smallest.
-    validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=5
-        Iterations without gain on the held-out rows after which to stop.
     warm_start : bool, default=False
         Start from the present coefficients if they fit the data; statistics start empty.
     random_state : int, RandomState or None, default=None
         Seeds the order of the rows and the choice of those held out; None means a fixed seed.
+    <shared>
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
-    loss_ : str
-        "softmax", or "logistic" for an indicator matrix.
     duality_gap_ : float
         For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
-    status_ : Status
-        Why the solver stopped; ``str(status_)`` says what to do.
     history_ : list of Record
         One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
     n_iter_ : int
         Whole passes over the rows (batch: steps).
-    n_passes_ : float
-        Passes over the rows, the part of one that time cut off included.
-    multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    <shared>
 
     Raises
     ------

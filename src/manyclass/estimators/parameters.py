@@ -59,23 +59,24 @@ _SHARED_PARAMETERS = {
     "random_state": """int, RandomState or None, default=None
     Seeds all that is random; None means a fixed seed, so that results repeat.""",
 }
-_SHARED_ATTRIBUTES = """
-classes_ : array of shape (n_classes,)
-    Of classifiers: the labels, sorted; for multi-label targets the column numbers.
-loss_ : str
-    The loss in use.
-multilabel_ : bool
-    Of classifiers: whether y was an indicator matrix.
-status_ : Status
-    Why the fit ended; ``str(status_)`` says what to do.
-history_ : list of Record
-    One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score, details.
-n_iter_ : int
-    Iterations: what ``max_iter`` limits.
-n_passes_ : float
-    Passes over the rows.
-n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)"""
+_SHARED_ATTRIBUTES = {
+    "classes_": """array of shape (n_classes,)
+    Of classifiers: the labels, sorted; for multi-label targets the column numbers.""",
+    "loss_": """str
+    The loss in use.""",
+    "multilabel_": """bool
+    Of classifiers: whether y was an indicator matrix.""",
+    "status_": """Status
+    Why the fit ended; ``str(status_)`` says what to do.""",
+    "history_": """list of Record
+    One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score, details.""",
+    "n_iter_": """int
+    Iterations: what ``max_iter`` limits.""",
+    "n_passes_": """float
+    Passes over the rows.""",
+    "n_features_in_": """int""",
+    "feature_names_in_": """ndarray of shape (n_features_in_,)""",
+}
 
 
 def complete_docstring(doc: str, parameters: tuple[str, ...]) -> str:
@@ -84,9 +85,9 @@ def complete_docstring(doc: str, parameters: tuple[str, ...]) -> str:
     The line ``<shared>`` in the list of parameters stands for those of `parameters` that the docstring does not explain
     itself, and in the list of attributes for those of every fit.
     """
-    first, _, rest = doc.partition("    <shared>\n")
     explained = set(re.findall(r"^    (\w+) : ", doc, flags=re.MULTILINE))
-    wanted = [name for name in parameters if name in _SHARED_PARAMETERS and name not in explained]
-    shared = "\n".join(f"{name} : {_SHARED_PARAMETERS[name]}" for name in wanted)
-    doc = first + indent(shared, "    ") + "\n" + rest
-    return doc.replace("    <shared>\n", indent(_SHARED_ATTRIBUTES.strip(), "    ") + "\n")
+    own = {name: text for name, text in _SHARED_PARAMETERS.items() if name in parameters}
+    for shared in (own, _SHARED_ATTRIBUTES):
+        entries = (f"{name} : {text}" for name, text in shared.items() if name not in explained)
+        doc = doc.replace("    <shared>\n", indent("\n".join(entries), "    ") + "\n", 1)
+    return doc

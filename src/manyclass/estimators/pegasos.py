@@ -60,8 +60,6 @@ class PegasosClassifier(LinearClassifier):
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
-    class_weight : dict, "balanced" or None, default=None
-        Multiplies the sample weights, as in scikit-learn.
     tol : float, default=1e-2
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
@@ -72,40 +70,29 @@ class PegasosClassifier(LinearClassifier):
     early_stopping : bool, default=False
         Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. For the perceptron
         the share of them that is wrong decides. `partial_fit` takes every row once and holds none out.
-    validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=5
-        Epochs without gain on the held-out rows after which to stop.
     warm_start : bool, default=False
         Go on from the present model and step count if they fit the data.
     random_state : int, RandomState or None, default=None
         Decides which rows are drawn; None means a fixed seed, so results repeat. The number of threads never matters.
+    <shared>
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
-    loss_ : str
-        The loss in use.
-    status_ : Status
-        Why the solver stopped; ``str(status_)`` says what to do.
     history_ : list of Record
         One record per epoch. The objective is an online estimate: the mean loss of the epoch's rows, each before its
         step, and the penalty. The details are ``steps``, and ``estimated_gap``: the relative distance of that from the
         bound that the tangents of all steps give, on average too large.
     n_iter_ : float
         Epochs, an int where they are whole.
-    n_passes_ : float
-        The same.
     t_ : int
         Steps taken since the start.
     step_offset_ : float
     compile_seconds_ : float
         Time spent compiling or loading compiled code; it is part of the seconds in ``history_`` and of `max_time`, and
         happens once in a process for each type of data.
-    multilabel_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    <shared>
 
     Raises
     ------
