@@ -16,7 +16,8 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         PegasosClassifier(),
-        PegasosClassifier(loss="crammer_singer", early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(loss="crammer_singer"),
         PegasosClassifier(loss="perceptron"),
         PegasosClassifier(loss="squared_crammer_singer", tol=0),
         PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),

@@ -82,6 +82,7 @@ class Rule(NamedTuple):
     offset: float
     average: bool
     intercept: int
+    unit: float
 
 
 @njit(cache=True, inline="always")
@@ -185,7 +186,8 @@ def move_bias(rule, memory, gradient):
 
     1/(alpha t) would be far too long a step for it. AdaGrad's, the mean gradient over the root of its sum of squares,
     needs no rate, as scores are in units of the margin (Duchi, Hazan and Singer, 2011). Where only ratios of scores
-    matter, the intercept is the weight of a constant feature.
+    matter, the intercept is the weight of a constant feature as long as a row, so that the unit of X does not matter
+    (Cristianini and Shawe-Taylor, 2000, Table 2.1).
     """
     for c in range(rule.n_outputs):
         g = gradient[c]
@@ -193,7 +195,7 @@ def move_bias(rule, memory, gradient):
         if g * g == 0.0:  # no division by a square that underflows
             continue
         if rule.intercept == AS_FEATURE:
-            memory.bias[c] -= g
+            memory.bias[c] -= rule.unit * g
             continue
         memory.bias_squares[c] += g * g
         memory.bias[c] -= g / math.sqrt(memory.bias_squares[c])

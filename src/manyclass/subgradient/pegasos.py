@@ -54,6 +54,7 @@ class Pegasos:
             offset=state.offset,
             average=state.average,
             intercept=state.intercept,
+            unit=state.unit,
         )
 
     def compile(self) -> float:

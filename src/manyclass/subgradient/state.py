@@ -50,6 +50,8 @@ class State:
     average : bool
     intercept : int
         As in `kernel.Rule`.
+    unit : float
+        Mean ‖x‖²: what the square of a constant feature is for an intercept that is the weight of one.
     shift : ndarray of shape (n_features,), or None
         What is subtracted from every row; the same for all chunks of a stream.
     memory : Memory
@@ -69,6 +71,7 @@ class State:
     rows_seen: float = 0.0
     weight_sum: float = 0.0
     bounded: bool = True
+    unit: float = 1.0
 
     @classmethod
     def begin(cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws) -> State:
@@ -78,15 +81,15 @@ class State:
         shift = problem.shift
         if shift is None and problem.fit_intercept:
             shift = sample.pilot(weight, FAR_FROM_ORIGIN)
-        offset = schedule.offset
-        if offset is None:
-            sample = sample if shift is None else sample.shifted(shift)
-            with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
-                offset = warm_offset(problem, float(sample.mean_square(weight).sum()))
+        sample = sample if shift is None else sample.shifted(shift)
+        with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
+            unit = float(sample.mean_square(weight).sum())
+            offset = warm_offset(problem, unit) if schedule.offset is None else schedule.offset
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
         memory = Memory(table, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
-        return cls(problem.loss.name, problem.alpha, offset, schedule.average, intercept_rule(problem), shift, memory)
+        rule = intercept_rule(problem)
+        return cls(problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory, unit=unit)
 
     def fits(self, problem: Problem, schedule: Schedule) -> bool:
         """Whether steps on this problem can follow those taken so far."""
