@@ -60,9 +60,9 @@ def test_convergence(ax):
     }
     display = ConvergenceDisplay.from_estimators(models, ax=ax, x="seconds")
     for line, model in zip(display.lines_, models.values(), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), [record.certificate for record in model.history_])
-    optimum = models["False"].history_[-1].dual
-    above = ConvergenceDisplay.from_estimators(models, optimum=optimum, ax=ax, y="primal")
+        np.testing.assert_array_equal(line.get_ydata(), [record.duality_gap for record in model.history_])
+    optimum = models["False"].history_[-1]["dual"]
+    above = ConvergenceDisplay.from_estimators(models, optimum=optimum, ax=ax, y="objective")
     assert all(np.nanmin(line.get_ydata()) > 0 for line in above.lines_)
     assert "optimum" in ax.get_ylabel()
 

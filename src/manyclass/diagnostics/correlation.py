@@ -101,20 +101,18 @@ def response_correlation(
     >>> bool(0 < found.rho_squared.sum() < 1)  # R² of least squares
     True
     """
-    design = check_matrix(X)
+    rows = check_matrix(X)
     Y = responses(y)
-    if len(Y) != design.n_rows:
-        raise ValueError(f"X has {design.n_rows} rows but y has {len(Y)}; give one response per row of X.")
+    if len(Y) != rows.n_rows:
+        raise ValueError(f"X has {rows.n_rows} rows but y has {len(Y)}; give one response per row of X.")
     if center:
         Y = Y - Y.mean(axis=0)
     if unit_variance:
         scale = np.sqrt(np.mean(Y**2, axis=0))
         Y = Y / np.where(scale > 0, scale, 1.0)
-    found = spectrum(design.X, center=center, n_components=n_components, random_state=random_state)
-    cross = np.asarray(design.rmatmat(Y)) / design.n_rows
-    if center:
-        cross -= np.outer(design.mean(), Y.mean(axis=0))
-    return ResponseCorrelation(found, found.components @ cross)
+    found = spectrum(X, center=center, n_components=n_components, random_state=random_state)
+    centred = rows.shifted(rows.mean()) if center else rows
+    return ResponseCorrelation(found, found.components @ centred.rmatmat(Y) / rows.n_rows)
 
 
 def responses(y: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
 from manyclass.diagnostics.spectra import Spectrum, spectrum
-from manyclass.solvers.base import Record
+from manyclass.fit import Record
 
 
 def _axes(ax: Any) -> Any:
@@ -184,7 +184,7 @@ class ConvergenceDisplay:
         optimum: float | None = None,
         ax: Any = None,
         x: str = "n_passes",
-        y: str = "certificate",
+        y: str = "duality_gap",
     ):
         """Plot the ``history_`` of fitted estimators.
 
@@ -200,7 +200,7 @@ class ConvergenceDisplay:
         """
         return cls({name: fitted.history_ for name, fitted in estimators.items()}, optimum=optimum).plot(ax, x=x, y=y)
 
-    def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "certificate", **line: Any) -> ConvergenceDisplay:
+    def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "duality_gap", **line: Any) -> ConvergenceDisplay:
         """Draw one line for each history.
 
         Parameters
@@ -208,8 +208,9 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, optional
         x : {"n_passes", "seconds"}
         y : str
-            A field of the records: "certificate", "objective", or for dual ascent "primal", "dual" and so on. Where an
-            optimum is known "objective" and "primal" are drawn less the optimum, and the optimum less "dual".
+            A field of the records or one of their details: "duality_gap", "objective", or for dual ascent "primal", "dual"
+            and so on. Where an optimum is known "objective" and "primal" are drawn less the optimum, and the optimum less
+            "dual".
         **line
             For ``ax.plot``.
 
@@ -220,12 +221,12 @@ class ConvergenceDisplay:
         ax = _axes(ax)
         self.lines_ = []
         for name, history in self.histories.items():
-            values = np.array([getattr(record, y) for record in history], dtype=float)
+            values = np.array([record[y] for record in history], dtype=float)
             label = y
             if self.optimum is not None and y in ("objective", "primal", "dual"):
                 values = self.optimum - values if y == "dual" else values - self.optimum
                 label = f"{y} − optimum" if y != "dual" else "optimum − dual"
-            along = [getattr(record, x) for record in history]
+            along = [record[x] for record in history]
             # What rounding left at or below 0 has no place on a log scale.
             self.lines_ += ax.plot(along, np.where(values > 0, values, np.nan), **{"label": name, **line})
         ax.set(xlabel={"n_passes": "passes"}.get(x, x), ylabel=label if self.histories else y, yscale="log")

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils import check_array, check_random_state
 
-from manyclass.data.design import GRAM_BLOCK_BYTES, Design
+from manyclass.data import Rows, as_rows
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.moments import Moments
+from manyclass.data.moments import MomentSums
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES
 
 EXACT_SIZE = 4096
 """Smaller side of X up to which all eigenvalues are computed; a matrix of that size is 0.13 GB."""
@@ -95,9 +96,9 @@ class Spectrum:
         return known + others * rest / (rest + alpha)
 
 
-def check_matrix(X: Any) -> Design:
-    """X as a `Design`, or the error scikit-learn raises."""
-    return Design(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
+def check_matrix(X: Any) -> Rows:
+    """X as `Rows`, or the error scikit-learn raises."""
+    return as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
 
 
 def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, random_state: Any = None) -> Spectrum:
@@ -134,22 +135,22 @@ def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, ra
     >>> found.n_components, found.n_features  # three pixels are always 0
     (61, 64)
     """
-    design = check_matrix(X)
+    rows = check_matrix(X)
     if n_components is not None and n_components < 1:
         raise ValueError(f"n_components={n_components} must be at least 1; leave it out for the default.")
-    mean = np.asarray(design.mean()) if center else np.zeros(design.n_features)
-    total = max(float(np.sum(design.mean_square()) - mean @ mean), 0.0)
-    smaller = min(design.n_rows, design.n_features)
+    mean = rows.mean() if center else np.zeros(rows.n_features)
+    smaller = min(rows.n_rows, rows.n_features)
     wanted = smaller if smaller <= EXACT_SIZE and n_components is None else min(n_components or LEADING, smaller)
     if smaller <= EXACT_SIZE:
-        eigenvalues, components = _decompose(design, mean)
-        total = float(np.maximum(eigenvalues, 0.0).sum())  # the same without cancellation
+        eigenvalues, components = _decompose(rows, mean, center)
+        total = float(np.maximum(eigenvalues, 0.0).sum())
     else:
-        eigenvalues, components = _leading(design, mean, wanted, random_state)
+        eigenvalues, components = _leading(rows.shifted(mean), wanted, random_state)
+        total = max(float(np.sum(rows.mean_square()) - mean @ mean), 0.0)
     varying = eigenvalues > ROUNDING * max(float(np.max(eigenvalues, initial=0.0)), np.finfo(float).tiny)
     is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= wanted
     eigenvalues, components = eigenvalues[varying][:wanted], components[varying][:wanted]
-    return Spectrum(eigenvalues, components, total, design.n_rows, design.n_features, is_complete)
+    return Spectrum(eigenvalues, components, total, rows.n_rows, rows.n_features, is_complete)
 
 
 def condition_number(X: Any, alpha: float = 0.0, *, center: bool = True) -> float:
@@ -184,52 +185,44 @@ def effective_dimension(X: Any, alpha: float, *, center: bool = True) -> float:
     return spectrum(X, center=center).effective_dimension(alpha)
 
 
-def _centred_block(block: Any, mean: np.ndarray) -> Any:
-    """Rows in float64, the mean taken off where that fills nothing."""
-    wide = block.astype(np.float64)
-    return wide if hasattr(wide, "tocsr") else wide - mean
+def _wide(rows: Rows) -> Rows:
+    """The same in float64: small eigenvalues are differences of large ones."""
+    return rows.map(lambda values: values.astype(np.float64))
 
 
-def _decompose(design: Design, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _decompose(rows: Rows, mean: np.ndarray, center: bool) -> tuple[np.ndarray, np.ndarray]:
     """All eigenvalues, descending, and their eigenvectors, from the smaller of the two Gram matrices."""
-    if design.n_features <= design.n_rows:
-        moments = Moments.zeros(design.n_features, 0)
-        for rows, block in design.blocks(design.rows_per_block(1, GRAM_BLOCK_BYTES)):
-            moments.update(_centred_block(block, mean), np.empty((rows.stop - rows.start, 0)))
-        covariance = moments.second_moment
-        if design.is_sparse:
-            covariance -= np.outer(mean, mean)
-        values, vectors = eigh_in_place(covariance)
+    if rows.n_features <= rows.n_rows:
+        sums = MomentSums(_wide(rows.slice(slice(0, 0))), pilot=mean)
+        for _, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
+            sums.add(_wide(block))
+        moments = sums.result()
+        values, vectors = eigh_in_place(moments.covariance if center else moments.second_moment)
         return values[::-1], vectors.T[::-1]
-    rows = _centred_block(design.X, mean)
-    gram = rows @ rows.T
-    if design.is_sparse:
-        gram = gram.toarray()
-        products = rows @ mean
-        gram += mean @ mean - products[:, None] - products
-    values, vectors = eigh_in_place(gram / design.n_rows)
+    centred = _wide(rows).shifted(mean)
+    gram = np.empty((rows.n_rows, rows.n_rows))
+    for part, block in centred.blocks(max(BLOCK_BYTES // (8 * rows.n_features), 1)):  # filled a few rows at a time
+        gram[:, part] = centred.matmat(block.dense().T)
+    values, vectors = eigh_in_place(gram / rows.n_rows)
     values, vectors = values[::-1], vectors[:, ::-1]
-    scale = np.sqrt(np.maximum(values, np.finfo(float).tiny) * design.n_rows)
-    components = (rows.T @ vectors).T
-    if design.is_sparse:
-        components -= np.outer(vectors.sum(axis=0), mean)
-    return values, components / scale[:, None]
+    scale = np.sqrt(np.maximum(values, np.finfo(float).tiny) * rows.n_rows)
+    return values, (centred.rmatmat(np.ascontiguousarray(vectors)) / scale).T
 
 
-def _leading(design: Design, mean: np.ndarray, n_components: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def _leading(centred: Rows, n_components: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
     """The leading eigenvalues, descending, and their eigenvectors, from products with X alone."""
-    X = design.X
+    shape = (centred.n_rows, centred.n_features)
 
     def forward(V: np.ndarray) -> np.ndarray:
-        return X @ V - mean @ V
+        return centred.matmat(V.reshape(shape[1], -1)).reshape(shape[0], *V.shape[1:])
 
     def backward(U: np.ndarray) -> np.ndarray:
-        return X.T @ U - (np.outer(mean, U.sum(axis=0)) if U.ndim == 2 else mean * U.sum())
+        return centred.rmatmat(U.reshape(shape[0], -1)).reshape(shape[1], *U.shape[1:])
 
-    centred = LinearOperator(
-        X.shape, matvec=forward, rmatvec=backward, matmat=forward, rmatmat=backward, dtype=np.dtype(np.float64)
+    products = LinearOperator(
+        shape, matvec=forward, rmatvec=backward, matmat=forward, rmatmat=backward, dtype=np.dtype(np.float64)
     )
-    start = check_random_state(0 if random_state is None else random_state).standard_normal(min(X.shape))
-    _, singular, components = svds(centred, k=n_components, v0=start)
+    start = check_random_state(0 if random_state is None else random_state).standard_normal(min(shape))
+    _, singular, components = svds(products, k=n_components, v0=start)
     order = np.argsort(-singular)
-    return singular[order] ** 2 / design.n_rows, components[order]
+    return singular[order] ** 2 / centred.n_rows, components[order]
