@@ -1,0 +1,199 @@
+"""Algorithm 2 of *Least Squares Revisited*: stagewise regression over one block, the original columns."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.features import FeatureSubset
+from manyclass.fit import Status
+from manyclass.model.calibrator import Calibrator
+from manyclass.model.sets import Box, Simplex
+from tests.stagewise.run import Fit
+
+
+def problem(n=200, d=6, k=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    y = np.argmax(X @ rng.standard_normal((d, k)) + rng.gumbel(size=(n, k)), axis=1)
+    return X, y
+
+
+def solve(X, targets, **options):
+    return Fit(X, targets, "calibrated", **{"max_iter": 100, **options})
+
+
+def squared_error(P, Y, weight=None):
+    return np.average(0.5 * np.sum((P - Y) ** 2, axis=1), weights=weight)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 1e-6, 1e-2, 10.0]),
+    st.sampled_from([(1,), (1, 2, 3), (1, np.exp), (2,)]),
+    st.booleans(),
+    st.sampled_from(["plain", "weights", "duplicated column", "wide", "constant column"]),
+)
+def test_squared_error_never_rises_at_any_half_step(seed, alpha, basis, multilabel, variant):
+    rng = np.random.default_rng(seed)
+    X, y = problem(n=15 if variant == "wide" else 80, d=20 if variant == "wide" else 5, seed=seed)
+    if variant == "duplicated column":
+        X = np.hstack([X, X[:, :1]])
+    if variant == "constant column":
+        X[:, 0] = 3.0
+    targets, domain, Y = ClassTargets(y, 4), Simplex(), np.eye(4)[y]
+    if multilabel:
+        Y = (rng.random((len(y), 3)) < 0.4).astype(float)
+        targets, domain = MatrixTargets(Y), Box()
+    weight = rng.random(len(y)) if variant == "weights" else None
+    fit = solve(
+        X, targets, alpha=alpha, basis=basis, domain=domain, weight=weight, max_iter=15, fit_intercept=bool(seed % 2)
+    )
+    error = squared_error(0.0, Y, weight)
+    slack = 1e-9 * error
+    for record in fit.history:
+        assert record["before_calibration"] <= error + slack
+        assert record.objective <= record["before_calibration"] + slack
+        error = record.objective
+
+
+def test_theorem_2_without_noise():
+    # The inverse link h(p) = a·p + c·p³ lies in the span of the basis; its slope is between a and a + 3c.
+    rng = np.random.default_rng(0)
+    n, k, a, c = 400, 3, 1.0, 2.0
+    P = rng.dirichlet(np.full(k, 0.7), n)
+    inverse_link = a * P + c * P**3 - (a / k + c / k**3)
+    X = inverse_link @ rng.standard_normal((k, 8))
+    fit = solve(X, MatrixTargets(P), alpha=0.0, fit_intercept=False, max_iter=200)
+    kappa = (a + 3 * c) / a
+    for t, record in enumerate(fit.history, 1):
+        assert 2 * record.objective <= 22 * k * kappa**2 / t
+    # The bound only says something after hundreds of steps; the truth is far below it.
+    assert fit.history[-1].objective < 1e-2 * fit.history[0]["before_calibration"]
+
+
+def test_first_half_step_is_least_squares():
+    X, y = problem()
+    fit = solve(X, ClassTargets(y, 4), alpha=0.0, max_iter=1)
+    A = np.hstack([X, np.ones((len(X), 1))])
+    expected = np.linalg.lstsq(A, np.eye(4)[y], rcond=None)[0]
+    assert_allclose(fit.stages[0].coef, expected[:-1], atol=1e-9)
+    assert_allclose(fit.stages[0].intercept, expected[-1], atol=1e-9)
+    assert fit.n_passes == 2
+
+
+def slow_algorithm_2(X, Y, alpha, n_iter):
+    n = len(Y)
+    A = np.hstack([X, np.ones((n, 1))])
+    penalty = n * alpha * np.diag([1.0] * X.shape[1] + [0.0])
+    P = np.zeros_like(Y)
+    for _ in range(n_iter):
+        V = P + A @ np.linalg.solve(A.T @ A + penalty, A.T @ (Y - P))
+        U = np.hstack([V, V**2, V**3, np.ones((n, 1))])
+        scores = U @ np.linalg.lstsq(U, Y, rcond=None)[0]
+        P = np.array([project_slowly(row) for row in scores])
+    return P
+
+
+def project_slowly(v):
+    """Bisection on the threshold."""
+    low, high = v.min() - 1.0, v.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(v - low, 0)
+
+
+def test_agrees_with_a_slow_transcription_of_the_paper():
+    X, y = problem()
+    fit = solve(X, ClassTargets(y, 4), alpha=0.01, max_iter=6)
+    # The calibrator's trace of a ridge is all that differs.
+    assert_allclose(fit.predictions(X), slow_algorithm_2(X, np.eye(4)[y], 0.01, 6), atol=1e-3)
+
+
+def test_generated_columns_in_one_block_are_the_original_ones():
+    X, y = problem()
+    columns = FeatureSubset().fit(X)
+    one = solve(X, ClassTargets(y, 4), max_iter=8)
+    two = solve(X, ClassTargets(y, 4), max_iter=8, generator=columns, block_size=6)
+    for mine, theirs in zip(one.stages, two.stages, strict=True):
+        assert_allclose(mine.coef, theirs.coef, atol=1e-10)
+    assert_allclose(two.predictions(X), one.predictions(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_replay_gives_the_training_predictions(dtype, offset):
+    X, y = problem(dtype=dtype)
+    X += dtype(offset)
+    fit = solve(X, ClassTargets(y, 4), max_iter=10)
+    predicted = fit.predictions(X)
+    assert predicted.dtype == dtype
+    error = squared_error(predicted, np.eye(4)[y])
+    assert error == pytest.approx(fit.history[-1].objective, rel=1e-9 if dtype == np.float64 else 1e-4)
+
+
+def test_far_from_the_origin_float32_rows_lose_nothing():
+    X, y = problem(n=2000, dtype=np.float32)
+    near, far = (solve(X + np.float32(shift), ClassTargets(y, 4), max_iter=10) for shift in (0.0, 1024.0))
+    assert_allclose(far.objectives(), near.objectives(), rtol=1e-2)
+
+
+def test_sparse_rows_equal_dense_rows():
+    X, y = problem()
+    X *= np.random.default_rng(1).random(X.shape) < 0.4
+    dense = solve(X, ClassTargets(y, 4), max_iter=5)
+    sparse = solve(sp.csr_array(X), ClassTargets(y, 4), max_iter=5)
+    assert_allclose(sparse.objectives(), dense.objectives(), rtol=1e-9)
+
+
+def test_weights_are_repetitions():
+    X, y = problem()
+    weight = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
+    repeat = weight.astype(int)
+    weighted = solve(X, ClassTargets(y, 4), weight=weight, max_iter=5)
+    repeated = solve(np.repeat(X, repeat, axis=0), ClassTargets(np.repeat(y, repeat), 4), max_iter=5)
+    for one, two in zip(weighted.stages, repeated.stages, strict=True):
+        assert_allclose(one.coef, two.coef, atol=1e-7)
+
+
+@pytest.mark.parametrize("namespace", ["torch", "array_api_strict"])
+def test_other_namespaces(namespace):
+    xp = pytest.importorskip(namespace)
+    X, y = problem()
+    here = solve(X, ClassTargets(y, 4), max_iter=4)
+    there = solve(xp.asarray(X), ClassTargets(xp.asarray(y), 4), max_iter=4)
+    assert_allclose(there.objectives(), here.objectives(), rtol=1e-8)
+    assert type(there.predictions(xp.asarray(X))) is type(xp.asarray(X))
+
+
+def test_stops_when_nothing_is_gained():
+    X, y = problem()
+    fit = solve(X, ClassTargets(y, 4), tol=1e-3, max_iter=1000)
+    assert fit.status is Status.SETTLED
+    gains = -np.diff(fit.objectives()) / squared_error(0.0, np.eye(4)[y])
+    assert gains[-1] <= 1e-3
+    assert (gains[:-1] > 1e-3).all()
+
+
+def test_a_rise_of_the_error_is_no_convergence(monkeypatch):
+    X, y = problem()
+    errors = iter([1.0, 0.5, 0.4, 0.6, 0.6, 0.5, 0.5])  # of zero, then before and after each calibration
+    monkeypatch.setattr("manyclass.stagewise.updates.CalibratedLeastSquares.loss", lambda *_: next(errors))
+    fit = solve(X, ClassTargets(y, 4), tol=1e-3, max_iter=3)
+    assert len(fit.history) == 3
+    assert fit.status is Status.MAX_ITER
+
+
+def test_identity_is_always_in_the_basis():
+    assert Calibrator((2, 3), Simplex()).basis[0] == 1
+    V = np.random.default_rng(0).random((50, 3))
+    targets = ClassTargets(np.arange(50) % 3, 3)
+    fitted = Calibrator((2,), Simplex()).fit(V, targets, None)
+    U = np.hstack([V, V**2, np.ones((50, 1))])
+    expected = U @ np.linalg.lstsq(U, np.eye(3)[np.arange(50) % 3], rcond=None)[0]
+    assert_allclose(Calibrator((2,), Simplex()).scores(V, fitted, as_rows(V).xp), expected, atol=1e-5)
