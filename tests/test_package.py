@@ -37,19 +37,13 @@ def test_every_public_name_is_there():
 
 def registered():
     from manyclass.curvature import CURVATURES
-    from manyclass.estimators.bound_methods import METHODS
-    from manyclass.model import LINKS
+    from manyclass.estimators.vocabulary import LOSSES_OF
     from manyclass.solvers import SOLVERS
-    from manyclass.solvers.dual import COLUMN_LOSSES, JOINT_LOSSES
-    from manyclass.solvers.inner import INNER_UPDATES
-    from manyclass.solvers.subgradient.losses import LOSSES
 
-    yield "GLMClassifier", {*LINKS, *SOLVERS, *CURVATURES}
-    yield "StagewiseClassifier", set(INNER_UPDATES)
-    yield "BoundMajorizationClassifier", set(METHODS)
-    yield "PegasosClassifier", {name for pair in LOSSES for name in pair}
-    yield "SDCAClassifier", {name for name, loss in COLUMN_LOSSES.items() if loss.labels} | set(JOINT_LOSSES)
-    yield "SDCARegressor", {name for name, loss in COLUMN_LOSSES.items() if not loss.labels}
+    yield "GLMClassifier", {*SOLVERS, *CURVATURES}
+    for name, losses in LOSSES_OF.items():
+        if "loss" in getattr(manyclass, name)().get_params():
+            yield name, set(losses)
 
 
 @pytest.mark.parametrize(("estimator", "names"), list(registered()))

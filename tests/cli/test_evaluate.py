@@ -84,8 +84,8 @@ def test_several_labels(run_ok, run_json, tmp_path):
         assert report[f"{average}_f1"] == pytest.approx(f1_score(Y, predicted, average=average))
 
 
-def test_a_link_without_probabilities_has_no_log_loss(run_ok, run_json, tmp_path, iris_csv):
-    run_ok("fit", iris_csv, "--link", "identity", "-o", tmp_path / "m.skops")
+def test_a_loss_without_probabilities_has_no_log_loss(run_ok, run_json, tmp_path, iris_csv):
+    run_ok("fit", iris_csv, "--loss", "squared", "-o", tmp_path / "m.skops")
     report = run_json("evaluate", tmp_path / "m.skops", iris_csv)
     estimator = load(tmp_path / "m.skops").estimator
     assert (report["log_loss"] is None) == (not hasattr(estimator, "predict_proba"))

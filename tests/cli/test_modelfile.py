@@ -26,8 +26,8 @@ def test_round_trip(iris_model, iris):
     assert model.schema.target_name == "kind"
     assert model.schema.labels == ["setosa", "versi,color", "virginica"]
     assert model.estimator.score(*iris) > 0.9
-    assert model.estimator.history_[-1].certificate == model.estimator.certificate_
-    assert model.estimator.get_params()["callback"] is None
+    assert model.estimator.history_[-1].duality_gap == model.estimator.duality_gap_
+    assert not hasattr(model.estimator, "_skl_callbacks")
 
 
 def test_an_estimator_dumped_from_python_will_do(run_ok, tmp_path, iris, iris_csv):
@@ -39,7 +39,7 @@ def test_an_estimator_dumped_from_python_will_do(run_ok, tmp_path, iris, iris_cs
 
 @pytest.mark.parametrize(
     "content",
-    [FunctionTransformer(np.cumsum), GLMClassifier(callback=FunctionTransformer), FunctionTransformer(eval)],
+    [FunctionTransformer(np.cumsum), GLMClassifier(class_weight=FunctionTransformer), FunctionTransformer(eval)],
 )
 def test_foreign_types_are_refused(tmp_path, content):
     skops.io.dump(content, tmp_path / "m.skops")

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from manyclass.cli.errors import CommandError
 from manyclass.cli.modelfile import load
 from manyclass.cli.output import whole_file
 
@@ -106,13 +107,34 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target.write_text("old")
 
     def write_half():
-        with whole_file(target) as temporary:
+        with whole_file(target, force=True) as temporary:
             temporary.write_text("half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         write_half()
     assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_file_that_is_there_is_kept_unless_told_otherwise(run, run_ok, iris_model, iris_csv, tmp_path):
+    out = tmp_path / "labels.csv"
+    run_ok("predict", iris_model, iris_csv, "-o", out)
+    written = out.read_text()
+    out.write_text("old")
+    result = run("predict", iris_model, iris_csv, "-o", out)
+    assert (result.code, out.read_text()) == (1, "old")
+    assert "exists already: give another name, or replace it with --force" in result.err
+    run_ok("predict", iris_model, iris_csv, "-o", out, "--force")
+    assert out.read_text() == written
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
+    target = tmp_path / "out.csv"
+    with pytest.raises(CommandError, match="exists already"), whole_file(target, force=False) as temporary:
+        temporary.write_text("mine")
+        target.write_text("theirs")
+    assert target.read_text() == "theirs"
     assert os.listdir(tmp_path) == ["out.csv"]
 
 

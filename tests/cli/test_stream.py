@@ -5,8 +5,10 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_digits
 
+from manyclass.cli.inputs import check_finite
 from manyclass.cli.modelfile import load
 from manyclass.data.readers.chunks import read_chunks, survey
+from manyclass.data.validation import check_weights
 
 STREAM = ("--solver", "pegasos", "--chunk-rows", 100)
 
@@ -41,7 +43,7 @@ def test_files_are_fitted_in_chunks(run_json, files, name, monkeypatch):
     assert report["evaluated_on"] == {"rows": "held out", "n_rows": 100}
     assert report["error"] < 0.1
     assert report["n_passes"] == pytest.approx(3)
-    assert report["loss"] == "log_loss"
+    assert report["loss"] == "softmax"
     labels = ("--labels", "y.npy") if name == "X.npy" else ()
     assert run_json("evaluate", "m.skops", name, *labels)["error"] < 0.1
 
@@ -100,6 +102,33 @@ def test_several_labels_per_row(run_json, tmp_path, rng):
     assert report["multilabel"] and report["hamming_loss"] < 0.15
 
 
+@pytest.mark.parametrize("while_fitting", [False, True])
+def test_ctrl_c_keeps_the_chunks_before(run, files, digits, monkeypatch, while_fitting):
+    from manyclass import PegasosClassifier
+
+    def interrupted(function, after):
+        calls = iter(range(10))
+
+        def wrapper(*given, **options):
+            if next(calls) == after:
+                raise KeyboardInterrupt
+            return function(*given, **options)
+
+        return wrapper
+
+    X, y = digits
+    expected = PegasosClassifier().partial_fit(sparse.csr_array(X[:100]), y[:100], np.arange(10))
+    # Both are called once for a chunk.
+    if while_fitting:
+        monkeypatch.setattr("manyclass.estimators.pegasos.check_weights", interrupted(check_weights, 1))
+    else:
+        monkeypatch.setattr("manyclass.cli.stream.check_finite", interrupted(check_finite, 1))
+    result = run("fit", files / "digits.svm", *STREAM, "--holdout", 0, "-o", files / "m.skops")
+    assert (result.code, result.out) == (130, "")
+    assert "stopped by Ctrl-C after 1 iteration; the model so far was saved to" in result.err
+    np.testing.assert_allclose(load(files / "m.skops").estimator.coef_, expected.coef_, rtol=1e-10, atol=1e-12)
+
+
 def test_time_limits_hold(run_json, files):
     report = run_json("fit", files / "digits.svm", *STREAM, "--max-iter", 10**6, "--max-time", 0.5)
     assert 0 < report["n_passes"] < 10**5
@@ -108,7 +137,7 @@ def test_time_limits_hold(run_json, files):
 def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
     report = run_json("fit", iris_csv, "--solver", "pegasos", "--loss", "hinge", "--alpha", 1e-2)
     assert report["loss"] == "hinge" and report["error"] < 0.3 and report["log_loss"] is None
-    assert "pegasos, hinge, alpha 0.01" in run_ok(
+    assert "pegasos, hinge loss, alpha 0.01" in run_ok(
         "fit", iris_csv, "--solver", "pegasos", "--loss", "hinge", "--alpha", 1e-2
     )
 
@@ -120,9 +149,8 @@ def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
         (("fit", "--solver", "pegasos", "--chunk-rows", 9), 2, "name the file after 'fit'"),
         (("fit", "digits.svm", *STREAM, "--scale", "standard"), 2, "--scale standard needs all rows at once"),
         (("fit", "digits.svm", *STREAM, "--class-weight", "balanced"), 1, "needs all labels at once"),
-        (("fit", "digits.svm", "--loss", "hinge"), 2, "--loss belongs to --solver pegasos"),
-        (("fit", "digits.svm", *STREAM, "--link", "identity"), 2, "choose the loss of 'pegasos' with --loss"),
-        (("fit", "table.csv", *STREAM), 1, "csv files cannot be read in chunks"),
+        (("fit", "digits.svm", *STREAM, "--loss", "squared"), 2, "PegasosClassifier does not fit loss='squared'"),
+        (("fit", "table.arff", *STREAM), 1, "arff files cannot be read in chunks"),
         (("fit", "one.svm", *STREAM), 1, "at least two classes"),
         (("fit", "nan.svm", *STREAM, "--chunk-rows", 2), 1, "row 3, column 1 is missing"),
         (("fit", "X.npy", *STREAM), 1, "has no labels"),
@@ -130,7 +158,7 @@ def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
 )
 def test_what_cannot_be_streamed_is_refused(run, files, monkeypatch, arguments, code, sentence):
     monkeypatch.chdir(files)
-    (files / "table.csv").write_text("a,b\n1,x\n2,y\n")
+    (files / "table.arff").write_text("@relation r\n@attribute a numeric\n@attribute b {x,y}\n@data\n1,x\n2,y\n")
     (files / "one.svm").write_text("1 1:2\n1 2:1\n")
     (files / "nan.svm").write_text("1 1:2\n0 2:1\n1 1:nan\n")
     result = run(*arguments)

@@ -9,8 +9,12 @@ import sys
 import time
 
 import pytest
+from sklearn.datasets import load_digits
+
+from manyclass.cli.modelfile import load
 
 COMMAND = [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())"]
+ENDLESS = ("--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--alpha", "1e-12")
 
 
 def hear_ctrl_c():
@@ -42,34 +46,34 @@ def in_terminal(arguments, columns=120, until=None, send=None):
 
 
 @pytest.mark.parametrize("columns", [60, 120])
-def test_the_progress_line_shows_the_pass_and_goes_away(columns):
+def test_the_progress_line_shows_the_iteration_and_goes_away(columns):
     # Long enough for the line to be drawn, which happens ten times a second.
-    code, text = in_terminal(
-        ["fit", "--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--max-time", "1"], columns
-    )
+    code, text = in_terminal(["fit", *ENDLESS, "--max-time", "1"], columns)
     assert code == 0
-    assert re.search(r"pass \d+ · objective [\d.]+", text)
+    gap = r" · duality gap [\d.]+e[+-]\d+ → 1e-300" if columns == 120 else ""
+    assert re.search(r"iteration \d+ · objective [\d.]+" + gap, text)
     last = text.rsplit("\r", maxsplit=1)[-1]
-    assert "pass " not in last.splitlines()[-1]
+    assert "iteration " not in last.splitlines()[-1]
 
 
-def test_ctrl_c_ends_in_one_sentence(tmp_path):
+def test_ctrl_c_keeps_the_model_so_far(tmp_path, run_json):
     model = tmp_path / "m.skops"
-    endless = [
-        "fit",
-        "--tol",
-        "1e-300",
-        "--max-iter",
-        "1000000000",
-        "--solver",
-        "majorize",
-        "--alpha",
-        "1e-12",
-    ]
-    code, text = in_terminal([*endless, "-o", str(model)], until=b"pass ", send=signal.SIGINT)
+    code, text = in_terminal(["fit", *ENDLESS, "-o", str(model)], until=b"iteration ", send=signal.SIGINT)
+    assert code == 130
+    sentence = r"manyclass: stopped by Ctrl-C after \d+ iterations?; the model so far was saved to .* and can be used"
+    assert re.fullmatch(sentence, " ".join(text[text.rindex("manyclass:") :].split()))
+    assert "Traceback" not in text
+    assert list(tmp_path.iterdir()) == [model]
+    X, y = load_digits(return_X_y=True)
+    assert load(model).estimator.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("when", [b"reading", b"iteration "])
+def test_ctrl_c_writes_nothing_where_there_is_nothing_to_write(tmp_path, when):
+    output = ("-o", str(tmp_path / "m.skops")) if when == b"reading" else ()
+    code, text = in_terminal(["fit", *ENDLESS, *output], until=when, send=signal.SIGINT)
     assert code == 130
     assert text.rstrip().endswith("manyclass: stopped by Ctrl-C; nothing was written")
-    assert "Traceback" not in text
     assert list(tmp_path.iterdir()) == []
 
 

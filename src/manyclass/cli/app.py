@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manyclass.cli.estimators import BUILDERS, FitSettings
+from manyclass.cli.estimators import ESTIMATORS
 
 app = typer.Typer(
     name="manyclass",
@@ -17,47 +18,92 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_DATA = "Data"
-_MODEL = "Model"
-_OUTPUT = "Output"
+_data = partial(typer.Option, rich_help_panel="Data")
+_model = partial(typer.Option, rich_help_panel="Model")
+_output = partial(typer.Option, rich_help_panel="Output")
 
-Target = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target",
-        metavar="COLUMN",
-        rich_help_panel=_DATA,
-        help="Column of the labels, by name or position; repeat it for several 0/1 labels. "
-        "Default: target, label, class or y, else the last column.",
-    ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        "--labels",
-        metavar="FILE|N",
-        rich_help_panel=_DATA,
-        help="File with one label per row, Mulan's XML file of label names, or the number of label columns "
-        "at the end. MNIST's own files are found by their names.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", rich_help_panel=_DATA, help="Leave this column out; may be repeated."),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        rich_help_panel=_DATA,
-        help="csv (TSV too), parquet, libsvm, numpy, idx or arff; default: by the file's name and content.",
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", rich_help_panel=_OUTPUT, help="Print one JSON object and nothing else on stdout."),
-]
+_TARGET = _data(
+    "--target",
+    metavar="COLUMN",
+    help="Column of the labels, by name or position; repeat it for several 0/1 labels. "
+    "Default: target, label, class or y, else the last column.",
+)
+_LABELS = _data(
+    "--labels",
+    metavar="FILE|N",
+    help="File with one label per row, Mulan's XML file of label names, or the number of label columns at the end. "
+    "MNIST's own files are found by their names.",
+)
+_DROP = _data("--drop", metavar="COLUMN", help="Leave this column out; may be repeated.")
+_FORMAT = _data(
+    "--format",
+    metavar="NAME",
+    help="csv (TSV too), parquet, libsvm, numpy, idx or arff; default: by the file's name and content.",
+)
+_N_FEATURES = _data(
+    "--n-features", min=1, help="Width of a LIBSVM file of which this one does not reach the last column."
+)
+_TEST = _data("--test", metavar="FILE", help="Judge the model on this file.")
+_TEST_LABELS = _data("--test-labels", metavar="FILE", help="Labels of that file.")
+_HOLDOUT = _data(
+    "--holdout", help="Without a test file: share of the rows kept out of the fit to judge it. 0 fits on all."
+)
+_SCALE = _data(
+    "--scale",
+    help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; none; "
+    "auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
+)
+_CHUNK_ROWS = _data(
+    "--chunk-rows",
+    min=1,
+    help="With pegasos: read a file so many rows at a time and take steps on each chunk as it comes, so that files "
+    "larger than memory can be fitted; the file is read once for its labels and once per pass (--max-iter, here 1 by "
+    "default). The model is distributed as on shuffled data only if the rows of the file are in random order: shuffle "
+    "sorted files first.",
+)
+_SOLVER = _model(
+    "--solver",
+    help=f"One of {', '.join(ESTIMATORS)}. auto takes the one of the next seven that should be fastest for the data; "
+    "those minimise the same objective, the others have their own.",
+)
+_LOSS = _model(
+    "--loss",
+    help="softmax, logistic (a label or class at a time), squared (least squares), sparsemax, calibrated, hinge, "
+    "squared_hinge, crammer_singer, squared_crammer_singer or perceptron; each solver fits some of them and names "
+    "those that fit the others. Default: softmax, or logistic for several labels per row; with sdca squared_hinge, "
+    "with stagewise squared, with calibrated calibrated.",
+)
+_ALPHA = _model(
+    "--alpha",
+    help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise 1e-6.",
+)
+_CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
+_TOL = _model(
+    "--tol",
+    help="Stop once the duality gap, relative to the zero model, is this small, or what the next iteration is expected "
+    "to gain where there is no gap. Default: 1e-3; with pegasos 1e-2, with calibrated 1e-5. stagewise has none.",
+)
+_MAX_ITER = _model(
+    "--max-iter",
+    help="Iterations at most; one takes a pass over the rows, or a few. Default: 500; 1000 with "
+    "sdca, 100 with calibrated and bound, 20 with pegasos, 1 with stagewise (how often each feature is used).",
+)
+_MAX_TIME = _model("--max-time", help="Seconds at most; the best model so far is kept. Default: no limit.")
+_SEED = _model("--seed", help="Decides which rows are held out, and all else random. Default: always the same.")
+_MODEL_FILE = _output("--output", "-o", "--model", metavar="FILE.skops", help="Save the model here.")
+_PREDICTIONS = _output(
+    "--output", "-o", "--out", metavar="FILE", help="A .csv, .tsv or .parquet file; default: CSV on stdout."
+)
+_FORCE = _output("--force", "-f", help="Replace the output file if it exists already.")
+_PROBA = _output("--proba", help="Probabilities of every label, not the labels.")
+_JSON = _output("--json", help="Print one JSON object and nothing else on stdout.")
+_TRAIN = typer.Argument(
+    metavar="TRAIN",
+    show_default=False,
+    help="CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, scikit-learn's digits.",
+)
+
+Strings = list[str] | None
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by 'manyclass fit'.")]
 DataArgument = Annotated[Path, typer.Argument(metavar="DATA", help="A data file like the one fitted on.")]
 
@@ -83,184 +129,75 @@ def _main(
 
 @app.command()
 def fit(
-    train: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="TRAIN",
-            show_default=False,
-            help="CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. "
-            "Without one, scikit-learn's digits.",
-        ),
-    ] = None,
-    target: Target = None,
-    labels: Labels = None,
-    drop: Drop = None,
-    format: Format = None,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            "--n-features",
-            min=1,
-            rich_help_panel=_DATA,
-            help="Width of a LIBSVM file of which this one does not reach the last column.",
-        ),
-    ] = None,
-    test: Annotated[
-        Path | None,
-        typer.Option("--test", metavar="FILE", rich_help_panel=_DATA, help="Judge the model on this file."),
-    ] = None,
-    test_labels: Annotated[
-        str | None,
-        typer.Option("--test-labels", metavar="FILE", rich_help_panel=_DATA, help="Labels of that file."),
-    ] = None,
-    holdout: Annotated[
-        float,
-        typer.Option(
-            "--holdout",
-            rich_help_panel=_DATA,
-            help="Without a test file: share of the rows kept out of the fit to judge it. 0 fits on all.",
-        ),
-    ] = 0.2,
-    scale: Annotated[
-        str,
-        typer.Option(
-            "--scale",
-            rich_help_panel=_DATA,
-            help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; "
-            "none; auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
-        ),
-    ] = "auto",
-    solver: Annotated[
-        str, typer.Option("--solver", rich_help_panel=_MODEL, help=f"One of {', '.join(BUILDERS)}.")
-    ] = "quasi-newton",
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            "--loss",
-            rich_help_panel=_MODEL,
-            help="Of pegasos: log_loss (the default), hinge, squared_hinge or perceptron; of sdca: squared_hinge "
-            "(the default), hinge, log_loss or squared.",
-        ),
-    ] = None,
-    chunk_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--chunk-rows",
-            min=1,
-            rich_help_panel=_DATA,
-            help="With pegasos: read a LIBSVM, Parquet or NumPy file so many rows at a time and take steps on each "
-            "chunk as it comes, so that files larger than memory can be fitted; the file is read once for its labels "
-            "and once per pass (--max-iter, default 1). The model is distributed as on shuffled data only if the "
-            "rows of the file are in random order: shuffle sorted files first.",
-        ),
-    ] = None,
-    link: Annotated[
-        str,
-        typer.Option(
-            "--link",
-            rich_help_panel=_MODEL,
-            help="softmax, identity (least squares), logistic or sparsemax; "
-            "auto: softmax, and logistic for several labels per row.",
-        ),
-    ] = "auto",
-    alpha: Annotated[
-        float, typer.Option("--alpha", rich_help_panel=_MODEL, help="Strength of the penalty alpha/2 · ‖W‖².")
-    ] = 1e-4,
-    class_weight: Annotated[
-        str | None,
-        typer.Option("--class-weight", rich_help_panel=_MODEL, help="balanced: every class counts the same."),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(
-            "--tol",
-            rich_help_panel=_MODEL,
-            help="Stop once the certificate, relative to the zero model, is this small. "
-            "Default: 1e-3, with pegasos 1e-2.",
-        ),
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option("--max-iter", rich_help_panel=_MODEL, help="Passes over the data at most.")
-    ] = None,
-    max_time: Annotated[
-        float | None, typer.Option("--max-time", rich_help_panel=_MODEL, help="Seconds at most.")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option("--seed", rich_help_panel=_MODEL, help="Decides which rows are held out, and all else random."),
-    ] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            "--model",
-            metavar="FILE.skops",
-            rich_help_panel=_OUTPUT,
-            help="Save the model here.",
-        ),
-    ] = None,
-    json: Json = False,
+    train: Annotated[Path | None, _TRAIN] = None,
+    target: Annotated[Strings, _TARGET] = None,
+    labels: Annotated[str | None, _LABELS] = None,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    n_features: Annotated[int | None, _N_FEATURES] = None,
+    test: Annotated[Path | None, _TEST] = None,
+    test_labels: Annotated[str | None, _TEST_LABELS] = None,
+    holdout: Annotated[float, _HOLDOUT] = 0.2,
+    scale: Annotated[str, _SCALE] = "auto",
+    chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
+    solver: Annotated[str, _SOLVER] = "auto",
+    loss: Annotated[str | None, _LOSS] = None,
+    alpha: Annotated[float | None, _ALPHA] = None,
+    class_weight: Annotated[str | None, _CLASS_WEIGHT] = None,
+    tol: Annotated[float | None, _TOL] = None,
+    max_iter: Annotated[int | None, _MAX_ITER] = None,
+    max_time: Annotated[float | None, _MAX_TIME] = None,
+    seed: Annotated[int | None, _SEED] = None,
+    output: Annotated[Path | None, _MODEL_FILE] = None,
+    force: Annotated[bool, _FORCE] = False,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Fit a model, show how good it is, and save it."""
-    from manyclass.cli.fit import FitRequest, run
+    """Fit a model, show how good it is, and save it. Ctrl-C ends a fit early and saves what there is."""
+    from manyclass.cli.fit import run
     from manyclass.cli.inputs import DataOptions
+    from manyclass.cli.request import FitRequest
 
-    run(
-        FitRequest(
-            train=train,
-            data=DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features),
-            test=test,
-            test_labels=test_labels,
-            holdout=holdout,
-            scale=scale,
-            settings=FitSettings(solver, link, loss, alpha, tol, max_iter, max_time, class_weight, seed),
-            output=output,
-            as_json=json,
-            chunk_rows=chunk_rows,
-        )
-    )
+    parameters = {
+        "loss": loss,
+        "alpha": alpha,
+        "class_weight": class_weight,
+        "tol": tol,
+        "max_iter": max_iter,
+        "max_time": max_time,
+        "random_state": seed,
+    }
+    data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
+    judged = (test, test_labels, holdout)
+    run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json))
 
 
 @app.command()
 def predict(
     model: ModelArgument,
     data: DataArgument,
-    proba: Annotated[
-        bool,
-        typer.Option("--proba", rich_help_panel=_OUTPUT, help="Probabilities of every label, not the labels."),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            "--out",
-            metavar="FILE",
-            rich_help_panel=_OUTPUT,
-            help="A .csv, .tsv or .parquet file; default: CSV on stdout.",
-        ),
-    ] = None,
-    drop: Drop = None,
-    format: Format = None,
-    json: Json = False,
+    proba: Annotated[bool, _PROBA] = False,
+    output: Annotated[Path | None, _PREDICTIONS] = None,
+    force: Annotated[bool, _FORCE] = False,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Predict labels or probabilities for the rows of a file."""
     from manyclass.cli.inputs import DataOptions
     from manyclass.cli.predict import run
 
-    run(model, data, DataOptions(drop=tuple(drop or ()), format=format), proba, output, json)
+    run(model, data, DataOptions(drop=tuple(drop or ()), format=format), proba, output, force, json)
 
 
 @app.command()
 def evaluate(
     model: ModelArgument,
     data: DataArgument,
-    target: Target = None,
-    labels: Labels = None,
-    drop: Drop = None,
-    format: Format = None,
-    json: Json = False,
+    target: Annotated[Strings, _TARGET] = None,
+    labels: Annotated[str | None, _LABELS] = None,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Report error, log loss and a table per class for the labelled rows of a file."""
     from manyclass.cli.evaluate import run

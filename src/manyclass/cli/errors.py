@@ -18,6 +18,12 @@ class UsageError(CommandError):
     exit_code = 2
 
 
+class StoppedError(CommandError):
+    """Ctrl-C, after which something was written."""
+
+    exit_code = 130
+
+
 def explain(error: BaseException) -> tuple[str, int]:
     """The sentence for an exception, and the exit code."""
     if isinstance(error, CommandError):
@@ -43,7 +49,7 @@ def explain(error: BaseException) -> tuple[str, int]:
 
 
 def _explain_os(error: OSError) -> str:
-    name = f"{os.fspath(error.filename)!s}" if error.filename is not None else "a file"
+    name = os.fsdecode(error.filename) if error.filename is not None else "a file"
     match error.errno:
         case errno.ENOENT:
             return f"there is no file {name}: check the path"

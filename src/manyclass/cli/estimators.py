@@ -1,96 +1,53 @@
-"""Which estimator a name on the command line stands for: a new one is one line in `BUILDERS`."""
+"""Which estimator a name on the command line stands for: a new one is one line in `ESTIMATORS`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from manyclass.cli.errors import UsageError
 
+_GLM = ("auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
 
-@dataclass(frozen=True)
-class FitSettings:
-    """The options of ``manyclass fit`` that concern the model; None leaves the estimator's default."""
-
-    solver: str = "quasi-newton"
-    link: str | None = None
-    loss: str | None = None
-    alpha: float | None = None
-    tol: float | None = None
-    max_iter: int | None = None
-    max_time: float | None = None
-    class_weight: str | None = None
-    seed: int | None = None
-
-
-Builder = Callable[[FitSettings, Callable[[Any], None]], Any]
-
-
-def _glm(solver: str, settings: FitSettings, callback: Callable[[Any], None]) -> Any:
-    from manyclass import GLMClassifier
-
-    if settings.loss is not None:
-        raise UsageError(f"--loss belongs to --solver pegasos and sdca: choose the loss of '{solver}' with --link")
-    return GLMClassifier(solver=solver, callback=callback, **_given(settings, link=settings.link))
-
-
-def _pegasos(settings: FitSettings, callback: Callable[[Any], None]) -> Any:
-    from manyclass import PegasosClassifier
-
-    if settings.link not in (None, "auto"):
-        raise UsageError("--link belongs to the other solvers: choose the loss of 'pegasos' with --loss")
-    return PegasosClassifier(callback=callback, **_given(settings, loss=settings.loss))
-
-
-def _plain(solver: str, name: str, settings: FitSettings, callback: Callable[[Any], None]) -> Any:
-    """Any other estimator, with those of the options that it knows."""
-    import manyclass
-
-    estimator = getattr(manyclass, name)(callback=callback)
-    link = None if settings.link == "auto" else settings.link
-    given, known = _given(settings, link=link, loss=settings.loss), estimator.get_params()
-    for option in given:
-        if option not in known:
-            raise UsageError(f"--solver {solver} has no --{option.replace('_', '-')}: leave it out")
-    return estimator.set_params(**given)
-
-
-def _given(settings: FitSettings, **own: Any) -> dict[str, Any]:
-    shared = {name: getattr(settings, name) for name in ("alpha", "tol", "max_iter", "max_time", "class_weight")}
-    options = own | shared | {"random_state": settings.seed}
-    return {name: value for name, value in options.items() if value is not None}
-
-
-BUILDERS: dict[str, Builder] = {
-    name: partial(_glm, name)
-    for name in ("quasi-newton", "newton-cg", "accelerated", "majorize", "gradient", "biased-gradient")
+ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{solver: ("GLMClassifier", {"solver": solver}) for solver in _GLM},
+    "calibrated": ("CalibratedLeastSquaresClassifier", {}),
+    "stagewise": ("StagewiseClassifier", {}),
+    "pegasos": ("PegasosClassifier", {}),
+    "sdca": ("SDCAClassifier", {}),
+    "bound": ("BoundMajorizationClassifier", {}),
 }
-BUILDERS["pegasos"] = _pegasos
-BUILDERS |= {
-    solver: partial(_plain, solver, name)
-    for solver, name in (
-        ("calibrated", "CalibratedLeastSquaresClassifier"),
-        ("stagewise", "StagewiseClassifier"),
-        ("sdca", "SDCAClassifier"),
-    )
-}
+"""The class of each solver in `manyclass`, and what the name says of its parameters."""
 
 
-def build(settings: FitSettings, callback: Callable[[Any], None]) -> Any:
-    """The unfitted estimator, its parameters checked.
+def build(solver: str, parameters: Mapping[str, Any]) -> Any:
+    """The unfitted estimator, its parameters checked; None leaves the estimator's default.
 
     Raises
     ------
     UsageError
-        Where no solver has that name.
+        Where no solver has that name, or it does not fit that loss or has no such parameter.
     ValueError
         Where a parameter is out of its range.
     """
-    if settings.solver not in BUILDERS:
-        raise UsageError(f"there is no solver '{settings.solver}': choose one of {', '.join(BUILDERS)}")
-    estimator = BUILDERS[settings.solver](settings, callback)
+    import manyclass
+    from manyclass.estimators.vocabulary import LOSSES_OF, check_loss
+
+    if solver not in ESTIMATORS:
+        raise UsageError(f"there is no solver '{solver}': choose one of {', '.join(ESTIMATORS)}")
+    name, fixed = ESTIMATORS[solver]
+    estimator = getattr(manyclass, name)(**fixed)
+    given = {option: value for option, value in parameters.items() if value is not None}
+    if "loss" in given:
+        try:
+            check_loss(name, given["loss"], estimator._also_losses)
+        except ValueError as error:
+            able = [other for other, (owner, _) in ESTIMATORS.items() if given["loss"] in LOSSES_OF[owner]]
+            raise UsageError(f"{error}" + f" Here: --solver {', '.join(able)}" * bool(able)) from error
+        if len(LOSSES_OF[name]) == 1:
+            del given["loss"]
+    for option in given.keys() - estimator.get_params().keys():
+        raise UsageError(f"--solver {solver} has no --{option.replace('_', '-')}: leave it out")
     # Now rather than at fit, which comes after the data has been read.
-    estimator._validate_params()
+    estimator.set_params(**given)._validate_params()
     return estimator

@@ -19,12 +19,10 @@ _WORST = 20
 
 def run(model_path: Path, data_path: Path, options: DataOptions, as_json: bool) -> None:
     """Report how good the model is on rows with labels."""
-    options.check()
     model = modelfile.load(model_path)
     with progress_line(f"reading {data_path.name}") as progress:
         dataset = load(data_path, options, schema=model.schema)
         progress.say("judging")
-        assert dataset.y is not None
         scores = score(model, dataset.X, dataset.y)
     if as_json:
         report: dict[str, Any] = {"command": "evaluate", "model": model_path, "data": data_path}
@@ -44,6 +42,7 @@ def run(model_path: Path, data_path: Path, options: DataOptions, as_json: bool) 
 def _print_classes(model: Model, scores: Scores) -> None:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     rows = scores.per_class
     title = None
@@ -56,11 +55,5 @@ def _print_classes(model: Model, scores: Scores) -> None:
         table.add_column(name, justify="right")
     for row in rows:
         figures = (f"{row[name]:.3f}" for name in ("precision", "recall", "f1"))
-        table.add_row(_escaped(row["label"]), *figures, f"{row['support']:,}")
+        table.add_row(Text(str(row["label"])), *figures, f"{row['support']:,}")
     console().print(table, soft_wrap=False)
-
-
-def _escaped(label: Any) -> str:
-    from rich.markup import escape
-
-    return escape(str(label))

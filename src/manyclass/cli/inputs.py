@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.schema import Schema
 from manyclass.data.readers import FORMAT_NAMES, Dataset, companion_labels, read
-
-_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -28,16 +23,16 @@ class DataOptions:
     format: str | None = None
     n_features: int | None = None
 
-    @property
-    def labels_are_columns(self) -> bool:
-        """Whether ``--labels`` is a number of columns and not the name of a file."""
-        return self.labels is not None and self.labels.isdigit() and not Path(self.labels).exists()
-
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMAT_NAMES:
             raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMAT_NAMES)}")
         if self.target and self.labels is not None:
             raise UsageError("--target names a column and --labels says where labels are otherwise: give one of them")
+
+    @property
+    def labels_are_columns(self) -> bool:
+        """Whether ``--labels`` is a number of columns and not the name of a file."""
+        return self.labels is not None and self.labels.isdigit() and not Path(self.labels).exists()
 
 
 def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True) -> Dataset:
@@ -52,7 +47,7 @@ def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labe
     if labels_needed:
         check_labels(path, dataset)
     check_finite(path, dataset)
-    dataset = dataclasses.replace(dataset, X=_smallest(dataset.X))
+    dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
 
@@ -102,46 +97,24 @@ def check_labels(path: Path, dataset: Dataset) -> None:
         )
 
 
-def check_classes(name: str, y: NDArray[Any]) -> None:
-    """Refuse labels from which nothing can be learnt."""
+def check_classes(name: str | Path, y: Any, n_rows: int | None = None) -> None:
+    """Refuse labels, or all the classes of `n_rows` of them, from which nothing can be learnt."""
     if y.ndim == 1 and (y == y[0]).all():
         raise CommandError(
-            f"{name}: all {len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
+            f"{name}: all {n_rows or len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
             "use more rows, or name another column with --target"
         )
 
 
 def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
     """Refuse features that are missing or infinite; `rows_before` of the file came in other chunks."""
-    X = dataset.X
-    values = X.data if sparse.issparse(X) else X
-    step = max(1, _BLOCK // max(1, values.shape[1] if values.ndim == 2 else 1))
-    for start in range(0, values.shape[0], step):
-        bad = ~np.isfinite(values[start : start + step])
-        if bad.any():
-            break
-    else:
+    cell = dataset.unusable_cell()
+    if cell is None:
         return
-    where = np.argwhere(bad)[0]
-    if sparse.issparse(X):
-        entry = start + int(where[0])
-        row, column = int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry])
-        value = values[entry]
-    else:
-        row, column = start + int(where[0]), int(where[1])
-        value = X[row, column]
+    row, column = cell
     name = f"'{dataset.feature_names[column]}'" if dataset.feature_names is not None else str(column + 1)
-    what = "is missing" if np.isnan(value) else "is infinite"
+    what = "is missing" if np.isnan(dataset.X[row, column]) else "is infinite"
     raise CommandError(
         f"{path}: the value in row {rows_before + row + 1}, column {name} {what}: fill such cells in, for instance by "
         "scikit-learn's SimpleImputer, remove those rows, or leave the column out with --drop"
     )
-
-
-def _smallest(X: Any) -> Any:
-    """Dense where that takes less memory than CSR: some files are sparse in name only."""
-    if not sparse.issparse(X):
-        return X
-    rows, columns = X.shape
-    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    return X.toarray() if rows * columns * X.dtype.itemsize <= stored else X

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,21 +27,21 @@ class Model:
         return hasattr(self.estimator, "predict_proba")
 
     @property
+    def is_scaled(self) -> bool:
+        return hasattr(self.estimator, "steps")
+
+    @property
     def classifier(self) -> Any:
         """The estimator itself, without the scaling in front of it."""
-        return self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
+        return self.estimator[-1] if self.is_scaled else self.estimator
 
 
-def save(model: Model, path: Path) -> None:
+def save(model: Model, path: Path, force: bool = False) -> None:
     """Write the model whole or not at all."""
     import skops.io
 
-    content = {
-        "manyclass_model": _VERSION,
-        "estimator": _finished(model.estimator),
-        "schema": vars(model.schema),
-    }
-    with whole_file(path) as temporary:
+    content = {"manyclass_model": _VERSION, "estimator": model.estimator, "schema": vars(model.schema)}
+    with whole_file(path, force) as temporary:
         # An open file, as skops adds a suffix to names it does not like.
         with temporary.open("xb") as file:
             skops.io.dump(content, file)
@@ -83,12 +82,11 @@ def trusted_types() -> set[str]:
     """Qualified names of the types that a model file may hold beside scikit-learn's and NumPy's."""
     import manyclass
     import manyclass.features
-    from manyclass.solvers.calibration import Step
-    from manyclass.solvers.stages import Stage, StagewiseModel
 
     public = [getattr(room, name) for room in (manyclass, manyclass.features) for name in room.__all__]
-    kinds = [Step, Stage, StagewiseModel, *(kind for kind in public if hasattr(kind, "fit"))]
-    return {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
+    estimators = [kind for kind in public if hasattr(kind, "fit")]
+    parts = [part for kind in estimators for part in getattr(kind, "_model_parts", ())]
+    return {f"{kind.__module__}.{kind.__qualname__}" for kind in estimators + parts}
 
 
 def _foreign_types(path: Path) -> list[str]:
@@ -112,16 +110,3 @@ def _model(path: Path, content: Any) -> Model:
         )
         return Model(content, schema)
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")
-
-
-def _finished(estimator: Any) -> Any:
-    """A copy, shallow but for the steps of a pipeline, without what only the running program needs."""
-    twin = copy.copy(estimator)
-    if hasattr(twin, "steps"):
-        twin.steps = [(name, _finished(step)) for name, step in twin.steps]
-    if hasattr(twin, "callback"):
-        twin.callback = None
-    if hasattr(twin, "_state"):
-        # What partial_fit needs beside the model: without it a stream goes on from the coefficients.
-        twin._state = None
-    return twin

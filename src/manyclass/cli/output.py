@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, force: bool) -> None:
     """Refuse a place that cannot be written before hours are spent on what would go there."""
     if path.is_dir():
         raise CommandError(f"{path} is a folder: give the name of a file in it")
@@ -25,14 +25,22 @@ def check_writable(path: Path) -> None:
         raise CommandError(f"there is no folder {path.parent} to write {path.name} to: create it first")
     if not os.access(path.parent, os.W_OK):
         raise CommandError(f"the folder {path.parent} may not be written to: choose another place for {path.name}")
+    _check_absent(path, force)
+
+
+def _check_absent(path: Path, force: bool) -> None:
+    if os.path.lexists(path) and not (force and path.is_file()):
+        advice = "give another name, or replace it with --force" if path.is_file() else "give the name of a file"
+        raise CommandError(f"{path} exists already: {advice}")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, force: bool) -> Iterator[Path]:
     """A temporary path beside `path` that takes its name once the block has succeeded."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
+        _check_absent(path, force)
         os.replace(temporary, path)
     except OSError as error:
         # The user knows the file by the name they gave.

@@ -9,31 +9,40 @@ from typing import Any
 
 
 class Progress:
-    """Shows what is being done; `callback` takes a solver's record after each pass."""
+    """Shows what is being done; to an estimator it is one of scikit-learn's callbacks."""
 
     def __init__(self, bar: Any, task: Any) -> None:
         self._bar, self._task = bar, task
-        self._tol: float | None = None
 
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text, refresh=True)
 
-    def goal(self, tol: float | None) -> None:
-        self._tol = tol
+    def setup(self, estimator: Any, context: Any) -> None:
+        parameters = estimator.get_params(deep=False)
+        self._tol, self._max_iter = parameters.get("tol"), parameters.get("max_iter")
 
-    def callback(self, record: Any) -> None:
-        certificate = float(record.certificate)
-        text = f"pass {record.n_passes} · objective {record.objective:.6g} · certificate {certificate:.1e}"
-        if self._tol is not None and 0 < self._tol < 1:
-            text += f" → {self._tol:.0e}"
-        self._bar.update(self._task, description=text, total=1.0, completed=self._fraction(certificate))
+    def teardown(self, estimator: Any, context: Any) -> None:
+        pass
 
-    def _fraction(self, certificate: float) -> float:
-        # Certificates fall geometrically, so their logarithm moves evenly.
-        if self._tol is None or not 0 < self._tol < 1 or not certificate > 0:
-            return 0.0
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
+        record = (metadata or {}).get("record")
+        if record is None:
+            return
+        text, gap, done = f"iteration {record.n_iter} · objective {record.objective:.6g}", record.duality_gap, None
+        if not math.isnan(gap):
+            text += f" · duality gap {gap:.1e}"
+            if self._tol is not None and 0 < self._tol < 1:
+                text += f" → {self._tol:.0e}"
+                # Gaps fall geometrically, so their logarithm moves evenly.
+                done = math.log(gap) / math.log(self._tol) if gap > 0 else 1.0
+        elif self._tol is None and self._max_iter:
+            done = record.n_iter / self._max_iter
         # Never quite full: a full bar counts as finished and would lose its spinner.
-        return min(0.99, max(0.0, math.log(certificate) / math.log(self._tol)))
+        level = {} if done is None else {"total": 1.0, "completed": min(0.99, max(0.0, done))}
+        self._bar.update(self._task, description=text, **level)
 
 
 @contextmanager

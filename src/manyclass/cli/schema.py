@@ -42,8 +42,7 @@ class Schema:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Schema:
-        y = dataset.y
-        assert y is not None
+        y: Any = dataset.y
         return cls(
             n_features=dataset.X.shape[1],
             classes=np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y),
@@ -93,7 +92,5 @@ class Schema:
         if unknown:
             raise CommandError(f"{path} has the label '{unknown[0]}', which the model was not fitted on: leave it out")
         ordered = np.zeros((len(y), len(self.label_names)), dtype=y.dtype)
-        for column, name in enumerate(self.label_names):
-            if name in names:
-                ordered[:, column] = y[:, names.index(name)]
+        ordered[:, [self.label_names.index(name) for name in names]] = y
         return dataclasses.replace(dataset, y=ordered, label_names=self.label_names)
