@@ -3,11 +3,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits, make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manyclass import CalibratedLeastSquaresClassifier, Moments
-from manyclass.solvers import Status
+from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
+from manyclass.features import FeatureSubset
+from manyclass.fit import Status
 
 
 def expected_failures(estimator):
@@ -48,28 +50,48 @@ def test_better_than_least_squares_and_calibrated(digits):
     assert_array_equal(model.predict(X_test), model.classes_[model.decision_function(X_test).argmax(axis=1)])
 
 
-def test_early_stopping_repeats_the_chosen_number_of_steps_with_all_rows(digits):
+def test_early_stopping_keeps_the_steps_up_to_the_best(digits):
     X, _, y, _ = digits
     model = CalibratedLeastSquaresClassifier(early_stopping=True, max_iter=60).fit(X, y)
-    again = CalibratedLeastSquaresClassifier(max_iter=model.n_iter_, tol=0.0).fit(X, y)
-    for one, two in zip(model.steps_, again.steps_, strict=True):
-        assert_allclose(one.coef, two.coef, atol=1e-8)
-    held_out = [r.held_out for r in model.history_ if r.held_out == r.held_out]
-    assert np.argmin(held_out) + 1 == model.n_iter_
-    assert model.status_ in (Status.EARLY_STOPPED, Status.CONVERGED, Status.FINISHED)
+    scores = [record.validation_score for record in model.history_]
+    assert np.argmax(scores) + 1 == len(model.models_[0].stages)
+    assert model.n_iter_ == len(model.history_)
+    assert model.status_ in (Status.EARLY_STOPPED, Status.SETTLED, Status.MAX_ITER)
 
 
-def test_moments_at_hand_save_the_pass_and_change_nothing(digits):
+def test_many_rows_are_held_out_by_themselves(digits):
     X, _, y, _ = digits
-    moments = Moments.zeros(64, 10).update(X[:300], np.eye(10)[y[:300]]).update(X[300:], np.eye(10)[y[300:]])
-    before = moments.xx.copy()
-    for early_stopping in (False, True):
-        with_moments = CalibratedLeastSquaresClassifier(early_stopping=early_stopping).fit(X, y, moments=moments)
-        without = CalibratedLeastSquaresClassifier(early_stopping=early_stopping).fit(X, y)
-        assert_allclose(with_moments.decision_function(X), without.decision_function(X), atol=1e-8)
-    assert_array_equal(moments.xx, before)
-    with pytest.raises(ValueError, match="one 0/1 column per class"):
-        CalibratedLeastSquaresClassifier().fit(X, y, moments=Moments.zeros(64, 3).update(X, np.eye(10)[y][:, :3]))
+    few = CalibratedLeastSquaresClassifier(max_iter=2, tol=0).fit(X, y)
+    assert np.isnan(few.history_[0].validation_score)
+    many = CalibratedLeastSquaresClassifier(max_iter=2, tol=0).fit(np.tile(X, (10, 1)), np.tile(y, 10))
+    assert np.isfinite(many.history_[0].validation_score)
+
+
+def test_two_classes_are_one_column(digits):
+    X, X_test, y, y_test = digits
+    model = CalibratedLeastSquaresClassifier(1e-3, max_iter=10).fit(X, y > 4)
+    assert model.decision_function(X_test).shape == (len(X_test),)
+    P = model.predict_proba(X_test)
+    assert_allclose(P[:, 1], np.clip(model.decision_function(X_test) + 0.5, 0, 1), atol=1e-12)
+    assert_allclose(P.sum(axis=1), 1)
+    assert model.score(X_test, y_test > 4) > 0.85
+
+
+@pytest.mark.parametrize("max_iter", [1, 5])
+def test_it_is_stagewise_regression_over_one_block_of_all_columns(digits, max_iter):
+    X, X_test, y, _ = digits
+    one = CalibratedLeastSquaresClassifier(1e-3, max_iter=max_iter, tol=0).fit(X, y)
+    options = {"loss": "calibrated", "n_components": None, "block_size": 64, "max_iter": max_iter}
+    two = StagewiseClassifier(FeatureSubset(), alpha=1e-3, **options).fit(X, y)
+    assert_allclose(two.predict_proba(X_test), one.predict_proba(X_test), atol=1e-6)
+    assert_allclose([r.objective for r in two.history_], [r.objective for r in one.history_], rtol=1e-9)
+
+
+def test_no_time_gives_the_shares_of_the_classes(digits):
+    X, _, y, _ = digits
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = CalibratedLeastSquaresClassifier(max_time=1e-9).fit(X, y)
+    assert_allclose(model.predict_proba(X[:1])[0], np.bincount(y) / len(y), atol=1e-12)
 
 
 def test_multilabel():

@@ -122,6 +122,7 @@ def test_median_knows_weights_and_ignores_repetition():
 def test_polynomials_approximate_the_polynomial_kernel(degree):
     X = rows(40, 4)
     Z = RandomPolynomials(200_000, degree=degree, gamma=0.3, coef0=0.5, random_state=0).fit_transform(X)
+    X -= X.mean(axis=0)
     K = (0.3 * X @ X.T + 0.5) ** degree
     scale = np.sqrt(np.outer(np.diag(K), np.diag(K)))
     assert np.abs((Z @ Z.T - K) / scale).mean() < 0.01
@@ -197,11 +198,10 @@ def test_subset_orders():
 def test_subset_draws_every_column_once_a_pass():
     X = rows(30, 10)
     generator = FeatureSubset(4, order="random", random_state=0).fit(X)
-    from manyclass.data import Design
 
     rng = np.random.default_rng(0)
     for _ in range(2):
-        generator.begin_pass(Design(X), lambda: np.zeros((10, 1)), rng)
+        generator.begin_visit(lambda: np.zeros((10, 1)), rng)
         drawn = [generator.draw(4, rng).feature_indices_ for _ in range(3)]
         assert_array_equal(np.sort(np.concatenate(drawn)), np.arange(10))
     with pytest.raises(ValueError, match="All 10 features"):
@@ -220,12 +220,26 @@ def test_landmarks_give_the_gaussian_kernel_with_every_row():
     assert (np.diag(whole) - (Z.transform(X) ** 2).sum(axis=1)).min() > -1e-8
 
 
-def test_landmarks_do_not_depend_on_the_origin():
-    X = rows(50).astype(np.float32)
-    near, far = (
-        Landmarks(20, bandwidth=3.0, random_state=0).fit_transform(X + shift) for shift in np.float32([0.0, 1024.0])
-    )
+@pytest.mark.parametrize(
+    "generator",
+    [
+        RandomUnits(20, random_state=0),
+        RandomUnits(20, activation="relu", random_state=0),
+        RandomPolynomials(20, random_state=0),
+        Landmarks(20, random_state=0),
+    ],
+    ids=lambda g: type(g).__name__,
+)
+def test_the_origin_does_not_matter(generator):
+    X = np.round(rows(50) * 64).astype(np.float32) / 64  # so that shifting by 1024 rounds nothing
+    near, far = (clone(generator).fit_transform(X + shift) for shift in np.float32([0.0, 1024.0]))
     assert_allclose(far, near, atol=5e-3)
+
+
+def test_the_kernel_of_fourier_features_does_not_depend_on_the_origin():
+    X = (rows(50) + 1024.0).astype(np.float32)
+    Z = RandomFourierFeatures(40_000, bandwidth=2.0, random_state=0).fit_transform(X)
+    assert kernel_error(Z, rbf_kernel(X.astype(np.float64), gamma=0.5)) < 6.0
 
 
 def test_landmarks_are_disjoint_until_all_rows_are_taken():
