@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 
 import manyclass
 from manyclass.cli.modelfile import trusted_types
-from manyclass.solvers.base import Record, Status
+from manyclass.fit import Record, Status
 from tests.problems import ESTIMATORS
 
 X, y = load_iris(return_X_y=True)

@@ -208,9 +208,9 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, optional
         x : {"n_passes", "seconds"}
         y : str
-            A field of the records or one of their details: "duality_gap", "objective", or for dual ascent "primal", "dual"
-            and so on. Where an optimum is known "objective" and "primal" are drawn less the optimum, and the optimum less
-            "dual".
+            A field of the records or one of their details: "duality_gap", "objective", or for dual ascent "primal",
+            "dual" and so on. Where an optimum is known "objective" and "primal" are drawn less the optimum, and the
+            optimum less "dual".
         **line
             For ``ax.plot``.
 

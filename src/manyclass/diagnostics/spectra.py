@@ -193,7 +193,7 @@ def _wide(rows: Rows) -> Rows:
 def _decompose(rows: Rows, mean: np.ndarray, center: bool) -> tuple[np.ndarray, np.ndarray]:
     """All eigenvalues, descending, and their eigenvectors, from the smaller of the two Gram matrices."""
     if rows.n_features <= rows.n_rows:
-        sums = MomentSums(_wide(rows.slice(slice(0, 0))), pilot=mean)
+        sums = MomentSums(_wide(rows.part(slice(0, 0))), pilot=mean)
         for _, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
             sums.add(_wide(block))
         moments = sums.result()

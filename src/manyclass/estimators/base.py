@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -109,6 +110,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         task = self._task(rows, encoded, weight, clock)
         run = self._run(task, X, y, sample_weight)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
+        if hasattr(self, "_callback_fit_ctx"):
+            metadata, state = {"sample_weight": sample_weight}, dict(vars(self))
+            self._callback_fit_ctx.call_on_fit_task_end(
+                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
+            )
         return self
 
     # -- for subclasses -------------------------------------------------------------------------------------------
@@ -208,7 +214,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
                 twin = type(self).__new__(type(self))
                 twin.__dict__.update(self.__dict__)
                 twin._store(task, iterate.model())
-                twin.history_ = [record]
+                twin.status_, twin.history_ = Status.STOPPED_BY_CALLBACK, [record]
+                twin.n_iter_, twin.n_passes_ = record.n_iter, record.n_passes
                 return {name: value for name, value in vars(twin).items() if name.endswith("_") or name[:1] == "_"}
 
             step = context.subcontext(task_name="iteration")
@@ -227,8 +234,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             self.duality_gap_ = outcome.duality_gap
         if outcome.status.is_failure:
             gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
-            # The caller's line: above this are fit and scikit-learn's wrapper of it.
-            warnings.warn(f"{type(self).__name__}: {outcome.status}{gap}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {outcome.status}{gap}", ConvergenceWarning, stacklevel=_outside())
 
     def _fitted_rows(self, X: Any) -> Rows:
         """The rows to predict, checked."""
@@ -256,6 +262,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
+
+
+def _outside() -> int:
+    """The stack level, for a warning of the caller, of the line that called ``fit`` through scikit-learn's wrapper."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("manyclass.", "sklearn.base")):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,116 @@
+"""The structure of the package, as truths that anyone can read."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import manyclass
+from manyclass import features
+
+SOURCE = Path(manyclass.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+LAYERS = (
+    "data",
+    "model",
+    "fit",
+    "curvature",
+    "solvers",
+    "features",
+    ("stagewise", "dual", "subgradient", "bound"),
+    "choice",
+    "estimators",
+    "diagnostics",
+    "cli",
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in ((layer,) if isinstance(layer, str) else layer)}
+
+
+def name(path):
+    return str(path.relative_to(SOURCE))
+
+
+def tree(path):
+    return ast.parse(path.read_text())
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_no_file_is_too_long_to_read(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def is_compiled(function):
+    return any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def n_lines(function):
+    """Without the docstring, which says all that a reader must know, however long that is."""
+    first = function.body[0]
+    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return function.end_lineno - function.lineno + 1 - (first.end_lineno - first.lineno + 1 if told else 0)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_no_function_is_longer_than_a_page(path):
+    functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert [(node.name, n_lines(node)) for node in functions if n_lines(node) > 60 and not is_compiled(node)] == []
+
+
+def public_classes():
+    for module in (manyclass, features, manyclass.diagnostics):
+        for public in module.__all__:
+            found = getattr(module, public)
+            if inspect.isclass(found):
+                yield pytest.param(found, id=public)
+
+
+@pytest.mark.parametrize("kind", public_classes())
+def test_no_public_constructor_has_more_than_fourteen_parameters(kind):
+    assert len(inspect.signature(kind).parameters) <= 14
+
+
+def test_rows_are_told_apart_where_they_are_held_and_nowhere_else():
+    """What holds X is known in data/; the few branches elsewhere are about other arrays than X."""
+    asks = re.compile(r"issparse|is_sparse|isinstance\([^)]*ndarray|is_numpy|is_torch|is_array_api")
+    found = [
+        f"{name(path)}: {line.strip()}"
+        for path in FILES
+        if path.relative_to(SOURCE).parts[0] != "data"
+        for line in path.read_text().splitlines()
+        if asks.search(line) and not line.lstrip().startswith(("from ", "import "))
+    ]
+    assert len(found) <= 5, "\n".join(found)
+
+
+def imports(path):
+    """Modules of the package that a file imports, wherever it does so, but for type checking alone."""
+
+    def visit(node):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("manyclass"):
+            if node.module == "manyclass":
+                yield from (f"manyclass.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("manyclass."))
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child)
+
+    yield from visit(tree(path))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if len(path.relative_to(SOURCE).parts) > 1], ids=name)
+def test_each_folder_knows_only_those_before_it(path):
+    own = path.relative_to(SOURCE).parts[0]
+    for module in imports(path):
+        folder = module.split(".")[1]
+        if folder in RANK and folder != own:
+            assert RANK[folder] < RANK[own], f"{name(path)} imports {module}"
+
+
+def test_every_folder_has_its_place():
+    assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == set(RANK)

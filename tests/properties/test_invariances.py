@@ -1,0 +1,143 @@
+"""What must not matter: origin and unit of a column, order of rows, names of classes, how a weight is written."""
+
+import numpy as np
+import pytest
+
+import manyclass
+from tests.oracles.objective import objective
+from tests.properties import registry
+from tests.properties.registry import LAYOUTS, LINEAR, MODELS, data, is_regressor, make, plain
+
+POINT = 0.015
+"""Difference of two scores on 2000 rows that is no difference: a standard error is 0.01."""
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*compile:RuntimeWarning"),
+]
+every_model = pytest.mark.parametrize("model", MODELS)
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+CLASSIFIERS = [model for model in MODELS if not is_regressor(model)]
+
+
+def assert_same(model, changed, X, y, reference):
+    """The same score, and, where a duality gap bounds the distance from the minimum, the same objective."""
+    fitted, score = reference
+    assert changed.score(X, y) == pytest.approx(score, abs=POINT)
+    if hasattr(fitted, "duality_gap_") and hasattr(changed, "duality_gap_"):
+        gap = fitted.duality_gap_ + changed.duality_gap_
+        objectives = [min(r.objective for r in found.history_) for found in (fitted, changed)]
+        assert objectives[0] == pytest.approx(objectives[1], abs=gap * at_zero(fitted, model) + 1e-5)
+
+
+def at_zero(fitted, model):
+    """F of the zero model on the training rows of the registry."""
+    X, y, *_ = data(model)
+    epsilon = fitted.get_params().get("epsilon")
+    return objective(fitted.loss_, X, y, 0.0, 0 * np.atleast_2d(fitted.coef_), 0.0, epsilon=epsilon)
+
+
+def test_every_public_estimator_is_among_them():
+    names = {model.split()[0] for model in MODELS}
+    assert names == set(manyclass.__all__) - {"Moments"}
+
+
+@every_model
+@pytest.mark.parametrize("layout", ["float64", "float32"])
+def test_columns_may_lie_a_thousand_standard_deviations_from_the_origin(model, layout):
+    X, y, X_test, y_test = data(model)
+    fitted, score = plain(model, layout)
+    offset = 1e3 * np.resize([1, -1, 1, 0], X.shape[1])
+    held = LAYOUTS[layout]
+    moved = make(model).fit(held(X + offset), y)
+    assert moved.score(held(X_test + offset), y_test) == pytest.approx(score, abs=POINT)
+    assert moved.n_iter_ <= 1.5 * fitted.n_iter_ + 1
+
+
+@every_model
+@every_layout
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+def test_the_unit_of_the_columns_is_that_of_the_penalty(model, layout, scale):
+    X, y, X_test, y_test = data(model)
+    held = LAYOUTS[layout]
+    alpha = make(model).alpha * (scale**2 if model in LINEAR else 1.0)
+    scaled = make(model, alpha=alpha).fit(held(scale * X), y)
+    reference = plain(model, layout)
+    assert_same(model, scaled, held(scale * X_test), y_test, reference)
+    assert scaled.n_iter_ <= 1.5 * reference[0].n_iter_ + 1
+
+
+@pytest.mark.parametrize("model", ["GLMClassifier", "GLMClassifier squared", "GLMClassifier sparsemax"])
+def test_without_a_penalty_each_column_has_a_unit_of_its_own(model):
+    X, y, X_test, _ = data(model)
+    units = np.logspace(-3, 3, X.shape[1])
+    one, other = (make(model, alpha=0.0, tol=1e-6).fit(X * unit, y) for unit in (1.0, units))
+    np.testing.assert_allclose(other.decision_function(X_test * units), one.decision_function(X_test), atol=0.05)
+
+
+@every_model
+@every_layout
+def test_rows_may_come_in_any_order(model, layout):
+    X, y, X_test, y_test = data(model)
+    held, order = LAYOUTS[layout], np.random.default_rng(1).permutation(len(y))
+    permuted = make(model).fit(held(X[order]), y[order])
+    assert_same(model, permuted, held(X_test), y_test, plain(model, layout))
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS)
+@pytest.mark.parametrize("names", [["apple", "pear", "quince"], [-70, -2, 4000], [0.0, 1.0, 2.0]], ids=str)
+def test_the_names_of_the_classes_do_not_matter(model, names):
+    X, y, X_test, _ = data(model)
+    fitted, _ = plain(model, "float64")
+    names = np.array(names)
+    renamed = make(model).fit(X, names[y])
+    np.testing.assert_array_equal(renamed.classes_, names)
+    np.testing.assert_array_equal(renamed.predict(X_test), names[fitted.predict(X_test)])
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS)
+def test_the_order_of_the_classes_does_not_matter(model):
+    X, y, X_test, y_test = data(model)
+    turned = make(model).fit(X, registry.K - 1 - y)
+    assert_same(model, turned, X_test, registry.K - 1 - y_test, plain(model, "float64"))
+
+
+@every_model
+@every_layout
+def test_a_weight_is_a_number_of_repetitions(model, layout):
+    X, y, X_test, y_test = data(model)
+    held, times = LAYOUTS[layout], np.random.default_rng(2).integers(0, 3, len(y))
+    repeated = make(model).fit(held(np.repeat(X, times, axis=0)), np.repeat(y, times))
+    weighted = make(model).fit(held(X), y, sample_weight=times)
+    reference = repeated, repeated.score(held(X_test), y_test)
+    assert_same(model, weighted, held(X_test), y_test, reference)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS)
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_a_class_of_two_rows_harms_no_other(model, early_stopping):
+    X, y, X_test, y_test = data(model)
+    if early_stopping and "early_stopping" not in make(model).get_params():
+        pytest.skip("has no early_stopping")
+    options = {"early_stopping": True} if early_stopping else {}
+    others = np.flatnonzero(y < 2)[:1000]
+    X, y = X[others].copy(), y[others].copy()
+    alone = make(model, **options).fit(X, y)
+    y[-2:] = 2
+    fitted = make(model, **options).fit(X, y)
+    seen = y_test < 2
+    expected = alone.score(X_test[seen], y_test[seen])
+    assert fitted.score(X_test[seen], y_test[seen]) == pytest.approx(expected, abs=2 * POINT)
+    assert np.isfinite(fitted.decision_function(X_test)).all()
+
+
+@every_model
+@every_layout
+def test_columns_that_say_nothing_do_no_harm(model, layout):
+    X, y, X_test, y_test = data(model)
+    held = LAYOUTS[layout]
+    more = lambda A: np.c_[A, A[:, :2], np.full(len(A), 5.0), np.zeros(len(A))]  # noqa: E731
+    fitted = make(model).fit(held(more(X)), y)
+    # Columns given twice are penalised half as much, and weigh more in a distance.
+    slack = 3 * POINT if model.startswith("Stagewise") else POINT
+    assert fitted.score(held(more(X_test)), y_test) == pytest.approx(plain(model, layout)[1], abs=slack)
