@@ -257,7 +257,8 @@ class PegasosClassifier(LinearClassifier):
 
     def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
         state = self.__dict__.pop("_state", None)
-        self.t_, self.step_offset_ = (0, 0.0) if state is None else (state.t, state.offset)
+        self.t_: int = 0 if state is None else state.t
+        self.step_offset_: float = 0.0 if state is None else state.offset
         if keep or self.warm_start:
             self._state = state
         super()._store_outcome(task, outcome)
