@@ -25,6 +25,6 @@ def test_generated_rows_are_the_rows_of_their_features():
 def test_sparse_features_are_filled_block_by_block():
     X = sp.random_array((50, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
     subset = FeatureSubset(7).fit(X)
-    block = GeneratedRows(as_rows(X), subset).slice(slice(10, 20)).dense()
+    block = GeneratedRows(as_rows(X), subset).part(slice(10, 20)).dense()
     assert isinstance(block, np.ndarray)
     assert_allclose(block, X.toarray()[10:20][:, subset.feature_indices_])

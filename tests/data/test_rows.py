@@ -103,7 +103,7 @@ def test_blocks_slices_and_taken_rows(made, kind, shifted, dtype):
     assert [part.start for part in where] == [0, *(part.stop for part in where[:-1])] and where[-1].stop == N
     assert all(block.n_rows == part.stop - part.start <= 20 for part, block in zip(where, blocks, strict=True))
     close(np.concatenate([to_numpy(block.dense()) for block in blocks]), X, dtype)
-    close(rows.slice(slice(40, 90)).dense(), X[40:90], dtype)
+    close(rows.part(slice(40, 90)).dense(), X[40:90], dtype)
     close(rows.take(np.array([3, 3, 136, 0])).dense(), X[[3, 3, 136, 0]], dtype)
     assert rows.take(np.empty(0, np.int64)).n_rows == 0
 
@@ -143,8 +143,8 @@ def test_products(made, kind, shifted, dtype, rng):
 def test_a_shift_adds_to_a_shift(made, kind, shifted):
     rows, X = made(kind, shifted)
     more = rows.shifted(rows.asarray(np.arange(D), dtype=rows.xp.float64))
-    close(more.slice(slice(0, N)).dense(), X - np.arange(D))
-    close(rows.slice(slice(0, N)).dense(), X)
+    close(more.part(slice(0, N)).dense(), X - np.arange(D))
+    close(rows.part(slice(0, N)).dense(), X)
 
 
 @every_kind

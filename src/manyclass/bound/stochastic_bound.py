@@ -281,7 +281,7 @@ class StochasticBound:
                     problem.on_block()
                 part = slice(last, min(last + self.block_rows, len(index)))
                 last = part.stop
-                X, columns = self._values(rows.slice(part))
+                X, columns = self._values(rows.part(part))
                 yield _Block(index[part], X, columns, targets.dense(part, self.mu, np))
 
     def _values(self, block: Rows) -> tuple[np.ndarray, np.ndarray | None]:

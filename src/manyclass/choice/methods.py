@@ -129,7 +129,7 @@ def _candidates(problem: Problem, tol: float, solver: str, curvature: str) -> It
 
 
 def _with(method: Method, **changes: object) -> Method:
-    return Method(**(vars(method) | changes))  # type: ignore[arg-type]
+    return Method(**(vars(method) | changes))
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ FIXED_POINT_STEPS = 50
 class ClassFactor:
     """A = diag(a) − aaᵀ/Σa of trace 1, or diag(a) for losses of one column each, and how λA + alpha·I is solved with.
 
-    The vector a is the one whose A has the diagonal of the mean of ∇²Φ(z_i); where all rows have one mean p, as at the
-    constant model, a = p and A is ∇²Φ = diag(p) − ppᵀ. What a full A would know beyond that of pairs of classes was found
-    to save no passes (5 data sets, 3 penalties), so there is no k×k matrix. With D = λ diag(a) + alpha and u = a √(λ/Σa)
+    The vector a is the one whose A has the diagonal of the mean of ∇²Φ(z_i); where all rows have one mean p, as at
+    the constant model, a = p and A is ∇²Φ = diag(p) − ppᵀ. What a full A would know beyond that of pairs of classes
+    was found to save no passes (5 data sets, 3 penalties), so there is no k×k matrix. With D = λ diag(a) +
+    alpha and u = a √(λ/Σa)
 
         (D − uuᵀ)⁻¹ = D⁻¹ + D⁻¹uuᵀD⁻¹/(1 − uᵀD⁻¹u),   1 − uᵀD⁻¹u = (alpha/Σa) Σ_j a_j/D_j.
 

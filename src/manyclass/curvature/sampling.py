@@ -36,7 +36,7 @@ class RowSample:
                 problem.on_block()
             weight = problem.weight
             if self.index is None:
-                block = rows.slice(part)
+                block = rows.part(part)
                 weight = None if weight is None else weight[part]
             else:
                 chosen = self.index[part]

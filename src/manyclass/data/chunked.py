@@ -29,7 +29,7 @@ class ChunkedRows(Rows):
         self.xp, self.device, self.dtype = first.xp, first.device, first.dtype
         self.n_rows, self.n_features = n_rows, first.n_features
         self._row_bytes, self._centred = first.row_bytes, first.can_be_centred
-        self._empty = first.slice(slice(0, 0))
+        self._empty = first.part(slice(0, 0))
 
     @staticmethod
     def _kind(chunk: Any) -> Rows:
@@ -52,9 +52,9 @@ class ChunkedRows(Rows):
                 yield slice(start + rows.start, start + rows.stop), block
             start += held.n_rows
         if start != self.n_rows:
-            raise ValueError(f"{self.n_rows} rows were announced, but {start} were read; was the file changed meanwhile?")
+            raise ValueError(f"{self.n_rows} rows were announced, but {start} were read; was the file changed?")
 
-    def slice(self, rows: slice) -> Rows:
+    def part(self, rows: slice) -> Rows:
         return self.take(np.arange(rows.start, rows.stop))
 
     def take(self, index: np.ndarray) -> Rows:
@@ -74,9 +74,7 @@ class ChunkedRows(Rows):
             return self._empty
         stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
         together = self._kind(stacked[np.argsort(order, kind="stable")])
-        return together if self.shift is None else self._kind(together.X).shifted(self.shift).slice(
-            slice(0, together.n_rows)
-        )
+        return together if self.shift is None else together.shifted(self.shift).part(slice(0, together.n_rows))
 
     def shifted(self, center: Array) -> ChunkedRows:
         return ChunkedRows(self._chunks, self.n_rows, center if self.shift is None else self.shift + center)

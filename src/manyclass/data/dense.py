@@ -34,7 +34,7 @@ class DenseRows(Rows):
     def row_bytes(self) -> float:
         return self.n_features * self.itemsize
 
-    def slice(self, rows: slice) -> DenseRows:
+    def part(self, rows: slice) -> DenseRows:
         return self._read(self.X[rows, :])
 
     def take(self, index: np.ndarray) -> DenseRows:

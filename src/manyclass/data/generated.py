@@ -40,8 +40,8 @@ class GeneratedRows(Rows):
     def row_bytes(self) -> float:
         return self.n_features * self.itemsize
 
-    def slice(self, rows: slice) -> DenseRows:
-        return self._made(self.base.slice(rows))
+    def part(self, rows: slice) -> DenseRows:
+        return self._made(self.base.part(rows))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[Any, Rows]]:
         return ((rows, self._made(block)) for rows, block in self.base.blocks(rows_per_block))
@@ -87,4 +87,4 @@ class GeneratedRows(Rows):
         self._whole()._add_rmatmat(R, out)
 
     def _whole(self) -> DenseRows:
-        return self.slice(slice(0, self.n_rows))
+        return self.part(slice(0, self.n_rows))

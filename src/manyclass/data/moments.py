@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -111,8 +111,8 @@ class Moments:
         if not self.n:
             return other.around(other.pilot, other.target_pilot)
         moved = other.around(self.pilot, self.target_pilot)
-        sums = (getattr(self, name) + getattr(moved, name) for name in _SUMS)
-        return Moments(*sums, self.pilot, self.target_pilot)
+        sums = {name: getattr(self, name) + getattr(moved, name) for name in _SUMS}
+        return replace(self, **sums)
 
     def around(self, pilot: Array, target_pilot: Array) -> Moments:
         """The same moments with other pilots, as a new object: M' = M + δmᵀ + mδᵀ + wδδᵀ with δ = c − c'."""
@@ -225,7 +225,8 @@ class Moments:
             raise ValueError("Moments hold no rows; add rows with add before solving.")
         factor = self.factor(fit_intercept=fit_intercept) if factor is None else factor
         if not fit_intercept:
-            return factor.solve(self.cross_covariance + self.mean[:, None] * self.target_mean[None, :], alpha), self.y * 0
+            cross = self.cross_covariance + self.mean[:, None] * self.target_mean[None, :]
+            return factor.solve(cross, alpha), self.y * 0
         coef = factor.solve(self.cross_covariance, alpha)
         return coef, self.target_mean - self.mean @ coef
 
@@ -246,9 +247,7 @@ class MomentSums:
         Points near the rows and the targets, float64; zero by default.
     """
 
-    def __init__(
-        self, like: Rows, n_outputs: int = 0, pilot: Array | None = None, target_pilot: Array | None = None
-    ):
+    def __init__(self, like: Rows, n_outputs: int = 0, pilot: Array | None = None, target_pilot: Array | None = None):
         xp, d = like.xp, like.n_features
         wide = {"dtype": xp.float64}
         self.xp, self.n, self.weight, self.yy = xp, 0, 0.0, 0.0
@@ -264,7 +263,7 @@ class MomentSums:
         xp = self.xp
         block = block.shifted(self.pilot) if self.is_shifted else block
         if self.is_shifted:
-            block = block.slice(slice(0, block.n_rows))  # once for both products
+            block = block.part(slice(0, block.n_rows))  # once for both products
         block = block.for_moments()
         self.gram.add(block, weight)
         first = (block.ones(block.n_rows) if weight is None else weight)[:, None]

@@ -64,7 +64,7 @@ class Rows(ABC):
         """Memory of one row, in bytes (the mean, when sparse)."""
 
     @abstractmethod
-    def slice(self, rows: slice) -> Rows:
+    def part(self, rows: slice) -> Rows:
         """Consecutive rows, ready to be computed with: views where that is possible."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Rows(ABC):
         """Pairs (slice of rows, those rows), in order."""
         for start in range(0, self.n_rows, rows_per_block):
             rows = slice(start, min(start + rows_per_block, self.n_rows))
-            yield rows, self.slice(rows)
+            yield rows, self.part(rows)
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
         """`values` in the namespace, on the device and (by default) in the dtype of the rows."""
@@ -188,7 +188,7 @@ class Rows(ABC):
         total = self.zeros((self.n_features, int(R.shape[1])), dtype=self.xp.float64) if out is None else out
         step = self.rows_per_block(int(R.shape[1]))
         if step >= self.n_rows:
-            self.slice(slice(0, self.n_rows))._add_rmatmat(R, total)
+            self.part(slice(0, self.n_rows))._add_rmatmat(R, total)
             return total
         for rows, block in self.blocks(step):
             block._add_rmatmat(R[rows, :], total)
@@ -225,9 +225,7 @@ class Rows(ABC):
             (block if function is None else block.map(function))._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0] / float(xp.sum(weight, dtype=xp.float64))
 
-    def pilot(
-        self, weight: Array | None = None, far: float | None = None, *, constant: bool = False
-    ) -> Array | None:
+    def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
         """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
 
         Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
@@ -240,7 +238,7 @@ class Rows(ABC):
         parts = [slice(0, min(step, self.n_rows))]
         if self.n_rows > 2 * step:
             parts.append(slice(self.n_rows - step, self.n_rows))
-        values = xp.concat([xp.astype(self.slice(part).dense(), xp.float64) for part in parts])
+        values = xp.concat([xp.astype(self.part(part).dense(), xp.float64) for part in parts])
         if weight is not None:
             counted = xp.concat([weight[part] for part in parts]) > 0
             values = values[counted, :] if bool(xp.any(counted)) else values

@@ -37,7 +37,7 @@ class SparseRows(Rows):
     def can_be_centred(self) -> bool:
         return False
 
-    def slice(self, rows: slice) -> SparseRows:
+    def part(self, rows: slice) -> SparseRows:
         # Slicing a CSR matrix copies its data; three views of its arrays do not.
         pointers = self.X.indptr[rows.start : rows.stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])

@@ -146,7 +146,7 @@ class BoundMajorizationClassifier(LinearClassifier):
             problem,
             DenseInverse(problem) if self.rank is None else LowRank(problem, int(self.rank)),
             None if start is None else problem.pack(*start),
-            eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(self.step) or float(self.step),
+            eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(str(self.step)) or float(self.step),
             refresh=self.step == "refreshed",
             rng=task.rng,
         )

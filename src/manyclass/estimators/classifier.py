@@ -128,7 +128,7 @@ class Classifier(ClassifierMixin, Estimator):
 
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
-    name = getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto")
+    name = str(getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto"))
     loss = LOSSES.get(name)
     if loss is not None and not loss.probabilistic:
         raise AttributeError(

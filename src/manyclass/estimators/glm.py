@@ -135,7 +135,7 @@ class GLMClassifier(LinearClassifier):
         if not row_space:
             return (yield from iterates_in(CURVATURES[curvature], SOLVERS[solver], given, task.rng, start))
         space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
-        options = {"weight": given.weight, "fit_intercept": given.fit_intercept}
+        options: dict[str, Any] = {"weight": given.weight, "fit_intercept": given.fit_intercept}
         problem = Problem(space.rows, given.targets, given.loss, given.alpha, **options)
         problem.on_block = given.on_block
         if start is not None:

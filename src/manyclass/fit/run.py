@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from manyclass.fit.history import NAN, Record
@@ -17,7 +17,7 @@ SMALL_PRODUCT = 2e6
 others takes some microseconds, as long as the product itself."""
 
 
-class OutOfTime(Exception):
+class OutOfTime(Exception):  # noqa: N818
     """Raised between two blocks of rows once ``max_time`` is over; caught by `Run` and nowhere else."""
 
 
@@ -167,7 +167,8 @@ class Run:
             try:
                 iterate = next(iterates)
             except StopIteration as end:
-                return end.value or Status.FINISHED
+                status: Status | None = end.value
+                return status or Status.FINISHED
             status = self._judge(iterate)
             if status is not None:
                 return status
@@ -182,10 +183,10 @@ class Run:
             iterate.duality_gap,
             details=iterate.details,
         )
-        loss, model = iterate.held_out_loss, None
+        loss, model = iterate.held_out_loss, iterate.model
         if loss is None and self.held_out_loss is not None:
-            model = iterate.model()
-            loss = self.held_out_loss(model)
+            model = partial(_same, iterate.model())
+            loss = self.held_out_loss(model())
         if loss is not None:
             record = replace(record, validation_score=-loss)
         self.history.append(record)
@@ -193,7 +194,7 @@ class Run:
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
         # In the last digits of the objective the gap is the better judge.
         if self._best is None or rank < self._best[0] or (loss is None and reached is not None):
-            kept = iterate.model if iterate.lasting else (lambda found=iterate.model() if model is None else model: found)
+            kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
             self._best, self._since_best = (rank, kept, record), 0
         else:
             self._since_best += 1
@@ -211,6 +212,10 @@ class Run:
         if iterate.duality_gap <= self.tol:
             return Status.CONVERGED
         return iterate.reached if self.tol > 0 and iterate.measure <= self.tol else None
+
+
+def _same(model: Any) -> Any:
+    return model
 
 
 def threads_for(n_multiplications: float) -> int | None:

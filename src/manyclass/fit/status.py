@@ -22,7 +22,7 @@ class Status(Enum):
     )
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol."
     MAX_TIME = "Stopped at max_time: the model holds what was done until then; raise max_time for more."
-    INTERRUPTED = "Interrupted: the model holds what was done until then, and can be used; fit again for the whole of it."
+    INTERRUPTED = "Interrupted: the model holds what was done until then; fit again for the whole of it."
     STOPPED_BY_CALLBACK = "Stopped by a callback: the model holds what was done until then."
 
     def __str__(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status

@@ -94,7 +94,7 @@ class Hessian:
         for kept, rows, P, scale in self.pieces:
             if problem.on_block is not None:
                 problem.on_block()
-            block = kept if kept is not None else (held.slice(rows) if isinstance(rows, slice) else held.take(rows))
+            block = kept if kept is not None else (held.part(rows) if isinstance(rows, slice) else held.take(rows))
             R = loss.hessian_product(P, problem.scores(block, W, b), xp)
             R = R * scale[:, None]
             block.rmatmat(R, total)

@@ -54,7 +54,7 @@ class StagewiseModel:
         for _, chunk in rows.blocks(step):
             gains = list(intercepts)
             for block, places, coef in parts:
-                product = features_of(chunk, block).slice(slice(0, chunk.n_rows)).matmat(coef)
+                product = features_of(chunk, block).part(slice(0, chunk.n_rows)).matmat(coef)
                 for column, place in enumerate(places):
                     gains[place] = gains[place] + product[:, column * k : (column + 1) * k]
             state: Any = 0.0
