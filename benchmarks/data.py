@@ -1,20 +1,28 @@
-"""The data sets the benchmarks run on, made once and kept as .npy files in benchmarks/.cache.
+"""Rows for the benchmarks: sets by name, or files by path.
 
-``MANYCLASS_DATA`` names the folder with the real data sets; the default is ``../shared/data``, seen from the
-root of the repository.
+``MANYCLASS_DATA`` names the folder with the real data sets; the default is ``../shared/data``, seen from the root of
+the repository. Wherever a benchmark takes the name of a data set it takes a file as well, of any format that
+`manyclass.data.readers` knows (LIBSVM, CSV, Parquet, NPZ, ...): ``TRAIN`` or ``TRAIN,TEST``; without a test file a part
+of the rows is held out. What takes long to make is kept in benchmarks/.cache.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
+
+from manyclass.data.readers import companion_labels, read
 
 ROOT = Path(__file__).resolve().parent
 CACHE = ROOT / ".cache"
+Rows = tuple[Any, np.ndarray]
+Split = tuple[Any, np.ndarray, Any, np.ndarray]
+"""X_train, y_train, X_test, y_test."""
 
 
 def data_dir() -> Path:
@@ -24,20 +32,71 @@ def data_dir() -> Path:
     return path
 
 
-def read_idx(path: Path) -> np.ndarray:
-    """A gzipped IDX file of unsigned bytes (the MNIST format)."""
-    raw = gzip.decompress(path.read_bytes())
-    n_dims = raw[3]
-    shape = np.frombuffer(raw, ">i4", n_dims, offset=4)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * n_dims).reshape(shape)
-
-
 def mnist(part: str = "train") -> tuple[np.ndarray, np.ndarray]:
     """Pixels in [0, 1] as float32 of shape (n, 784), digits as int64."""
-    folder, prefix = data_dir() / "mnist", {"train": "train", "test": "t10k"}[part]
-    X = read_idx(folder / f"{prefix}-images-idx3-ubyte.gz")
-    y = read_idx(folder / f"{prefix}-labels-idx1-ubyte.gz")
-    return X.reshape(len(X), -1).astype(np.float32) / 255, y.astype(np.int64)
+    return _images(data_dir() / "mnist", part)
+
+
+def _images(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    path = folder / f"{ {'train': 'train', 'test': 't10k'}[part] }-images-idx3-ubyte.gz"
+    found = read(path, labels=companion_labels(path))
+    assert found.y is not None
+    return found.X / np.float32(255), found.y.astype(np.int64)
+
+
+def is_file(name: str) -> bool:
+    """Whether this is a path rather than the name of a set."""
+    return Path(name.partition(",")[0]).exists()
+
+
+def title(name: str) -> str:
+    """The name of a set, or that of a file without its folder and endings: good for a title and for a file name."""
+    return Path(name.partition(",")[0]).name.partition(".")[0] if is_file(name) else name
+
+
+def rows(name: str) -> Rows:
+    """Training rows of a set in the folder, or all rows of a file; y as it is there."""
+    if is_file(name):
+        return _read(Path(name.partition(",")[0]))
+    if name == "mnist":
+        return mnist()
+    for path in (data_dir() / "libsvm" / f"{name}.gz", data_dir() / "tabular" / f"{name}.tsv.gz"):
+        if path.exists():
+            return _read(path)
+    raise SystemExit(f"There is no data set and no file {name!r}.")
+
+
+def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
+    """Training and test rows of a set or a file, labels as class codes 0 .. k − 1 (an indicator matrix as it is).
+
+    Sets and files without test rows of their own are divided at random, the same way each time.
+    """
+    first, _, second = name.partition(",")
+    own = Path(second) if second else data_dir() / "libsvm" / f"{name}.t.gz"
+    if name == "mnist" or Path(name).is_dir():  # a folder of files named as those of MNIST
+        folder = data_dir() / "mnist" if name == "mnist" else Path(name)
+        X, y, X_test, y_test = *_images(folder, "train"), *_images(folder, "test")
+    elif own.is_file():
+        X, y = rows(first)
+        X_test, y_test = _read(own, X.shape[1])
+    else:
+        X, y = rows(name)
+        index = np.arange(X.shape[0])
+        index, out = train_test_split(index, test_size=test_size, random_state=0, stratify=y if stratify else None)
+        X, y, X_test, y_test = X[index], y[index], X[out], y[out]
+    if y.ndim == 2:
+        return X, y, X_test, y_test
+    codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)[1]
+    return X, codes[: len(y)], X_test, codes[len(y) :]
+
+
+def _read(path: Path, n_features: int | None = None) -> Rows:
+    if path.is_dir():
+        return _images(path, "train")
+    found = read(path, features=n_features)
+    if found.y is None:
+        raise SystemExit(f"{path} holds no labels.")
+    return found.X, found.y
 
 
 def _mnist_fourier() -> tuple[np.ndarray, np.ndarray]:
@@ -80,8 +139,11 @@ PROBLEMS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def load(name: str, mmap: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """A named problem: X float32 of shape (n, d) in C order, y of class indices 0..k-1."""
+def load(name: str, mmap: bool = False) -> Rows:
+    """A problem of the above, X float32 of shape (n, d) in C order, or the rows of a file; y of class codes."""
+    if is_file(name):
+        X, y = rows(name)
+        return X, np.unique(y, return_inverse=True)[1]
     folder = CACHE / name
     if not (folder / "y.npy").exists():
         X, y = PROBLEMS[name]()

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from benchmarks import ceilings
+from benchmarks import ceilings, data
 from benchmarks.race import TARGETS, Problem, race
 from benchmarks.softmax_path import OURS, plot, tabulate
 
@@ -21,7 +21,9 @@ PROBLEMS = ["gaussian-classes", "gaussian-classes-unit"]
 
 
 def main(
-    problem_name: Annotated[list[str], typer.Option("--problem")] = PROBLEMS,
+    problem_name: Annotated[
+        list[str], typer.Option("--problem", help="Names of benchmarks.data, or files.")
+    ] = PROBLEMS,
     alpha: float = 1e-5,
     limit: Annotated[float, typer.Option(help="Seconds for each peer.")] = 120.0,
     own_limit: Annotated[float, typer.Option(help="Seconds for each run of ours.")] = 30.0,
@@ -38,7 +40,8 @@ def compare(problem: Problem, peers: list[str], limit: float, own_limit: float) 
     sgemm = max(rates)
     n, d = problem.arrays[0].shape
     k = len(np.unique(problem.arrays[1]))
-    title = f"{problem.name}: n = {n}, d = {d}, k = {k}, softmax, alpha = {problem.alpha:g}"
+    name = data.title(problem.name)
+    title = f"{name}: n = {n}, d = {d}, k = {k}, softmax, alpha = {problem.alpha:g}"
     table = tabulate(title, minimum, curves)
     table.note(f"sgemm runs at {sgemm / 1e9:.0f} Gflop/s here (the better of before and after the race).")
     target = minimum + TARGETS[-1] * (problem.at_zero - minimum)
@@ -51,9 +54,8 @@ def compare(problem: Problem, peers: list[str], limit: float, own_limit: float) 
                 f"{curve.solver}: {passes:.0f} passes in {seconds:.2f} s to {TARGETS[-1]:g}; "
                 f"passes × 4ndk / (time × sgemm rate) = {share:.2f}."
             )
-    name = f"many_classes_{problem.name}"
-    table.publish(name)
-    plot(name, title, minimum, curves)
+    table.publish(f"many_classes_{name}")
+    plot(f"many_classes_{name}", title, minimum, curves)
 
 
 if __name__ == "__main__":

@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from scipy.special import logsumexp
 
-BLOCK_BYTES = 1 << 26
+from manyclass.data import as_rows
+from manyclass.data.labels import Labels, encode
+from manyclass.model import LOSSES, Loss
 
 
-def softmax_objectives(X, y, iterates, alpha: float) -> list[float]:
-    """Mean log loss + (alpha/2) ‖W‖²_F at several iterates, the intercept unpenalised, in one pass over X.
+def column_loss(labels: Labels, name: str) -> Loss:
+    """The loss as it is fitted to the columns of these labels: two classes are one column wherever it has that form."""
+    loss = LOSSES[name]
+    return LOSSES[loss.column_loss] if labels.is_binary and loss.column_loss is not None else loss
+
+
+def objectives(
+    X: Any, y: Any, iterates: Sequence[tuple[Any, Any]], loss_name: str, alpha: float, *, one_column: bool = True
+) -> list[float]:
+    """Mean loss + (alpha/2) ‖W‖²_F at several iterates, the intercept unpenalised, in one pass over X.
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or CSR matrix of shape (n, d)
         Any floating type, possibly memory-mapped; rows are upcast to float64 a block at a time.
-    y : integer array of shape (n,)
-        Class indices 0..k-1.
+    y : array of shape (n,)
     iterates : list of (W of shape (d, k), b of shape (k,))
+    loss_name : str
     alpha : float
+    one_column : bool
+        Whether the iterates have one column where there are two classes.
     """
-    weights = [np.asarray(W, dtype=np.float64) for W, _ in iterates]
-    intercepts = [np.asarray(b, dtype=np.float64) for _, b in iterates]
-    n, d = X.shape
-    k = weights[0].shape[1]
-    rows = max(1, BLOCK_BYTES // (8 * max(d, k)))
-    losses = np.zeros(len(weights))
-    for start in range(0, n, rows):
-        block = np.asarray(X[start : start + rows], dtype=np.float64)
-        labels = y[start : start + rows]
-        for j, (W, b) in enumerate(zip(weights, intercepts, strict=True)):
-            Z = block @ W + b
-            losses[j] += np.sum(logsumexp(Z, axis=1) - Z[np.arange(len(labels)), labels])
-    penalties = np.array([0.5 * alpha * np.sum(W * W) for W in weights])
-    return (losses / n + penalties).tolist()
+    labels, rows = encode(y, "yardstick"), as_rows(X)
+    loss = column_loss(labels, loss_name) if one_column else LOSSES[loss_name]
+    targets = labels.targets(rows, loss.label_values, one_column=one_column)
+    wide = [(np.asarray(W, dtype=np.float64), np.asarray(b, dtype=np.float64)) for W, b in iterates]
+    losses = np.zeros(len(wide))
+    for part, block in rows.blocks(rows.rows_per_block(2 * targets.n_outputs)):
+        block = block.map(lambda values: values.astype(np.float64))
+        for j, (W, b) in enumerate(wide):
+            losses[j] += loss.values(block.matmat(W) + b, part, targets, np).sum()
+    penalties = [0.5 * alpha * float(np.sum(W * W)) for W, _ in wide]
+    return (losses / rows.n_rows + penalties).tolist()
 
 
-def zero_objective(y) -> float:
-    """F(0), the objective at W = 0, b = 0: log k."""
+def zero_objective(y: Any) -> float:
+    """F(0) of softmax regression, the objective at W = 0, b = 0: log k."""
     return float(np.log(len(np.unique(y))))

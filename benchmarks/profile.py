@@ -26,7 +26,7 @@ def floor_seconds(n: int, d: int, k: int, passes: float) -> float:
 
 
 def main(
-    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(data.PROBLEMS)}.")] = "mnist-fourier",
+    problem: Annotated[str, typer.Argument(help=f"One of {', '.join(data.PROBLEMS)}, or a file.")] = "mnist-fourier",
     alpha: float = 1e-6,
     tol: float = 1e-4,
     lines: int = 25,
@@ -52,7 +52,7 @@ def main(
     table.add("floor / seconds", f"{floor / seconds:.2f}")
     print(table)
     for record in history:
-        state = f"{record.objective:.7f}  {record.certificate:.2e}"
+        state = f"{record.objective:.7f}  {record.duality_gap:.2e}"
         print(f"{record.n_passes:6g} passes {record.seconds:8.2f} s  {state}")
 
 

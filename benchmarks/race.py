@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from benchmarks.objective import softmax_objectives, zero_objective
+from benchmarks.objective import objectives, zero_objective
 
 TARGETS = (1e-3, 1e-4)
 GRACE_SECONDS = 30.0
@@ -25,13 +25,13 @@ REFERENCE_TOL = 1e-6  # a hundredth of the last target
 
 @dataclass(frozen=True)
 class Problem:
-    """A named data set with its penalty; X stays on disk here, as every solver has a process of its own."""
+    """A named data set, or a file, with its penalty; X stays on disk here, as every solver has a process of its own."""
 
     name: str
     alpha: float
 
     @cached_property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+    def arrays(self) -> data.Rows:
         return data.load(self.name, mmap=True)
 
     @cached_property
@@ -39,7 +39,7 @@ class Problem:
         return zero_objective(self.arrays[1])
 
     def objectives(self, iterates: list) -> list[float]:
-        return softmax_objectives(*self.arrays, iterates, self.alpha)
+        return objectives(*self.arrays, iterates, "softmax", self.alpha)
 
     def __str__(self) -> str:
         return f"{self.name} alpha={self.alpha:g}"
@@ -161,7 +161,7 @@ def race(
 
 
 def reference(problem: Problem) -> float:
-    """F*: the objective of a fit in float64 to a tiny certificate, kept in the cache."""
+    """F*: the objective of a fit in float64 to a tiny duality gap, kept in the cache."""
     path = data.CACHE / "references.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     if str(problem) not in known:
@@ -169,9 +169,10 @@ def reference(problem: Problem) -> float:
 
         X, y = problem.arrays
         model = GLMClassifier(alpha=problem.alpha, tol=REFERENCE_TOL, max_iter=100_000)
-        model.fit(np.asarray(X, dtype=np.float64), y)
-        if model.certificate_ > REFERENCE_TOL:
-            raise RuntimeError(f"{problem}: the reference ended at a certificate of {model.certificate_:.1e}")
+        model.fit(X.astype(np.float64), y)
+        if model.duality_gap_ > REFERENCE_TOL:
+            raise RuntimeError(f"{problem}: the reference ended at a duality gap of {model.duality_gap_:.1e}")
         (known[str(problem)],) = problem.objectives([(model.coef_.T, model.intercept_)])
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(known, indent=1))
     return known[str(problem)]

@@ -4,13 +4,44 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
 class TimeUp(BaseException):
     """Raised inside a solver's callback when its time is over; not an Exception, so no solver swallows it."""
+
+
+class EachIteration:
+    """scikit-learn's callback: calls `function` with the record of each iteration; what it returns may end the fit.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(record)``; with `models`, ``function(record, model)``, the model as if the fit had ended there.
+    models : bool
+        Models are made only where they are asked for.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, models: bool = False):
+        self.function = function
+        if models:  # scikit-learn looks at the signature to see what a callback wants
+            self.on_fit_task_end = self._end_with_model  # type: ignore
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> Any:
+        return self.function(metadata["record"]) if "record" in (metadata or {}) else None
+
+    def _end_with_model(self, estimator: Any, context: Any, *, metadata: Any = None, fitted_estimator: Any) -> Any:
+        return self.function(metadata["record"], fitted_estimator) if "record" in (metadata or {}) else None
 
 
 class Recorder:

@@ -12,10 +12,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from benchmarks import report
+from benchmarks import data, report
 from benchmarks.race import TARGETS, Curve, Problem, race
 
-OURS = "manyclass_default"
+OURS, OWN = "manyclass_default", "mnist-fourier"
 # The best two first: the others then need not run longer than these took.
 PEERS = [
     "cyanure_catalyst_miso",
@@ -71,11 +71,13 @@ def main(
     limit: Annotated[float, typer.Option(help="Seconds for each peer.")] = 60.0,
     own_limit: Annotated[float, typer.Option(help="Seconds for each run of ours.")] = 30.0,
     peer: Annotated[list[str], typer.Option(help="Modules of benchmarks.solvers.")] = PEERS,
+    problem: Annotated[str, typer.Option(help="A name of benchmarks.data, or a file.")] = OWN,
 ) -> None:
     for value in alpha:
-        title = f"MNIST, 2048 random Fourier features, softmax, alpha = {value:g}"
-        minimum, curves = race(OURS, peer, Problem("mnist-fourier", value), limit, own_limit)
-        name = f"softmax_path_{value:g}"
+        shown = "MNIST, 2048 random Fourier features" if problem == OWN else data.title(problem)
+        title = f"{shown}, softmax, alpha = {value:g}"
+        minimum, curves = race(OURS, peer, Problem(problem, value), limit, own_limit)
+        name = f"softmax_path_{value:g}" if problem == OWN else f"softmax_path_{data.title(problem)}_{value:g}"
         tabulate(title, minimum, curves).publish(name)
         plot(name, title, minimum, curves)
 

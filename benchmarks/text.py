@@ -1,4 +1,4 @@
-"""Sparse problems: 20 Newsgroups by date, and a seeded stand-in for Reuters RCV1.
+"""Sparse problems: 20 Newsgroups by date, a seeded stand-in for Reuters RCV1, or files.
 
 Made once and kept as .npz files in benchmarks/.cache. A problem is (X_train, y_train, X_test, y_test), X a float32 CSR
 matrix and y class indices.
@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
-from benchmarks.data import CACHE, data_dir
+from benchmarks.data import CACHE, data_dir, is_file, split
 
 Problem = tuple[sparse.csr_matrix, np.ndarray, sparse.csr_matrix, np.ndarray]
 
@@ -106,6 +106,15 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 
 def load(name: str) -> Problem:
+    """A problem of the above, or the rows of a file or two, as `benchmarks.data.split` has them."""
+    if is_file(name):
+        X_train, y_train, X_test, y_test = split(name)
+        return (
+            sparse.csr_matrix(X_train, dtype=np.float32),
+            y_train,
+            sparse.csr_matrix(X_test, dtype=np.float32),
+            y_test,
+        )
     path = CACHE / f"{name}.npz"
     if not path.exists():
         X_train, y_train, X_test, y_test = PROBLEMS[name]()

@@ -20,11 +20,13 @@ def fit_quietly(model: LogisticRegression, X, y) -> LogisticRegression:
         return model.fit(X, y)
 
 
-def on_raveled(record: Callable, n_classes: int) -> Callable:
+def on_raveled(record: Callable, y) -> Callable:
     """`record` for scikit-learn's flat coefficients, classes contiguous and the intercept last."""
 
+    n_classes = len(np.unique(y))
+
     def on_iterate(flat) -> None:
-        both = np.reshape(flat, (n_classes, -1), order="F").T
+        both = np.reshape(flat, (n_classes if n_classes > 2 else 1, -1), order="F").T
         record(both[:-1].copy(), both[-1].copy())
 
     return on_iterate

@@ -3,14 +3,13 @@
 from types import SimpleNamespace
 from unittest.mock import patch
 
-import numpy as np
 import scipy.optimize
 
 from benchmarks.solvers._sklearn import estimator, fit_quietly, on_raveled
 
 
 def fit(X, y, alpha, record):
-    on_iterate = on_raveled(record, len(np.unique(y)))
+    on_iterate = on_raveled(record, y)
 
     def minimize(*args, callback=None, options=None, **kwargs):
         # scikit-learn leaves scipy's limit of 15 000 evaluations alone: no run here comes near it.
