@@ -1,6 +1,6 @@
 """Claim (Figure 2): SBM is level with L-BFGS, SGD, ASGD and BBM on ecoli per pass, and its steps lose no ground.
 
-``python -m benchmarks.bound.ecoli``
+``python -m benchmarks.bound.ecoli``; other rows with ``--data FILE``.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ def single_steps(
     return result, curves
 
 
-def draw_single_steps(curves: dict[str, np.ndarray]) -> None:
+def draw_single_steps(name: str, curves: dict[str, np.ndarray]) -> None:
     from benchmarks.bound.figures import COLOURS, NAMES
 
-    with figure("bound_ecoli_updates", size=(7, 4)) as ax:
+    with figure(f"bound_{name}_updates", size=(7, 4)) as ax:
         for label, (passes, values) in curves.items():
             ax.plot(passes, values, label=label, color=COLOURS[label], linewidth=1.8 if label == "SBM" else 0.8)
-        ax.set(xlabel=NAMES["passes"], ylabel=NAMES["objective"], title="ecoli: after every single update")
+        ax.set(xlabel=NAMES["passes"], ylabel=NAMES["objective"], title=f"{name}: after every single update")
         ax.legend()
 
 
-def main(splits: int = 10) -> None:
+def main(splits: int = 10, starts: int = STARTS, data: str = "ecoli") -> None:
     curves: dict[str, list[Curve]] = defaultdict(list)
     settings: dict[str, list[str]] = defaultdict(list)
     lambdas = []
     for split in range(splits):
-        problem = problems.with_best_lambda(problems.ecoli(split), LAMBDAS)
+        problem = problems.with_best_lambda(problems.ecoli(split, data), LAMBDAS)
         lambdas.append(problem.lam)
         gains = [tuned(problem, schedules, (1, 10)) for schedules in ("SGD", "ASGD")]
         rng = np.random.default_rng(split)
-        for number in range(STARTS):
+        for number in range(starts):
             start = 0.01 * rng.standard_normal(problem.shape)
             runs: list[Run] = [lbfgs(problem, PASSES, start)]
             runs += [sgd(problem, gain, PASSES, start, seed=number) for gain in gains]
@@ -70,17 +70,17 @@ def main(splits: int = 10) -> None:
             steps, step_curves = single_steps(problem, gains, start)
     means = {label: mean_curve(several, PASSES) for label, several in curves.items()}
     usual = {label: Counter(several).most_common(1)[0][0] for label, several in settings.items()}
-    result = table("ecoli (Figure 2)", means, usual, (1, 2, 5, PASSES))
+    result = table(f"{problem.name} (Figure 2)", means, usual, (1, 2, 5, PASSES))
     result.note(
-        f"Mean over {splits} splits (90 % training rows), each from {STARTS} starts near the origin; λ by 5-fold "
+        f"Mean over {splits} splits (90 % training rows), each from {starts} starts near the origin; λ by 5-fold "
         f"cross-validation ({min(lambdas):g} to {max(lambdas):g}), gains on held-out training rows, anew for each "
         "split: the most frequent are shown. Columns standardised."
     )
     result.note(str(steps))
-    result.publish("bound_ecoli")
+    result.publish(f"bound_{problem.name}")
     panels = [("passes", "objective"), ("passes", "likelihood"), ("passes", "error")]
-    draw("bound_ecoli", result.title, means, panels, zero=-float(np.log(problem.n_classes)))
-    draw_single_steps(step_curves)
+    draw(f"bound_{problem.name}", result.title, means, panels, zero=-float(np.log(problem.n_classes)))
+    draw_single_steps(problem.name, step_curves)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +12,12 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks import text
-from benchmarks.data import data_dir, mnist
+from benchmarks import data, text
+from benchmarks.objective import column_loss
 from manyclass import GLMClassifier
-from manyclass.data import ClassTargets, Design, MatrixTargets
-from manyclass.data.readers import read
-from manyclass.model import LINKS, Objective
+from manyclass.data import as_rows
+from manyclass.data.labels import Labels
+from manyclass.model import Problem as Objective
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,9 @@ class Problem:
         return self.lam / len(self.y)
 
     def objective(self) -> Objective:
-        binary = self.n_classes == 2
-        targets = MatrixTargets(self.y[:, None].astype(float)) if binary else ClassTargets(self.y, self.n_classes)
-        link = LINKS["logistic" if binary else "softmax"]
-        return Objective(Design(self.X), targets, link, self.alpha, fit_intercept=False, center=False)
+        labels, rows = Labels(np.arange(self.n_classes), self.y, None), as_rows(self.X)
+        loss = column_loss(labels, "softmax")
+        return Objective(rows, labels.targets(rows, loss.label_values), loss, self.alpha, fit_intercept=False)
 
     def log_likelihood_and_error(self, theta: np.ndarray, part: str = "test") -> tuple[float, float]:
         """Mean log p(y | x) and share of wrong rows."""
@@ -113,21 +111,21 @@ def toy(n: int = 1000, seed: int = 0) -> Problem:
     return Problem("toy", X[train], y[train], X[test], y[test], lam=10.0)
 
 
-def ecoli(split: int) -> Problem:
-    table = read(data_dir() / "tabular" / "ecoli.tsv.gz", target="target")
-    y = np.unique(np.asarray(table.y), return_inverse=True)[1]
-    X, X_test, y, y_test = train_test_split(table.X, y, test_size=0.1, stratify=y, random_state=split)
+def ecoli(split: int, name: str = "ecoli") -> Problem:
+    """A random split of ecoli, or of another dense set or file."""
+    X, y = data.rows(name)
+    y = np.unique(y, return_inverse=True)[1]
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.1, stratify=y, random_state=split)
     scaler = StandardScaler().fit(X)
-    return Problem("ecoli", with_bias(scaler.transform(X)), y, with_bias(scaler.transform(X_test)), y_test)
+    return Problem(data.title(name), with_bias(scaler.transform(X)), y, with_bias(scaler.transform(X_test)), y_test)
 
 
-def mnist_components(n_rows: int = 10_000) -> Problem:
-    """50 principal components and the bias: kd = 510."""
-    X, y = mnist("train")
-    X_test, y_test = mnist("test")
-    pca = PCA(50, random_state=0).fit(X[:n_rows])
+def mnist_components(n_rows: int = 10_000, name: str = "mnist") -> Problem:
+    """50 principal components and the bias: kd = 510 for MNIST; or of another dense set or file."""
+    X, y, X_test, y_test = data.split(name)
+    pca = PCA(min(50, X.shape[1]), random_state=0).fit(X[:n_rows])
     parts = with_bias(pca.transform(X[:n_rows])), y[:n_rows], with_bias(pca.transform(X_test)), y_test
-    return Problem("MNIST", *parts, lam=1e-2)
+    return Problem("MNIST" if name == "mnist" else data.title(name), *parts, lam=1e-2)
 
 
 def newsgroups() -> Problem:
@@ -135,15 +133,9 @@ def newsgroups() -> Problem:
     return Problem("20 Newsgroups, 2 groups", with_bias(X), y, with_bias(X_test), y_test)
 
 
-def a9a() -> Problem:
-    train, test = (read(data_dir() / "libsvm" / f"a9a{part}.gz") for part in ("", ".t"))
-    width = max(train.X.shape[1], test.X.shape[1])
-    parts = []
-    for table in (train, test):
-        X = sparse.csr_array(table.X)
-        X.resize(X.shape[0], width)
-        parts += [with_bias(X), (np.asarray(table.y, dtype=float) > 0).astype(int)]
-    return Problem("a9a", *parts)
-
-
-TEXT: dict[str, Callable[[], Problem]] = {"newsgroups": newsgroups, "a9a": a9a}
+def of(name: str) -> Problem:
+    """Two groups of 20 Newsgroups, or the rows of a set or file as they are."""
+    if name == "newsgroups":
+        return newsgroups()
+    X, y, X_test, y_test = data.split(name)
+    return Problem(data.title(name), with_bias(X), y, with_bias(X_test), y_test)

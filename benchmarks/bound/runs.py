@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.bound.problems import Problem
+from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
+from manyclass.bound.streamed import StreamedBound
 from manyclass.curvature import CURVATURES
-from manyclass.curvature.dense_inverse import DenseInverse
-from manyclass.curvature.low_rank import LowRank
-from manyclass.solvers import SOLVERS, Monitor
-from manyclass.solvers.stochastic_bound import FIRST_ETA, StochasticBound
+from manyclass.solvers import SOLVERS
 
 
 @dataclass
@@ -92,12 +92,9 @@ def bbm(problem: Problem, passes: int, start: np.ndarray | None = None) -> Run:
     objective, run, watch = problem.objective(), Run("BBM"), Watch()
     watch.exempt(objective, "duality_gap")
     curvature = CURVATURES["partition-bound"].build(objective, np.random.default_rng(0))
-    monitor = Monitor(
-        tol=-1.0,
-        max_iter=passes + 1,
-        callback=lambda record: run.add(record.parameters()[0], record.n_passes - 1, watch.seconds),
-    )
-    SOLVERS["majorize"].solve(objective, curvature, np.zeros(problem.shape) if start is None else start, monitor)
+    start = np.zeros(problem.shape) if start is None else start
+    for iterate in islice(SOLVERS["majorize"].iterates(objective, curvature, start), passes + 1):
+        run.add(iterate.model()[0], iterate.n_passes - 1, watch.seconds)
     return run
 
 
@@ -120,15 +117,22 @@ def sbm(
     objective, watch = problem.objective(), Watch()
     watch.exempt(objective, "value_and_gradient", "duality_gap")
     run.add(np.zeros(problem.shape) if start is None else start, 0, 0.0)
-    curvature = DenseInverse(objective) if rank is None else LowRank(objective, rank)
-    solver = StochasticBound(eta, refresh=refresh, rng=np.random.default_rng(seed))
-    monitor = Monitor(tol=-1.0, max_iter=passes)
-    if each_row:
-        solver.block_rows = 1
-        solver.on_step = lambda theta: run.add(theta, run.passes[-1] + 1 / len(problem.y), watch.seconds)
-    else:
-        monitor.callback = lambda record: run.add(record.parameters()[0], record.n_passes, watch.seconds)
-    solver.solve(objective, curvature, start, monitor)
+    curvature: StreamedBound = DenseInverse(objective) if rank is None else LowRank(objective, rank)
+    rng = np.random.default_rng(seed)
+    solver = StochasticBound(
+        objective, curvature, start, eta=eta, refresh=refresh, rng=rng, block_rows=1 if each_row else None
+    )
+
+    def note() -> None:  # before each row, so after the one before it
+        if not np.array_equal(solver.theta, run.thetas[-1]):
+            run.add(solver.theta, run.passes[-1] + 1 / len(problem.y), watch.seconds)
+
+    objective.on_block = note if each_row else None
+    for iterate in islice(solver.iterates(), passes):
+        if each_row:
+            note()
+        else:
+            run.add(iterate.model()[0], iterate.n_passes, watch.seconds)
     return run
 
 

@@ -13,7 +13,7 @@ from benchmarks.bound import problems
 from benchmarks.bound.runs import sbm
 from benchmarks.ceilings import best_seconds, matmul_rate
 from benchmarks.report import Table
-from manyclass.curvature.dense_inverse import DenseInverse
+from manyclass.bound import DenseInverse
 
 SECONDS = 5.0
 

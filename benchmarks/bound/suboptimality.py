@@ -3,7 +3,7 @@
 As published the gap is that of a Bessel function: F − F* = O(τ^(-1/2)) after τ passes at best; with step="refreshed" it
 falls by a constant factor a pass.
 
-``python -m benchmarks.bound.suboptimality ecoli`` or ``mnist`` or ``toy``
+``python -m benchmarks.bound.suboptimality ecoli`` or ``mnist`` or ``toy``, or a file
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from benchmarks import data
 from benchmarks.bound import problems
 from benchmarks.bound.figures import COLOURS, NAMES
 from benchmarks.bound.runs import Run, bbm, sbm
 from benchmarks.report import Table, figure
 from manyclass.curvature import CURVATURES
-from manyclass.solvers import SOLVERS, Monitor
+from manyclass.fit import Clock
+from manyclass.fit import Run as Loop
+from manyclass.solvers import SOLVERS
 
 PROBLEMS: dict[str, Callable[[], problems.Problem]] = {
     "toy": problems.toy,
@@ -31,11 +34,11 @@ FLOOR = 1e-14
 
 
 def least(problem: problems.Problem) -> float:
-    objective = problem.objective()
+    objective, solver = problem.objective(), SOLVERS["newton-cg"]
     curvature = CURVATURES["second-moment"].build(objective, np.random.default_rng(0))
-    monitor = Monitor(tol=1e-15, max_iter=2000)
-    SOLVERS["newton-cg"].solve(objective, curvature, None, monitor)
-    return min(record.objective for record in monitor.history)
+    iterates = solver.iterates(objective, curvature, solver.begin(objective, curvature))
+    found = Loop(Clock(), tol=1e-15, max_iter=2000)(iterates, lambda: None)
+    return min(record.objective for record in found.history)
 
 
 def power(passes: np.ndarray, gaps: np.ndarray) -> float:
@@ -52,7 +55,8 @@ def factor(passes: np.ndarray, gaps: np.ndarray) -> float:
 
 
 def main(name: Annotated[str, typer.Argument()] = "ecoli", passes: int = 200) -> None:
-    problem = PROBLEMS[name]()
+    problem = PROBLEMS[name]() if name in PROBLEMS else problems.of(name)
+    name = data.title(name)
     best = least(problem)
     objective = problem.objective()
     runs: list[Run] = [sbm(problem, passes), sbm(problem, passes, refresh=True), bbm(problem, passes)]
