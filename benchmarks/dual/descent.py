@@ -1,16 +1,18 @@
 """Gradient descent against its worst-case rate and against Lemmas 5 and 7 (*Homotopic Initialization*, Figure 1).
 
-``python -m benchmarks.dual.descent``
+``python -m benchmarks.dual.descent [--data a9a w8a]``
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.dual.problems import libsvm, signs
+from benchmarks import data
+from benchmarks.dual.problems import signs, two_classes
 from benchmarks.report import Table, figure
 from manyclass.diagnostics import ResponseCorrelation, response_correlation
 
@@ -33,8 +35,8 @@ class Ridge:
 
     @classmethod
     def load(cls, name: str) -> Ridge:
-        X, y = libsvm(name)
-        dense, target = X.toarray(), signs(y)
+        X, y = two_classes(name)
+        dense, target = X.toarray() if hasattr(X, "toarray") else X, signs(y)
         dense -= dense.mean(axis=0)
         target -= target.mean()
         target /= target.std()
@@ -137,13 +139,16 @@ def draw(ax: Any, curves: dict[str, np.ndarray], title: str) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=DATA, help="names, or files")
+    names = parser.parse_args().data
     table = Table(
         f"Gradient descent on ridge regression, alpha {ALPHA:g}: what is left, and what bounds it",
         ["data", "problem", "start", "curve", "t = 0", *(f"t = {mark}" for mark in MARKS), "holds"],
     )
-    with figure("dual_descent", len(DATA), (11, 8), n_rows=2) as axes:
-        for column, name in zip(axes.T, DATA, strict=True):
-            ridge = Ridge.load(name)
+    with figure("dual_descent", len(names), (5.5 * len(names), 8), n_rows=2) as axes:
+        for column, name in zip(axes.T, names, strict=True):
+            ridge, name = Ridge.load(name), data.title(name)
             for ax, (problem, curves) in zip(column, problems(ridge).items(), strict=True):
                 draw(ax, curves, f"{name}: {problem}, τ = {ridge.found.tau:.2g}")
                 for label, values in curves.items():

@@ -1,6 +1,6 @@
 """Zero start against homotopic start: suboptimality and test error per epoch and per second (Figures 3 and 5).
 
-``python -m benchmarks.dual.homotopy {a9a,w8a,adult,kddcup,mnist} [--loss squared hinge]``
+``python -m benchmarks.dual.homotopy {a9a,w8a,adult,kddcup,mnist,FILE} [--loss squared hinge]``
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.dual.problems import TWO_CLASSES, signs, standardised
+from benchmarks import data
+from benchmarks.dual.problems import signs, standardised, two_classes
 from benchmarks.report import Table, figure
-from manyclass.data import Design
-from manyclass.solvers.base import Monitor
-from manyclass.solvers.dual import COLUMN_LOSSES, DualProblem, DualRecord, homotopy_path
-from manyclass.solvers.dual.driver import ROUNDING, ascend, start_ascent
+from manyclass.data import MatrixTargets, as_rows
+from manyclass.data.targets import Targets
+from manyclass.dual import DualModel, DualProblem, Limits, ascend, homotopy_path
+from manyclass.dual.ascent import ROUNDING, start_state
+from manyclass.dual.state import DualState
+from manyclass.fit import Clock, Run
+from manyclass.model import LOSSES, Loss, Problem
 
 ALPHA = 1e-6
 TRAIN_SHARE = 0.8
@@ -45,14 +49,29 @@ class Curve:
     """Epochs before the last phase."""
 
 
-def follow(problem: DualProblem, path: list[float], n_epochs: int, test: tuple, loss: str) -> Curve:
+@dataclass(frozen=True)
+class Test:
+    """Held-out rows, y = −1 or 1."""
+
+    X: Any
+    y: np.ndarray
+    loss: Loss
+
+    def loss_and_error(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[float, float]:
+        scores = np.asarray(self.X @ coef) + intercept
+        error = float(np.mean(np.where(scores[:, 0] > 0, 1.0, -1.0) != self.y))
+        targets: Targets = MatrixTargets(self.y[:, None])
+        return float(self.loss.values(scores, slice(None), targets, np).mean()), error
+
+
+def follow(problem: DualProblem, path: list[float], n_epochs: int, test: Test) -> Curve:
     """n_epochs epochs, each followed by a measurement at the alpha asked for; phases end as in `ascend`."""
-    warm = start_ascent(problem)
+    warm = start_state(problem)
     warm.set_alpha(path[0])
     warm.epoch()
-    warm.judge()
-    state, curve = start_ascent(problem), Curve(path)
-    spent, zero = 0.0, max(state.zero_value(), 1e-300)
+    warm.gap_terms()
+    state, curve = start_state(problem), Curve(path)
+    spent, zero = 0.0, max(state.zero_value, 1e-300)
     for point, alpha in enumerate(path):
         last, in_phase = point == len(path) - 1, 0
         begun = time.perf_counter()
@@ -63,7 +82,7 @@ def follow(problem: DualProblem, path: list[float], n_epochs: int, test: tuple, 
             estimate = state.epoch() / zero
             spent += time.perf_counter() - begun
             in_phase += 1
-            measure(curve, state, problem, spent, test, loss)
+            measure(curve, state, problem, spent, test)
             # As `ascend`: the phases before the last may take half of all the epochs together.
             late = not last and len(curve.epochs) >= 0.5 * n_epochs * (point + 1) / max(len(path) - 1, 1)
             if not last and (estimate <= PHASE_TOL or late):
@@ -72,24 +91,22 @@ def follow(problem: DualProblem, path: list[float], n_epochs: int, test: tuple, 
     return curve
 
 
-def measure(curve: Curve, state, problem: DualProblem, spent: float, test: tuple, loss: str) -> None:
+def measure(curve: Curve, state: DualState, problem: DualProblem, spent: float, test: Test) -> None:
     order, n_active, threshold = state.order.copy(), state.n_active, state.threshold.copy()
-    verdict = state.judge()
+    terms = state.gap_terms()
     state.order, state.n_active, state.threshold = order, n_active, threshold  # measuring must not help
     curve.epochs.append(len(curve.epochs) + 1)
     curve.seconds.append(spent)
-    curve.primal.append(verdict.primal(problem.alpha))
-    curve.dual.append(verdict.dual(problem.alpha))
-    coef, intercept = state.parameters()
-    X, y = test
-    scores = np.asarray(X @ coef)[:, 0] + intercept[0]
-    losses = 0.5 * (y - scores) ** 2 if loss == "squared" else np.maximum(1.0 - y * scores, 0.0)
-    curve.test.append(float(losses.mean()))
-    curve.error.append(float(np.mean(np.where(scores > 0, 1.0, -1.0) != y)))
+    curve.primal.append(terms.primal(problem.alpha))
+    curve.dual.append(terms.dual(problem.alpha))
+    W, b = state.parameters()
+    loss, error = test.loss_and_error(W, problem.problem.unshifted(W, b))
+    curve.test.append(loss)
+    curve.error.append(error)
 
 
 def split(name: str) -> tuple:
-    X, y = TWO_CLASSES[name]()
+    X, y = two_classes(name)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(y))[: KDD_ROWS if name == "kddcup" else None]
     if name in ("adult", "kddcup"):
@@ -103,24 +120,28 @@ def split(name: str) -> tuple:
     return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
 
 
-def reference(problem: DualProblem, limit: float) -> tuple[float, float, np.ndarray, np.ndarray]:
+def reference(problem: DualProblem, limit: float) -> tuple[float, float, DualModel]:
     """The best primal and dual values reached in a long run, and its model."""
-    path = homotopy_path(problem, "auto")
-    found = ascend(problem, path, Monitor(10 * ROUNDING, 100_000, limit), check_every=20)
-    duals = max(record.dual for record in found.history if isinstance(record, DualRecord))
-    return found.history[-1].objective, duals, found.coef, found.intercept
+    limits = Limits(10 * ROUNDING, 100_000, Clock(limit))
+    run = Run(limits.clock, limits.tol, limits.max_iter)
+    problem.problem.on_block = limits.clock.check
+    found = run(ascend(problem, homotopy_path(problem, "auto"), limits, measure_every=20), lambda: None)
+    problem.problem.on_block = None
+    return found.history[-1].objective, max(record["dual"] for record in found.history), found.model
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", choices=list(TWO_CLASSES))
+    parser.add_argument(
+        "data", help="a9a, w8a, adult, kddcup, mnist, or a file, of which the two largest classes are taken"
+    )
     parser.add_argument("--loss", nargs="+", default=["squared", "hinge"])
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--reference-seconds", type=float, default=40.0)
     given = parser.parse_args()
     X, y, X_test, y_test = split(given.data)
     table = Table(
-        f"{given.data}: zero start and homotopic start at alpha {ALPHA:g}, {X.shape[0]} training rows",
+        f"{data.title(given.data)}: zero start and homotopic start at alpha {ALPHA:g}, {X.shape[0]} training rows",
         [
             "loss", "start", "epochs before alpha", *(f"epochs (s) to {level:g}" for level in LEVELS),
             f"dual left after {given.epochs}", f"primal left after {given.epochs}", "test loss", "test error",
@@ -128,13 +149,13 @@ def main() -> None:
     )  # fmt: skip
     plots = {}
     for loss in given.loss:
-        problem = DualProblem(Design(X), COLUMN_LOSSES[loss], ALPHA, 1, Y=y[:, None], fit_intercept=True)
-        zero = start_ascent(problem).zero_value()
+        problem = DualProblem(Problem(as_rows(X), MatrixTargets(y[:, None]), LOSSES[loss], ALPHA))
+        test, zero = Test(X_test, y_test, LOSSES[loss]), start_state(problem).zero_value
         curves = {
-            label: follow(problem, homotopy_path(problem, homotopy), given.epochs, (X_test, y_test), loss)
+            label: follow(problem, homotopy_path(problem, homotopy), given.epochs, test)
             for label, homotopy in STARTS.items()
         }
-        primal, dual, coef, intercept = reference(problem, given.reference_seconds)
+        primal, dual, model = reference(problem, given.reference_seconds)
         primal = min(primal, *(min(curve.primal) for curve in curves.values()))
         dual = max(dual, *(max(curve.dual) for curve in curves.values()))
         print(f"{loss}: reference gap {(primal - dual) / zero:.1e}", flush=True)
@@ -146,14 +167,12 @@ def main() -> None:
                 f"{(dual - curve.dual[-1]) / zero:.1e}", f"{(curve.primal[-1] - primal) / zero:.1e}",
                 f"{curve.test[-1]:.4f}", f"{curve.error[-1]:.2%}",
             )  # fmt: skip
-        scores = np.asarray(X_test @ coef)[:, 0] + intercept[0]
-        losses = 0.5 * (y_test - scores) ** 2 if loss == "squared" else np.maximum(1.0 - y_test * scores, 0.0)
-        error = np.mean(np.where(scores > 0, 1.0, -1.0) != y_test)
+        test_loss, error = test.loss_and_error(model.coef, model.intercept)
         table.add(
             loss,
             f"best known (gap {(primal - dual) / zero:.0e})",
             *[""] * (3 + len(LEVELS)),
-            f"{losses.mean():.4f}",
+            f"{test_loss:.4f}",
             f"{error:.2%}",
         )
     table.note(
@@ -162,8 +181,8 @@ def main() -> None:
         "measuring is not. A phase before the last ends at an estimated gap of "
         f"{PHASE_TOL:g} of its own problem, or at its share of half of all epochs. 80 % of the rows train; one thread."
     )
-    table.publish(f"dual_homotopy_{given.data}")
-    draw(given.data, plots)
+    table.publish(f"dual_homotopy_{data.title(given.data)}")
+    draw(data.title(given.data), plots)
 
 
 def to_level(curve: Curve, left: np.ndarray, level: float) -> str:

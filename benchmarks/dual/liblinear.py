@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-SOLVERS = {"squared_hinge": 1, "hinge": 3, "crammer_singer": 4, "log_loss": 7}
+SOLVERS = {"squared_hinge": 1, "hinge": 3, "crammer_singer": 4, "logistic": 7}
 """Its -s for each loss, all of them dual coordinate ascent."""
 
 

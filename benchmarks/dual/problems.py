@@ -1,4 +1,4 @@
-"""The data sets of the dual benchmarks, as they are in the folder that MANYCLASS_DATA names."""
+"""The data sets of the dual benchmarks, as they are in the folder that MANYCLASS_DATA names, or files."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks import data, text
-from manyclass.data.readers import read
-
-Rows = tuple[Any, np.ndarray]
-
-
-def libsvm(name: str) -> Rows:
-    """X as float64 CSR, y as in the file."""
-    found = read(data.data_dir() / "libsvm" / f"{name}.gz")
-    return sparse.csr_matrix(found.X, dtype=np.float64), np.asarray(found.y)
-
-
-def table(name: str) -> Rows:
-    """X as float64, codes of categories as they are, y as in the file."""
-    found = read(data.data_dir() / "tabular" / f"{name}.tsv.gz", target="target")
-    return np.asarray(found.X, dtype=np.float64), np.asarray(found.y)
+from benchmarks.data import Rows
 
 
 def two_largest(X: Any, y: np.ndarray) -> Rows:
@@ -39,12 +25,23 @@ def even_or_odd() -> Rows:
 
 
 TWO_CLASSES: dict[str, Callable[[], Rows]] = {
-    "a9a": lambda: libsvm("a9a"),
-    "w8a": lambda: libsvm("w8a"),
-    "adult": lambda: table("adult"),
-    "kddcup": lambda: two_largest(*table("kddcup")),
+    **{name: lambda name=name: rows(name) for name in ("a9a", "w8a", "adult")},  # type: ignore[misc]
+    "kddcup": lambda: two_largest(*rows("kddcup")),
     "mnist": even_or_odd,
 }
+
+
+def rows(name: str) -> Rows:
+    """Training rows of a text set as they are; of any other set or file as float64, CSR where they are sparse."""
+    if name in text.PROBLEMS:
+        return text.load(name)[:2]
+    X, y = data.rows(name)
+    return sparse.csr_matrix(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64), y
+
+
+def two_classes(name: str) -> Rows:
+    """A set with two classes, or the two largest classes of a file."""
+    return TWO_CLASSES[name]() if name in TWO_CLASSES else two_largest(*rows(name))
 
 
 def signs(y: np.ndarray) -> np.ndarray:
@@ -57,8 +54,3 @@ def standardised(X: Any) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     scale = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-
-
-def text_rows(name: str) -> Rows:
-    X, y, _, _ = text.load(name)
-    return X, y
