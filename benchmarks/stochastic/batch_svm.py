@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from benchmarks import data as sets
 from benchmarks.report import Table, figure
 from benchmarks.stochastic.inverse_dependency import first
 from benchmarks.stochastic.limits import LIMIT, limited
@@ -42,15 +43,16 @@ def compare(name: str, table: Table, ax: Any) -> None:
     """Both solvers on growing parts of one data set: rows of the table and a panel."""
     whole = load(name)
     subset = Problem(whole.X[:60_000], whole.y[:60_000], whole.X_test, whole.y_test)
-    alpha = choose_alpha(subset, [("hinge", "joint")], 100_000)
+    alpha = choose_alpha(subset, ["crammer_singer"], 100_000)
     theirs, own = [], []
-    for n in SIZES:
+    sizes = [n for n in SIZES if n <= len(whole.y)] or [len(whole.y)]
+    for n in sizes:
         part = Problem(whole.X[:n], whole.y[:n], whole.X_test, whole.y_test)
         answer = batch(part, alpha)
         seconds, target = (np.inf, np.nan) if answer is None else answer
         steps = geometric(max(n // 20, 500), min(PASSES * n, MOST_STEPS), 5)
         runs = [
-            trajectory(stream(part, "hinge", "joint", alpha, seed, fit_intercept=False), part, steps)
+            trajectory(stream(part, "crammer_singer", alpha, seed, fit_intercept=False), part, steps)
             for seed in range(SEEDS)
         ]
         ours = [np.array([first(*run, target + points) for run in runs]) for points in POINTS]
@@ -59,10 +61,12 @@ def compare(name: str, table: Table, ax: Any) -> None:
         shown = f"> {LIMIT:.0f}" if answer is None else f"{seconds:.2f}"
         ratio = f"{seconds / own[-1]:.1f}" if np.isfinite(own[-1]) and answer is not None else ""
         least = np.mean([errors.min() for _, errors in runs])
-        table.add(name, f"{n:,}", shown, f"{target:.2f}", *map(in_time, ours), f"{least:.2f}", ratio)
-    ax.plot(SIZES, theirs, marker=".", linestyle="--", label="LIBLINEAR -s 4")
-    ax.plot(SIZES, own, marker=".", linewidth=2, label=f"manyclass, hinge, joint, to {POINTS[0]:g} points more")
-    ax.set(xscale="log", yscale="log", xlabel="training rows", title=f"{name}, alpha = {alpha:g} · mean ‖x‖²")
+        table.add(sets.title(name), f"{n:,}", shown, f"{target:.2f}", *map(in_time, ours), f"{least:.2f}", ratio)
+    ax.plot(sizes, theirs, marker=".", linestyle="--", label="LIBLINEAR -s 4")
+    ax.plot(sizes, own, marker=".", linewidth=2, label=f"manyclass, crammer_singer, to {POINTS[0]:g} points more")
+    ax.set(
+        xscale="log", yscale="log", xlabel="training rows", title=f"{sets.title(name)}, alpha = {alpha:g} · mean ‖x‖²"
+    )
 
 
 def in_time(seconds: np.ndarray) -> str:
@@ -72,7 +76,9 @@ def in_time(seconds: np.ndarray) -> str:
 
 
 def main(
-    data: Annotated[list[str] | None, typer.Option(help="Data sets, by default rcv1-like-4, rcv1-like-53.")] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="Data sets or files, by default rcv1-like-4, rcv1-like-53.")
+    ] = None,
 ) -> None:
     data = data or ["rcv1-like-4", "rcv1-like-53"]
     headings = [f"manyclass: s to {points:g} more" for points in POINTS]

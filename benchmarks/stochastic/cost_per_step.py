@@ -13,15 +13,18 @@ lines "reading alone" draw the same rows and add up their numbers and indices, a
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 import numpy as np
 import typer
 from numba import njit
 from scipy import sparse
 
+from benchmarks import data as sets
 from benchmarks.report import Table
 from benchmarks.stochastic.trajectory import Problem, load, stream
-from manyclass.solvers.subgradient.draws import draw
+from manyclass.subgradient.draws import draw
+from manyclass.subgradient.schedule import Schedule
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 STEPS = 100_000
@@ -80,7 +83,7 @@ def _read(rows, draws, first, last):
 
 
 def seconds_per_reading(problem: Problem) -> float:
-    one = stream(problem, "hinge", "joint", ALPHA, 0)
+    one = stream(problem, "hinge", ALPHA, 0)
     _read(one.rows, one.draws, 0, STEPS // 4)
     best = np.inf
     for turn in range(REPEATS):
@@ -92,7 +95,7 @@ def seconds_per_reading(problem: Problem) -> float:
 
 def seconds_per_step(problems: list[Problem], loss: str, average: bool) -> list[float]:
     """Turn by turn, so that a busier minute of the machine slows all sizes."""
-    runs = [stream(problem, loss, "joint", ALPHA, 0, average=average) for problem in problems]
+    runs = [stream(problem, loss, ALPHA, 0, Schedule(average=average, replace=True)) for problem in problems]
     for one in runs:
         one.advance(STEPS // 4)
     best = np.full(len(runs), np.inf)
@@ -104,36 +107,45 @@ def seconds_per_step(problems: list[Problem], loss: str, average: bool) -> list[
     return best.tolist()
 
 
-def main() -> None:
+def main(
+    data: Annotated[
+        list[str] | None, typer.Option(help="Sparse sets or files, by default rcv1-like-4 and -53.")
+    ] = None,
+    rows: Annotated[list[int] | None, typer.Option(help="Numbers of rows.")] = None,
+) -> None:
+    sizes = sorted(rows or SIZES)
     columns = [
         "data",
         "loss",
         "average",
-        *(f"{n:,} rows" for n in SIZES),
+        *(f"{n:,} rows" for n in sizes),
         "largest / smallest",
         "10⁹ rows·nnz·k/s",
         "bound",
     ]
     table = Table("Nanoseconds per step of one row, by number of rows", columns, live=True)
-    for name in ("rcv1-like-4", "rcv1-like-53"):
+    for name in data or ["rcv1-like-4", "rcv1-like-53"]:
         whole = load(name)
-        X = sparse.vstack([whole.X, whole.X[: SIZES[-1] - whole.X.shape[0]]]).tocsr()
-        y = np.concatenate([whole.y, whole.y])[: SIZES[-1]]
+        again = -(-sizes[-1] // len(whole.y))
+        X = sparse.vstack([whole.X] * again).tocsr()[: sizes[-1]]
+        y = np.tile(whole.y, again)[: sizes[-1]]
         k = whole.n_classes
-        parts = [Problem(X[:n], y[:n], whole.X_test[:1], whole.y_test[:1]) for n in SIZES]
+        parts = [Problem(X[:n], y[:n], whole.X_test[:1], whole.y_test[:1]) for n in sizes]
         readings = [seconds_per_reading(part) for part in parts]
-        table.add(name, "reading alone", "", *(f"{1e9 * cost:.0f}" for cost in readings), "", "", "")
-        for loss, average in (("log_loss", True), ("hinge", True), ("hinge", False)):
+        table.add(sets.title(name), "reading alone", "", *(f"{1e9 * cost:.0f}" for cost in readings), "", "", "")
+        for loss, average in (("softmax", True), ("crammer_singer", True), ("crammer_singer", False)):
             costs = seconds_per_step(parts, loss, average)
             limit = bound(whole, k, average)
             rate = whole.X.nnz / whole.X.shape[0] * k / costs[-1] / 1e9
             most = whole.X.nnz / whole.X.shape[0] * k / limit / 1e9
             shown = [f"{1e9 * cost:.0f}" for cost in costs]
-            table.add(name, loss, average, *shown, f"{costs[-1] / costs[0]:.2f}", f"{rate:.2f}", f"{most:.2f}")
+            table.add(
+                sets.title(name), loss, average, *shown, f"{costs[-1] / costs[0]:.2f}", f"{rate:.2f}", f"{most:.2f}"
+            )
     table.note(
         f"Best of {TURNS} turns of {STEPS * REPEATS // TURNS:,} steps, r = 1, drawn with replacement, one thread. The "
-        "bound supposes that every row is stepped on; the hinge steps only on those within the margin, the fewer of "
-        "them the oftener it has seen each."
+        "bound supposes that every row is stepped on; crammer_singer steps only on those within the margin, the fewer "
+        "of them the oftener it has seen each."
     )
     table.publish("cost_per_step")
 

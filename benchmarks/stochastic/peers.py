@@ -85,14 +85,13 @@ def _timed_estimator(estimator: Any, X: Any, y: np.ndarray) -> tuple[float, Pred
     return time.perf_counter() - start, estimator.predict
 
 
-def ours(loss: str, multi_class: str, **options: Any) -> Method:
+def ours(loss: str, **options: Any) -> Method:
     def fit(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
         X, y = prepared
         model = PegasosClassifier(
             absolute(setting["alpha"], X),
             loss=loss,
-            multi_class=multi_class,
-            max_steps=max(1, round(budget * X.shape[0])),
+            max_iter=budget,
             tol=0,
             random_state=seed,
             **options,
@@ -223,12 +222,10 @@ def _write_vowpal(path: Path, X: Any, y: np.ndarray) -> None:
 
 
 METHODS: dict[str, Method] = {
-    "manyclass hinge, joint": ours("hinge", "joint"),
-    "manyclass squared hinge, joint": ours("squared_hinge", "joint"),
-    "manyclass log loss, joint": ours("log_loss", "joint"),
-    "manyclass hinge, one-vs-rest": ours("hinge", "ovr"),
-    "manyclass squared hinge, one-vs-rest": ours("squared_hinge", "ovr"),
-    "manyclass log loss, one-vs-rest": ours("log_loss", "ovr"),
+    **{
+        f"manyclass {loss}": ours(loss)
+        for loss in ("crammer_singer", "squared_crammer_singer", "softmax", "hinge", "squared_hinge", "logistic")
+    },
     "LIBLINEAR -s 1": liblinear(1),
     "LIBLINEAR -s 4": liblinear(4),
     "LinearSVC": Method(

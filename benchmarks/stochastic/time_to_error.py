@@ -18,7 +18,7 @@ import numpy as np
 import typer
 from sklearn.utils import shuffle
 
-from benchmarks.data import CACHE
+from benchmarks.data import CACHE, title
 from benchmarks.report import Table, figure
 from benchmarks.stochastic.limits import LIMIT, limited
 from benchmarks.stochastic.peers import Method, chosen, warm_up
@@ -88,7 +88,8 @@ def described(setting: dict[str, Any]) -> str:
     )
 
 
-def publish(data: str, runs: dict[str, dict[str, Any]], compile_seconds: float, limit: float) -> None:
+def publish(source: str, runs: dict[str, dict[str, Any]], compile_seconds: float, limit: float) -> None:
+    data = title(source)
     done = [point for run in runs.values() for point in run["points"] if point["error"] is not None]
     best = min(point["error"] for point in done)
     table = Table(f"Seconds to within {POINTS} points of the best test error on {data} ({best:.2f} %)", COLUMNS)
@@ -120,7 +121,7 @@ def publish(data: str, runs: dict[str, dict[str, Any]], compile_seconds: float, 
         "Not timed: building LIBLINEAR's and Vowpal Wabbit's own formats, and compiling or loading our loops, which "
         f"took {compile_seconds:.1f} s in this process (they are compiled once on a machine)."
     )
-    options = f"--data {data}" if limit == LIMIT else f"--data {data} --limit {limit:g}"
+    options = f"--data {source}" if limit == LIMIT else f"--data {source} --limit {limit:g}"
     table.publish(f"time_to_error_{data}", f"python -m benchmarks.stochastic.time_to_error {options}")
     plot(data, runs, best)
 
@@ -152,12 +153,12 @@ def plot(data: str, runs: dict[str, dict[str, Any]], best: float) -> None:
 
 
 def main(
-    data: Annotated[str, typer.Option(help=f"One of {', '.join(PROBLEMS)}.")] = "20news-unit",
+    data: Annotated[str, typer.Option(help=f"One of {', '.join(PROBLEMS)}, or a file.")] = "20news-unit",
     method: Annotated[list[str] | None, typer.Option(help="Part of a method's name; other runs are kept.")] = None,
     limit: Annotated[float, typer.Option(help="Seconds after which a run is ended.")] = LIMIT,
     only_publish: Annotated[bool, typer.Option(help="Run nothing: write the table of the runs kept.")] = False,
 ) -> None:
-    store = CACHE / f"time_to_error_{data}.json"
+    store = CACHE / f"time_to_error_{title(data)}.json"
     runs: dict[str, dict[str, Any]] = json.loads(store.read_text()) if store.exists() else {}
     compile_seconds = runs.pop("compile", {"seconds": 0.0})["seconds"]
     if not only_publish:
@@ -170,6 +171,7 @@ def main(
             print(f"{name}: {described(setting)}", flush=True)
             points = curve(one, setting, problem, limit)
             runs[name] = {"setting": setting, "points": points, "unit": one.unit, "alone": bool(method)}
+            CACHE.mkdir(exist_ok=True)
             store.write_text(json.dumps(runs | {"compile": {"seconds": compile_seconds}}))
     publish(data, runs, compile_seconds, limit)
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import data, text
-from manyclass.data import Design
-from manyclass.data.readers import read
-from manyclass.solvers.subgradient.draws import make_draws
-from manyclass.solvers.subgradient.kernel import Targets, Weights
-from manyclass.solvers.subgradient.losses import LOSSES
-from manyclass.solvers.subgradient.pegasos import Plan, State, Stream, as_rows, mean_square, warm_offset
+from benchmarks.objective import column_loss
+from manyclass.data import as_rows
+from manyclass.data.labels import encode
+from manyclass.model import Problem as Objective
+from manyclass.subgradient.draws import make_draws
+from manyclass.subgradient.pegasos import Pegasos
+from manyclass.subgradient.schedule import Schedule
+from manyclass.subgradient.state import State
 
 ALPHAS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+WITH_REPLACEMENT = Schedule(replace=True)
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,7 @@ class Problem:
 
     @property
     def mean_square(self) -> float:
-        squares = self.X.multiply(self.X).sum() if hasattr(self.X, "multiply") else np.einsum("ij,ij->", self.X, self.X)
-        return float(squares) / self.X.shape[0]
+        return float(as_rows(self.X).mean_square().sum())
 
     def validation(self) -> Problem:
         """A fifth of the training rows in place of the test rows."""
@@ -47,63 +49,65 @@ class Problem:
 
 
 def load(name: str) -> Problem:
-    """A problem of `benchmarks.text`, MNIST's pixels, or a table with columns of unit variance over √d."""
+    """A problem of `benchmarks.text`, MNIST's pixels, or a table with columns of unit variance over √d.
+
+    Files are taken as such a table where they are dense, as they are where they are sparse.
+    """
     if name in text.PROBLEMS:
         return Problem(*text.load(name))
-    if name == "mnist":
-        return Problem(*data.mnist("train"), *data.mnist("test"))
-    table = read(data.data_dir() / "tabular" / f"{name}.tsv.gz", target="target")
-    assert table.y is not None
-    codes = np.unique(table.y, return_inverse=True)[1]
-    X, X_test, y, y_test = train_test_split(table.X, codes, test_size=0.2, random_state=0)
-    scaler = StandardScaler().fit(X)
-    root = np.sqrt(X.shape[1])
+    X, y, X_test, y_test = data.split(name)
+    if name == "mnist" or not isinstance(X, np.ndarray):
+        return Problem(X, y, X_test, y_test)
+    scaler, root = StandardScaler().fit(X), np.sqrt(X.shape[1])
     rows, test_rows = ((scaler.transform(part) / root).astype(np.float32) for part in (X, X_test))
     return Problem(rows, y, test_rows, y_test)
 
 
 def stream(
     problem: Problem,
-    loss: str,
-    multi_class: str,
+    loss_name: str,
     alpha: float,
     seed: int,
+    schedule: Schedule = WITH_REPLACEMENT,
+    *,
     index: np.ndarray | None = None,
-    **options: Any,
-) -> Stream:
+    fit_intercept: bool = True,
+) -> Pegasos:
     """The solver before its first step, `index` being the rows it may draw; alpha is relative to the mean ‖x‖²."""
-    design = Design(problem.X)
-    rows = as_rows(design)
-    draws = make_draws(design.n_rows, seed, True, index)
-    plan = Plan(LOSSES[loss, multi_class], alpha * problem.mean_square, **options)
-    weights = Weights(np.empty(0), 1.0)
-    offset = warm_offset(plan, mean_square(rows, draws, weights)) if plan.offset is None else plan.offset
-    state = State.zero(design.n_features, problem.n_classes, design.dtype, plan, offset)
-    targets = Targets(problem.y.astype(np.int64), np.zeros((0, 0), dtype=np.int8), 0)
-    return Stream(rows, targets, weights, draws, plan, state)
+    rows, labels = as_rows(problem.X), encode(problem.y, "Pegasos")
+    loss, weight = column_loss(labels, loss_name), None
+    if index is not None:
+        weight = np.zeros(rows.n_rows, dtype=rows.dtype)
+        weight[index] = 1.0
+    targets = labels.targets(rows, loss.label_values)
+    objective = Objective(rows, targets, loss, alpha * problem.mean_square, weight=weight, fit_intercept=fit_intercept)
+    draws = make_draws(rows.n_rows, seed, schedule.replace, weight)
+    return Pegasos(objective, rows, draws, State.begin(objective, rows, schedule, draws))
 
 
-def trajectory(one: Stream, problem: Problem, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def trajectory(one: Pegasos, problem: Problem, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of the processor (there is one thread) and test errors in % after so many steps."""
-    design = Design(problem.X_test)
-    seconds, errors, spent = [], [], 0.0
-    as_feature = one.plan.loss.scale_free
+    rows, spent = as_rows(problem.X_test), 0.0
+    one.compile()
+    seconds, errors = [], []
     for before, after in zip([0, *steps[:-1]], steps, strict=True):
         start = time.thread_time()
-        one.advance(int(after - before) * one.plan.batch_size)
+        one.advance(int(after - before) * one.rule.batch_size)
         spent += time.thread_time() - start
-        W, b = one.state.parameters(as_feature)
+        W, b = one.state.parameters()
+        scores = rows.matmat(W) + b
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
         seconds.append(spent)
-        errors.append(100 * float(np.mean((design.matmat(W) + b).argmax(axis=1) != problem.y_test)))
+        errors.append(100 * float(np.mean(best != problem.y_test)))
     return np.array(seconds), np.array(errors)
 
 
-def choose_alpha(problem: Problem, algorithms: list[tuple[str, str]], n_steps: int) -> float:
-    """The alpha with the least mean error of the algorithms on held-out training rows."""
+def choose_alpha(problem: Problem, losses: Sequence[str], n_steps: int) -> float:
+    """The alpha with the least mean error of the losses on held-out training rows."""
     held_out = problem.validation()
     steps = np.array([n_steps])
     means = [
-        np.mean([trajectory(stream(held_out, *names, alpha, 0), held_out, steps)[1] for names in algorithms])
+        np.mean([trajectory(stream(held_out, loss, alpha, 0), held_out, steps)[1] for loss in losses])
         for alpha in ALPHAS
     ]
     return ALPHAS[int(np.argmin(means))]
