@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 import typer
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import RidgeClassifier
@@ -31,7 +30,7 @@ SUBSET = 12_000
 N_BINS = 15
 METHODS: dict[str, Callable[[float, int], Any]] = {
     "calibrated least squares": lambda alpha, n: CalibratedLeastSquaresClassifier(alpha),
-    "softmax": lambda alpha, n: GLMClassifier(alpha, link="softmax"),
+    "softmax": lambda alpha, n: GLMClassifier(alpha, loss="softmax"),
     "RidgeClassifier + isotonic": lambda alpha, n: CalibratedClassifierCV(
         RidgeClassifier(alpha * n), method="isotonic"
     ),
@@ -39,19 +38,17 @@ METHODS: dict[str, Callable[[float, int], Any]] = {
 }
 
 
-def tabular(name: str) -> mnist.Split:
-    frame = pd.read_csv(data.data_dir() / "tabular" / f"{name}.tsv.gz", sep="\t")
-    y = np.unique(frame.pop("target"), return_inverse=True)[1]
-    X, X_test, y, y_test = train_test_split(frame.to_numpy(np.float64), y, test_size=0.25, random_state=0, stratify=y)
-    scaler = StandardScaler().fit(X)
+def tabular(name: str) -> data.Split:
+    """A dense set or file, standardised."""
+    X, y, X_test, y_test = data.split(name, test_size=0.25, stratify=True)
+    scaler = StandardScaler().fit(X.astype(np.float64))
     return scaler.transform(X), y, scaler.transform(X_test), y_test
 
 
-PROBLEMS: dict[str, Callable[[], mnist.Split]] = {
-    "MNIST": lambda: table1.fourier(mnist.projected(tilt=mnist.TILT), 2048, mnist.BANDWIDTH, 0),
-    "letter": lambda: tabular("letter"),
-    "satimage": lambda: tabular("satimage"),
-}
+def rows(name: str) -> data.Split:
+    if name == "MNIST":
+        return table1.fourier(mnist.projected(tilt=mnist.TILT), 2048, mnist.BANDWIDTH, 0)
+    return tabular(name)
 
 
 def fit(method: str, alpha: float, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
@@ -83,15 +80,19 @@ def reliability(P: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, f
     return means[:, 0], means[:, 1], float(np.sum(means[:, 2] * abs(means[:, 0] - means[:, 1])) / len(y))
 
 
-def main() -> None:
+def main(
+    names: Annotated[list[str] | None, typer.Option("--data", help="Sets or files.")] = None,
+) -> None:
+    names = names or ["MNIST", "letter", "satimage"]
     table = Table(
         "Probabilities",
         ["data", "method", "alpha", "error, %", "log loss", "Brier score", "calibration error", "seconds"],
         live=True,
     )
-    with figure("stagewise_calibration", len(PROBLEMS), (12, 4.2)) as axes:
-        for ax, (name, make) in zip(axes, PROBLEMS.items(), strict=True):
-            X, y, X_test, y_test = make()
+    with figure("stagewise_calibration", len(names), (4 * len(names), 4.2)) as axes:
+        for ax, name in zip(axes, names, strict=True):
+            X, y, X_test, y_test = rows(name)
+            name = data.title(name)
             ax.plot([0, 1], [0, 1], color="gray", linewidth=0.8)
             for method in METHODS:
                 alpha = chosen_alpha(method, X, y)

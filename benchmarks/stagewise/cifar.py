@@ -4,7 +4,8 @@ The goals are 80 % with about 400 filters and polynomial features, and 85 % by a
 Each model has its own k-means filters, principal components and landmarks. The images are JPEG copies, not the
 originals. Times are CPU seconds of all threads, so that other jobs on the machine do not count.
 
-``python -m benchmarks.stagewise.cifar``; what more filters in one model bring:
+``python -m benchmarks.stagewise.cifar`` (``--data TRAIN,TEST``: files of images, one a row); what more filters in one
+model bring:
 ``python -m benchmarks.stagewise.cifar --models 1 --filters 1600 --n-components 8192``
 """
 
@@ -53,7 +54,7 @@ class Scores:
         fitting = time.process_time() - started
         self.curves[name] = []
         for record, probabilities in zip(model.history_, model.staged_predict_proba(Z_test), strict=True):
-            self.curves[name].append((record.n_features, self.accuracy(probabilities)))
+            self.curves[name].append((record["n_features"], self.accuracy(probabilities)))
         n_features, accuracy = self.curves[name][-1]
         self.table.add(name, self.n_filters, n_features, f"{accuracy:.2f}", f"{making:.0f}", f"{fitting:.0f}")
         self.last = probabilities
@@ -120,8 +121,8 @@ def groups(
         yield *parts, time.process_time() - started
 
 
-def main(models: int = 2, n_components: int = 10 * BLOCK, filters: int = FILTERS) -> None:
-    train, y, test, y_test = cifar_images.load()
+def main(models: int = 2, n_components: int = 10 * BLOCK, filters: int = FILTERS, data: str = "") -> None:
+    train, y, test, y_test = cifar_images.load(data)
     # They come class by class, and filters and components are learned from the first of them.
     order = np.random.default_rng(0).permutation(len(y))
     train, y = train[order], y[order]
@@ -148,7 +149,7 @@ def describe(n_filters: int, penalty: float) -> str:
         f"{n_filters} filters of 6 × 6 are {n_filters // 2} k-means centres of whitened patches and their mirror "
         "images, without contrast normalisation; max(±r − ¾, 0) pooled over 3 × 3 cells, square roots, standardised, "
         f"{COMPONENTS} principal components with their spread to the power {TILT}. Features are Gaussian kernel values "
-        f"at training images (`Landmarks`), {BLOCK} a stage, one pass of inner='linear'. With mirror images: the "
+        f"at training images (`Landmarks`), {BLOCK} a stage, one pass of loss='squared'. With mirror images: the "
         "features of an image and of its mirror image are added, in training and in prediction. "
         f"alpha·n = {penalty:g}, chosen on {N_HELD_OUT} held-out training images. "
         "Goals: 80 % with about 400 filters, 85 % by averaging."

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from manyclass.data import Design
-from manyclass.data.design import Array
+from manyclass.data import Rows
+from manyclass.data.rows import Array
 from manyclass.features import FeatureGenerator, ImagePatches
 
 POOL, CHUNK, N_SAMPLE = 3, 500, 8000
@@ -73,16 +73,16 @@ class BothSides(FeatureGenerator):
         self.n_components = n_components
         self.random_state = random_state
 
-    def _learn(self, design: Design, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        self._half = design.n_features // 2
-        self._maker = clone(self.features).set_params(n_components=1).fit(design.X[:, : self._half])
+    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        self._sides = np.split(np.arange(rows.n_features), 2)
+        self._maker = clone(self.features).set_params(n_components=1).fit(rows.select(self._sides[0]))
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         self._drawn = self._maker.draw(n_components, rng)
         self._set_drawn(self._drawn.n_features_out, dtype)
 
-    def generate(self, X: Array, xp: Any) -> Array:
-        first, second = (self._drawn.generate(X[:, side], xp) for side in (slice(self._half), slice(self._half, None)))
+    def _generate(self, rows: Rows) -> Array:
+        first, second = (self._drawn.generate(rows.select(side)) for side in self._sides)
         first += second
         first *= 0.5**0.5
         return first

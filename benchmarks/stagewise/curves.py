@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.stagewise.curves goals --rows patches`` trains three seeds to both (``--rows pixels``: on rows
 that do not know which pixels are neighbours); ``python -m benchmarks.stagewise.curves figure`` draws test error against
-seconds for three block sizes and the three inner updates (Fig. 1 of the paper).
+seconds for three block sizes and three losses (Fig. 1 of the paper).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -19,8 +20,9 @@ from benchmarks.report import Table, figure
 from benchmarks.stagewise import mnist
 
 app = typer.Typer(help=__doc__)
-BLOCKS, INNER = (512, 1024, 2048), ("linear", "calibrated", "softmax")
+BLOCKS, LOSSES = (512, 1024, 2048), ("squared", "calibrated", "softmax")
 N_COMPONENTS = 65_536
+DATA = Annotated[str, typer.Option("--data", help="mnist, or a folder of IDX files, or TRAIN,TEST files.")]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def run(split: mnist.Split, n_components: int, **options) -> Run:
     return Run(
         np.array([record.seconds + set_up for record in model.history_]),
         np.array(errors),
-        np.array([record.n_features for record in model.history_]),
+        np.array([record["n_features"] for record in model.history_]),
     )
 
 
@@ -69,10 +71,10 @@ ROWS: dict[str, tuple[Callable[[mnist.Split, int], tuple[mnist.Split, float]], f
 
 
 @app.command()
-def goals(rows: str = "pixels", seeds: int = 3) -> None:
+def goals(rows: str = "pixels", seeds: int = 3, n_components: int = N_COMPONENTS, source: DATA = "mnist") -> None:
     """Time and error of the default model, mean of several seeds; rows made from "pixels" or from "patches"."""
     prepare, bandwidth, description = ROWS[rows]
-    pixels = (*data.mnist(), *data.mnist("test"))
+    pixels = data.split(source)
     table = Table(
         f"Calibrated stagewise least squares on MNIST ({rows}), one pass over random Fourier features",
         ["features", "seconds", "test error, %", "of each seed"],
@@ -81,10 +83,12 @@ def goals(rows: str = "pixels", seeds: int = 3) -> None:
     for seed in range(seeds):
         split, seconds = prepare(pixels, seed)
         preparing.append(seconds)
-        runs.append(run(split, N_COMPONENTS, seed=seed, bandwidth=bandwidth))
+        runs.append(run(split, n_components, seed=seed, bandwidth=bandwidth))
         print(f"seed {seed}: {runs[-1].errors[-1]:.2f} % after {runs[-1].seconds[-1]:.1f} s", flush=True)
     for n_features in (2048, 8192, 16_384, 32_768, N_COMPONENTS):
         stage = n_features // mnist.BLOCK - 1
+        if n_features > n_components:
+            break
         errors = [one.errors[stage] for one in runs]
         seconds = np.mean([one.seconds[stage] for one in runs]) + np.mean(preparing)
         each = ", ".join(f"{error:.2f}" for error in errors)
@@ -99,22 +103,22 @@ def goals(rows: str = "pixels", seeds: int = 3) -> None:
 
 
 @app.command(name="figure")
-def figure_1(n_components: int = 8192, n_passes: int = 2) -> None:
-    """Fig. 1: error against seconds for each block size and inner update."""
-    split = mnist.projected(tilt=mnist.TILT)
+def figure_1(n_components: int = 8192, n_passes: int = 2, source: DATA = "mnist") -> None:
+    """Fig. 1: error against seconds for each block size and loss."""
+    split = mnist.projected(tilt=mnist.TILT, source=source)
     table = Table(
         f"MNIST, {n_components} features in {n_passes} passes: seconds and test error (%)",
-        ["inner update", *(f"blocks of {size}" for size in BLOCKS)],
+        ["loss", *(f"blocks of {size}" for size in BLOCKS)],
     )
     with figure("stagewise_fig1") as ax:
-        for inner, style in zip(INNER, (":", "--", "-"), strict=True):
+        for loss, style in zip(LOSSES, (":", "--", "-"), strict=True):
             cells = []
             for size, color in zip(BLOCKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
-                options = {"inner": inner, "block_size": size, "n_passes": n_passes}
+                options = {"loss": loss, "block_size": size, "max_iter": n_passes}
                 found = run(split, n_components, **options)
-                ax.plot(found.seconds, found.errors, style, color=color, label=f"{inner}, {size}")
+                ax.plot(found.seconds, found.errors, style, color=color, label=f"{loss}, {size}")
                 cells.append(f"{found.seconds[-1]:.1f} s, {found.errors[-1]:.2f}")
-            table.add(inner, *cells)
+            table.add(loss, *cells)
         ax.set(
             xscale="log",
             yscale="log",

@@ -41,11 +41,11 @@ def keep(width: int | str, name: str, **found: object) -> None:
 
 
 def softmax(X: np.ndarray, width: int) -> StagewiseClassifier:
-    return mnist.stagewise(X, width, inner="softmax", block_size=512, alpha=1e-7)
+    return mnist.stagewise(X, width, loss="softmax", block_size=512, alpha=1e-7)
 
 
 def calibrated(X: np.ndarray, width: int) -> StagewiseClassifier:
-    return mnist.stagewise(X, width, n_passes=10 if width == WIDTHS[0] else 3)
+    return mnist.stagewise(X, width, max_iter=10 if width == WIDTHS[0] else 3)
 
 
 def features(width: int) -> mnist.Split:

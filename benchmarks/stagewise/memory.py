@@ -18,8 +18,8 @@ LIMIT_MB, SHARE = 3000, 0.7
 PHASES = ("generate", "gram", "solve", "update")
 
 
-def main(n_components: int = 65_536, n_passes: int = 1) -> None:
-    X, y, X_test, y_test = mnist.projected(tilt=mnist.TILT)
+def main(n_components: int = 65_536, n_passes: int = 1, data: str = "mnist") -> None:
+    X, y, X_test, y_test = mnist.projected(tilt=mnist.TILT, source=data)
     sgemm = matmul_rate(np.float32)
     table = Table(
         f"MNIST, {n_components} features in blocks of {mnist.BLOCK}, {n_passes} pass",
@@ -28,11 +28,11 @@ def main(n_components: int = 65_536, n_passes: int = 1) -> None:
     mnist.stagewise(X, mnist.BLOCK).fit(X[:3000], y[:3000])
     reset_peak()
     before = psutil.Process().memory_info().rss
-    model = mnist.stagewise(X, n_components, n_passes=n_passes).fit(X, y)
+    model = mnist.stagewise(X, n_components, max_iter=n_passes).fit(X, y)
     peak, history = peak_bytes(), model.history_
-    phases = {name: sum(record.phases[name] for record in history) for name in PHASES}
+    phases = {name: sum(record["phases"][name] for record in history) for name in PHASES}
     total = history[-1].seconds
-    first = [record.phases["gram"] for record in history[: n_components // mnist.BLOCK]]
+    first = [record["phases"]["gram"] for record in history[: n_components // mnist.BLOCK]]
     # As a full product, 2np² flop a block, though syrk does half of it; the phase includes the correlations with the
     # residuals.
     rate = 2.0 * len(X) * mnist.BLOCK**2 * len(first) / sum(first)

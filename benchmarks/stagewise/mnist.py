@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import data
 from manyclass import StagewiseClassifier
-from manyclass.features import ImagePatches, RandomFourierFeatures
+from manyclass.features import ImagePatches, RandomFourierFeatures, median_squared_distance
 
 DIMENSIONS = 50
 BANDWIDTH = 0.7
@@ -27,13 +27,12 @@ ALPHA = 1e-6
 BLOCK = 2048
 N_HELD_OUT = 10_000
 
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Split = data.Split
 
 
-def projected(dimensions: int = DIMENSIONS, tilt: float = 0.0) -> Split:
+def projected(dimensions: int = DIMENSIONS, tilt: float = 0.0, source: str = "mnist") -> Split:
     """(X_train, y_train, X_test, y_test): principal components of the training pixels, float32."""
-    X, y = data.mnist()
-    X_test, y_test = data.mnist("test")
+    X, y, X_test, y_test = data.split(source)
     P, P_test, _ = components(X, X_test, dimensions, tilt)
     return P, y, P_test, y_test
 
@@ -80,15 +79,10 @@ def held_out(split: Split, n_rows: int = N_HELD_OUT) -> Split:
     return X[rest], y[rest], X[chosen], y[chosen]
 
 
-def median_squared_distance(X: np.ndarray, n_pairs: int = 20_000) -> float:
-    left, right = np.random.default_rng(0).integers(0, len(X), (2, n_pairs))
-    return float(np.median(np.sum((X[left] - X[right]) ** 2, axis=1)))
-
-
 def stagewise(X: np.ndarray, n_components: int, seed: int = 0, bandwidth: float = BANDWIDTH, **options: Any):
     """An unfitted model with features for rows such as X."""
     return StagewiseClassifier(
         RandomFourierFeatures(bandwidth=bandwidth * median_squared_distance(X)),
-        **{"alpha": ALPHA, "inner": "calibrated", "block_size": BLOCK, "random_state": seed, **options},
+        **{"alpha": ALPHA, "loss": "calibrated", "block_size": BLOCK, "random_state": seed, **options},
         n_components=n_components,
     )

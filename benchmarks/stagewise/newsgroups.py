@@ -50,7 +50,7 @@ def stagewise(order: str) -> StagewiseClassifier:
         FeatureSubset(order=order),
         n_components=None,
         block_size=BLOCK,
-        n_passes=N_PASSES,
+        max_iter=N_PASSES,
         alpha=PENALTY / N_TRAIN,
         random_state=0,
     )
@@ -81,7 +81,7 @@ def main(seeds: int = 3) -> None:
         ["method", "seconds", "test error, %"],
     )
     runs: dict[str, Callable[[Problem], tuple[float, float]]] = {
-        f"manyclass stagewise, linear, {order}": partial(ours, order) for order in ("gradient", "frequency", "random")
+        f"manyclass stagewise, squared, {order}": partial(ours, order) for order in ("gradient", "frequency", "random")
     }
     runs |= {name: partial(tuned, peer) for name, peer in peers.PEERS.items() if name != "Snap ML"}
     for name, run in runs.items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from benchmarks.stochastic.limits import limited
 from benchmarks.stochastic.peers import METHODS, Method, Predict, Setting, absolute, grid, liblinear
 
 GRACE = 10.0
@@ -79,17 +79,7 @@ def measure(
 def measure_within(limit: float, *arguments: Any) -> tuple[float, float | None]:
     """`measure` in a process that is ended after `limit` seconds of training: (limit, None) is then the answer."""
     method, setting, X, y, X_test, y_test = arguments
-    prepared = method.prepare(X, y)
-    fork = multiprocessing.get_context("fork")  # the prepared rows are shared, not copied
-    receiver, sender = fork.Pipe(duplex=False)
-
-    def work() -> None:
-        seconds, predict = method.fit(prepared, setting, method.chosen_at, 0)
-        sender.send((seconds, 100 * float(np.mean(predict(X_test) != y_test))))
-
-    process = fork.Process(target=work)
-    process.start()
-    sender.close()  # or a process that fails would be waited for
-    found = receiver.recv() if receiver.poll(limit + GRACE) else (limit, None)
-    process.kill()
-    return found if found[0] <= limit else (limit, None)
+    prepared = method.prepare(X, y)  # outside of the limit
+    ready = replace(method, prepare=lambda *_: prepared)
+    found = limited(lambda: measure(ready, setting, X, y, X_test, y_test), limit + GRACE)
+    return found if found is not None and found[0] <= limit else (limit, None)
