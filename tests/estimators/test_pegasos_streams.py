@@ -1,0 +1,144 @@
+"""PegasosClassifier on streams: chunks, and models that go on from where they stood."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from manyclass import PegasosClassifier
+from manyclass.subgradient import Schedule
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.standard_normal((80, 6))
+    y = np.argmax(X @ rng.standard_normal((6, 3)) + 0.3 * rng.standard_normal((80, 3)), axis=1)
+    return X, np.array(["a", "b", "c"])[y]
+
+
+def chunked(X, y, n_chunks, weight=None, **options):
+    model = PegasosClassifier(**options)
+    for part in np.array_split(np.arange(len(y)), n_chunks):
+        model.partial_fit(X[part], y[part], np.unique(y), None if weight is None else weight[part])
+    return model
+
+
+def test_chunks_continue_the_stream(digits):
+    """As many steps as one pass over everything, and nearly as good a model."""
+    X, y = digits
+    whole = PegasosClassifier(1e-3, max_iter=1, tol=0).fit(X[:1200], y[:1200])
+    parts = chunked(X[:1200], y[:1200], 7, alpha=1e-3)
+    assert parts.t_ == whole.t_ == 1200
+    assert parts.score(X[1200:], y[1200:]) > whole.score(X[1200:], y[1200:]) - 0.03
+
+
+def test_a_chunk_of_everything_is_a_pass(digits):
+    """Same offset, same steps; only the order of the rows is another."""
+    X, y = digits
+    whole, part = PegasosClassifier(max_iter=1, tol=0).fit(X, y), chunked(X, y, 1)
+    assert part.t_ == whole.t_
+    assert part.step_offset_ == pytest.approx(whole.step_offset_, rel=0.1)
+
+
+def test_chunks_of_weighted_rows_keep_ratios_between_chunks(rows):
+    """A chunk of rows of weight 5 after one of weight 1: as scaled by the mean weight so far, known at its end."""
+    X, y = rows
+    weight = np.repeat([1.0, 5.0], 40)
+    first, second = (chunked(X, y, 2, weight=c * weight, alpha=0.1).coef_ for c in (1.0, 10.0))
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+    assert not np.allclose(first, chunked(X, y, 2, alpha=0.1).coef_)
+
+
+def test_classes_may_come_late(rows):
+    X, y = rows
+    order = np.argsort(y, kind="stable")
+    model = chunked(X[order], y[order], 5, alpha=0.1)
+    assert list(model.classes_) == ["a", "b", "c"]
+
+
+def test_a_loaded_model_goes_on_where_it_stood(rows):
+    X, y = rows
+    model = PegasosClassifier(0.1).partial_fit(X[:40], y[:40], ["a", "b", "c"])
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.partial_fit(X[40:], y[40:]).coef_, twin.partial_fit(X[40:], y[40:]).coef_)
+
+
+def test_partial_fit_after_fit_continues(rows):
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=5, tol=0).fit(X, y)
+    model.partial_fit(X, y)
+    assert model.t_ == 480
+    assert model.score(X, y) > 0.8
+
+
+def test_indicators_in_chunks(rng):
+    X = rng.standard_normal((90, 5))
+    Y = (X @ rng.standard_normal((5, 3)) > 0).astype(int)
+    model = PegasosClassifier(1e-2)
+    for _ in range(5):
+        for part in np.array_split(np.arange(90), 3):
+            model.partial_fit(X[part], Y[part])
+    assert model.multilabel_ and (model.predict(X) == Y).mean() > 0.9
+
+
+def test_a_stream_goes_on_without_its_state(rows):
+    """A model that was stored by its coefficients alone goes on from them."""
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=30).fit(X, y)
+    assert not hasattr(model, "_state")
+    coef = model.coef_.copy()
+    model.set_params(schedule=Schedule(average=False)).partial_fit(X[:1], y[:1])
+    assert model.t_ == 2401
+    assert np.abs(model.coef_ - coef).max() < 0.1 * np.abs(coef).max()
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+def test_a_warm_start_goes_on(rows, chunks):
+    X, y = rows
+    model = PegasosClassifier(0.1, max_iter=2, tol=0, warm_start=True).fit(X, y)
+    model.partial_fit(X, y) if chunks else model.set_params(max_iter=1).fit(X, y)
+    assert model.t_ == 240
+    assert model.set_params(warm_start=False, max_iter=1).fit(X, y).t_ == 80
+
+
+def test_an_offset_changes_nothing_in_chunks():
+    """The first chunk decides by how much the rows of all are shifted."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 20)).astype(np.float32)
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + rng.standard_normal((4000, 4)), axis=1)
+    moved = X + np.float32(1000)
+    plain, far = (chunked(rows, y, 8) for rows in (X, moved))
+    assert far.score(moved, y) > plain.score(X, y) - 0.01
+    np.testing.assert_array_equal(far._state.shift, chunked(moved[:500], y[:500], 1)._state.shift)
+
+
+def test_bad_chunks_are_refused_and_leave_the_model_as_it_was(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="first call"):
+        PegasosClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="balanced"):
+        PegasosClassifier(class_weight="balanced").partial_fit(X, y, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="two classes"):
+        PegasosClassifier().partial_fit(X, np.repeat("a", 80), ["a"])
+    model = PegasosClassifier(0.1).partial_fit(X, y, ["a", "b", "c"])
+    coef, spoiled = model.coef_.copy(), X.copy()
+    spoiled[0, 0] = np.inf
+    for bad_rows, labels, classes, message in (
+        (X, np.repeat("z", 80), None, "'z'"),
+        (X[:, :5], y, None, "5 features"),
+        (X, y, ["a", "b"], "not the same"),
+        (spoiled, y, None, "infinity"),
+        (X, y[:70], None, "inconsistent"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(bad_rows, labels, classes)
+    np.testing.assert_array_equal(model.coef_, coef)
