@@ -10,14 +10,13 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.dual import DualProblem, Limits, ascend, homotopy_path
 from manyclass.dual.ascent import start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
-from manyclass.fit import Clock, Outcome, Run, Status
+from manyclass.fit import Clock, Outcome, OutOfTime, Run, Status
 from manyclass.model import LOSSES as MODEL_LOSSES
 from manyclass.model import Problem
 from manyclass.model.losses import RESPONSE_LOSSES
 from tests.oracles import dual as oracle
 
 EPSILON = 0.3
-FAR = 1000.0
 
 
 def small(seed=0, n=40, d=4, k=3):
@@ -352,3 +351,50 @@ def test_the_same_seed_gives_the_same_path(name):
     a, b, c = (solve(built, tol=0.0, max_iter=5, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(a.model.coef, b.model.coef)
     assert np.abs(a.model.coef - c.model.coef).max() > 0
+
+
+def interrupted(built, reason, call, **options):
+    """A run in which `reason` is raised before a slice of an epoch."""
+    calls = iter(range(call))
+
+    def on_block():
+        if next(calls, None) is None:
+            raise reason
+
+    run = Run(Clock(), tol=0.0, max_iter=100)
+    built.problem.on_block = on_block
+    return run(ascend(built, [built.alpha], Limits(0.0, 100, run.clock), **options), lambda: None)
+
+
+@pytest.mark.parametrize(("reason", "status"), [(OutOfTime, Status.MAX_TIME), (KeyboardInterrupt, Status.INTERRUPTED)])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_run_that_ends_within_its_first_epoch_leaves_a_measured_model(monkeypatch, name, reason, status):
+    monkeypatch.setattr("manyclass.dual.state.SLICE", 1000)  # some rows of 4 features and 3 outputs
+    X, codes, _ = small(18, n=200)
+    y = targets(name, codes)
+    built = problem(name, X, y, 0.05)
+    found = interrupted(built, reason, call=3)
+    assert found.status is status and found.n_iter == 1 and len(found.history) == 1
+    assert 1 < len(np.unique(found.model.dual, axis=0)) < 200  # rows not visited are all alike
+    value = oracle.objective(name, X, y, np.ones(200), 0.05, found.model.coef, found.model.intercept, EPSILON)
+    assert value == pytest.approx(found.history[0].objective, rel=1e-9)
+    least = solve(built, tol=1e-8).history[-1].objective
+    assert value - least <= found.duality_gap * start_state(built).zero_value + 1e-9
+
+
+def test_a_later_interruption_keeps_the_best_measured_model(monkeypatch):
+    monkeypatch.setattr("manyclass.dual.state.SLICE", 1000)
+    X, codes, _ = small(19, n=200)
+    built = problem("hinge", X, targets("hinge", codes), 1e-4)
+    found = interrupted(built, KeyboardInterrupt, call=150, measure_every=2)
+    assert found.status is Status.INTERRUPTED and len(found.history) > 1
+    assert found.duality_gap == min(record.duality_gap for record in found.history)
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "softmax"])
+def test_slices_are_one_epoch(monkeypatch, name):
+    X, codes, _ = small(20, n=200)
+    built = problem(name, X, targets(name, codes), 0.01)
+    whole = solve(built, tol=0.0, max_iter=5)
+    monkeypatch.setattr("manyclass.dual.state.SLICE", 1000)
+    np.testing.assert_allclose(solve(built, tol=0.0, max_iter=5).model.coef, whole.model.coef, rtol=1e-12, atol=1e-13)

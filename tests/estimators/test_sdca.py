@@ -296,6 +296,69 @@ def test_huge_scores_stay_finite():
             assert np.isfinite(model.coef_).all() and 0 <= model.duality_gap_ < np.inf
 
 
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 20))
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + 1.5 * rng.gumbel(size=(4000, 4)), axis=1)
+    return X, y
+
+
+@pytest.mark.parametrize("held", ["float32", "float64", "sparse"])
+@pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_an_offset_of_the_columns_changes_nothing(noisy, loss, held):
+    X, y = noisy
+    near, far = (rows.astype(np.float32 if held == "float32" else np.float64) for rows in (X, X + 1000))
+    if held == "sparse":
+        far = sp.csr_array(far)
+    a, b = (SDCAClassifier(loss, alpha=1e-2).fit(rows, y) for rows in (near, far))
+    assert a.status_ is b.status_ is Status.CONVERGED
+    assert b.n_iter_ <= 1.5 * a.n_iter_
+    assert abs(a.score(near, y) - b.score(far, y)) < 0.01
+
+
+@pytest.mark.parametrize("loss", REGRESSORS)
+def test_an_offset_of_the_columns_and_of_y_changes_nothing(noisy, loss):
+    X, _ = noisy
+    y = X @ np.arange(20.0) + np.random.default_rng(1).standard_normal(len(X))
+    near = SDCARegressor(loss, alpha=1e-2, tol=1e-4).fit(X, y)
+    far = SDCARegressor(loss, alpha=1e-2, tol=1e-4).fit(X + 1000, y + 1e5)
+    assert far.n_iter_ <= 1.5 * near.n_iter_
+    np.testing.assert_allclose(far.predict(X + 1000) - 1e5, near.predict(X), atol=0.05 * y.std())
+
+
+def test_responses_far_from_zero_keep_their_digits_beside_rows_of_float32(noisy):
+    X, _ = noisy
+    y = X[:, 0] + 1e6
+    model = SDCARegressor(alpha=1e-6, tol=1e-6).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(model.coef_, np.eye(20)[0], atol=1e-2)
+
+
+@pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_early_stopping_measures_each_epoch_and_keeps_the_best(loss):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 60)), rng.integers(0, 3, 300)  # nothing to learn, so soon enough
+    model = SDCAClassifier(loss, alpha=1e-6, early_stopping=True, tol=0.0, max_iter=500).fit(X, y)
+    scores = [record.validation_score for record in model.history_]
+    assert model.status_ is Status.EARLY_STOPPED and model.n_iter_ == len(scores) < 500
+    assert np.argmax(scores) == len(scores) - 1 - model.n_iter_no_change
+    assert np.count_nonzero(model.dual_coef_.any(axis=1)) <= 270  # held-out rows have no dual variable
+
+
+def test_early_stopping_of_a_regressor():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 100)), rng.standard_normal(200)
+    model = SDCARegressor(alpha=1e-8, early_stopping=True, tol=0.0).fit(X, y)
+    assert model.status_ is Status.EARLY_STOPPED
+
+
+def test_no_time_for_an_epoch_gives_the_constant_model(noisy):
+    X, y = noisy
+    with pytest.warns(ConvergenceWarning, match="raise max_time"):
+        model = SDCAClassifier("hinge", max_time=1e-9).fit(X, y)
+    assert model.predict(X).shape == y.shape and not model.dual_coef_.all()
+
+
 def test_importing_the_estimators_does_not_compile():
     code = "import sys, manyclass.estimators.sdca; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

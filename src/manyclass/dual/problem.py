@@ -70,7 +70,7 @@ class DualProblem:
 
     @cached_property
     def feature_mean(self) -> np.ndarray:
-        """x̄ with an intercept, else 0; summed in float64 also where rows are float32, as the gap is exact only for x̄."""
+        """x̄ with an intercept, else 0; summed in float64 for rows of float32 too, as the gap is a bound only for x̄."""
         from manyclass.dual.row_kernels import gather
 
         total = np.zeros((self.n_features, 1))

@@ -110,11 +110,13 @@ def row_spread_moved(data, indices, start, stop, change, moved, V):
 @njit(cache=True, nogil=True)
 def products_and_norms(data, indices, indptr, v):
     """x_iᵀv and ‖x_i‖², of shape (n_rows,), in one pass."""
-    products, norms = np.empty(indptr.size - 1), np.zeros(indptr.size - 1)
+    products, norms = np.empty(indptr.size - 1), np.empty(indptr.size - 1)
     for i in range(products.size):
         products[i] = row_dot(data, indices, indptr[i], indptr[i + 1], v)
+        total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            norms[i] += np.float64(data[p]) ** 2
+            total += np.float64(data[p]) ** 2
+        norms[i] = total
     return products, norms
 
 

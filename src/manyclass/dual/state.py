@@ -23,7 +23,7 @@ COST_OF_A_VISIT = 16
 
 
 class DualState(ABC):
-    """Of an ascent at one penalty.
+    """Of an ascent; `set_alpha` begins it.
 
     The intercept is not penalised, which in the dual is the constraint Σ s_i a_i = 0, and no single coordinate can
     move along it. For the squared loss X and y are centred, which leaves no intercept to look for. For the others X is
@@ -66,7 +66,6 @@ class DualState(ABC):
         elif problem.eliminates_intercept and problem.codes.size:
             self.affine[OFFSET] = 2.0 * problem.class_share - 1.0
         self.affine[LIFT] = self.kappa_square + mean @ mean
-        self._set_shares()
         row_length = problem.rows.data.size / max(problem.n_rows, 1) + COST_OF_A_VISIT
         self.rows_per_slice = max(1, int(SLICE / (row_length * self.V.shape[1])))
         self.random_state = np.array([2 * seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
@@ -108,13 +107,9 @@ class DualState(ABC):
         self.V *= ratio
         self.affine[DUAL_SUM] *= ratio
         self.affine[MEAN_SCORE] *= ratio
-        self._set_shares()
+        self.per_row[:, 0] = self.problem.share / alpha
+        self.per_row[:, 1] = self.per_row[:, 0] * (self.problem.row_products[1] + self.kappa_square)
         self.visit_all()
-
-    def _set_shares(self) -> None:
-        problem, per_row = self.problem, self.per_row
-        per_row[:, 0] = problem.share / self.alpha
-        per_row[:, 1] = per_row[:, 0] * (problem.row_products[1] + self.kappa_square)
 
     def visit_all(self) -> None:
         self._visit_only(self.problem.share > 0)
