@@ -40,14 +40,10 @@ _FORMAT = _data(
     metavar="NAME",
     help="csv (TSV too), parquet, libsvm, numpy, idx or arff; default: by the file's name and content.",
 )
-_N_FEATURES = _data(
-    "--n-features", min=1, help="Width of a LIBSVM file of which this one does not reach the last column."
-)
+_N_FEATURES = _data("--n-features", min=1, help="Width of a LIBSVM file that does not reach the last column itself.")
 _TEST = _data("--test", metavar="FILE", help="Judge the model on this file.")
 _TEST_LABELS = _data("--test-labels", metavar="FILE", help="Labels of that file.")
-_HOLDOUT = _data(
-    "--holdout", help="Without a test file: share of the rows kept out of the fit to judge it. 0 fits on all."
-)
+_HOLDOUT = _data("--holdout", help="Without a test file: share of the rows held out to judge by; 0 fits on all.")
 _SCALE = _data(
     "--scale",
     help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; none; "

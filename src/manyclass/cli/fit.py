@@ -28,9 +28,8 @@ def run(request: FitRequest) -> None:
             progress.say(f"saving {request.output}")
             modelfile.save(model, request.output, request.force)
         if model.classifier.status_ is Status.INTERRUPTED:
-            n_iter = model.classifier.n_iter_
             raise StoppedError(
-                f"stopped by Ctrl-C after {n_iter} iteration{'s' * (n_iter != 1)}; the model so far was saved to "
+                f"stopped by Ctrl-C after {_passes(model.classifier.n_passes_)}; the model so far was saved to "
                 f"{request.output} and can be used"
             )
         if fitted.test is not None:
@@ -52,9 +51,13 @@ def _fit(request: FitRequest, progress: Progress) -> Fitted:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = (fit_whole if request.chunk_rows is None else fit_stream)(request, estimator, progress)
     estimator.set_callbacks()
-    if estimator.status_ is Status.INTERRUPTED and (request.output is None or not estimator.n_iter_):
+    if estimator.status_ is Status.INTERRUPTED and (request.output is None or not estimator.n_passes_):
         raise KeyboardInterrupt
     return fitted
+
+
+def _passes(count: float) -> str:
+    return f"{round(count, 2):,} pass{'es' * (count != 1)} over the rows"
 
 
 def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[str, Any]:
@@ -99,8 +102,8 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
         judged = ", ".join(f"{name} {value}" for name, value in described({key: scores.figures[key] for key in shown}))
         facts.append(("test", f"{judged} on {scores.n_rows:,} rows ({request.test_name})"))
         facts += [("note", note) for note in scores.notes]
-    n_iter, n_passes, seconds = report["n_iter"], report["n_passes"], report["seconds"]
-    counts = f"{n_iter:,} iteration{'s' * (n_iter != 1)}, {n_passes:.4g} pass{'es' * (n_passes != 1)} over the rows"
+    n_iter, seconds = report["n_iter"], report["seconds"]
+    counts = f"{round(n_iter, 2):,} iteration{'s' * (n_iter != 1)}, {_passes(report['n_passes'])}"
     facts.append(("time", f"{seconds['fit']:.2f} s to fit ({counts}), {seconds['read']:.2f} s to read"))
     if report["duality_gap"] is not None:
         facts.append(("duality gap", f"{report['duality_gap']:.1e} (tol {parameters['tol']:g})"))

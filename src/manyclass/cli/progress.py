@@ -18,30 +18,29 @@ class Progress:
         self._bar.update(self._task, description=text, refresh=True)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        parameters = estimator.get_params(deep=False)
-        self._tol, self._max_iter = parameters.get("tol"), parameters.get("max_iter")
+        self._tol = estimator.get_params(deep=False).get("tol")
 
     def teardown(self, estimator: Any, context: Any) -> None:
         pass
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        pass
+    on_fit_task_begin = teardown
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
         record = (metadata or {}).get("record")
         if record is None:
             return
-        text, gap, done = f"iteration {record.n_iter} · objective {record.objective:.6g}", record.duality_gap, None
+        gap, level = record.duality_gap, {}
+        text = f"iteration {round(record.n_iter, 2)} · objective {record.objective:.6g}"
+        if "n_features" in record.details:
+            text += f" · {record['n_features']:,} features"
         if not math.isnan(gap):
             text += f" · duality gap {gap:.1e}"
             if self._tol is not None and 0 < self._tol < 1:
                 text += f" → {self._tol:.0e}"
                 # Gaps fall geometrically, so their logarithm moves evenly.
                 done = math.log(gap) / math.log(self._tol) if gap > 0 else 1.0
-        elif self._tol is None and self._max_iter:
-            done = record.n_iter / self._max_iter
-        # Never quite full: a full bar counts as finished and would lose its spinner.
-        level = {} if done is None else {"total": 1.0, "completed": min(0.99, max(0.0, done))}
+                # Never quite full: a full bar counts as finished and would lose its spinner.
+                level = {"total": 1.0, "completed": min(0.99, max(0.0, done))}
         self._bar.update(self._task, description=text, **level)
 
 
