@@ -229,12 +229,12 @@ class Rows(ABC):
         """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
 
         Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-        last block of at most 4096 rows, with positive weight. Columns that are constant there decide nothing,
+        last block of at most 1024 rows, with positive weight. Columns that are constant there decide nothing,
         unless `constant` says that they may vary elsewhere.
         """
         if not self.can_be_centred or not self.n_rows:
             return None
-        xp, step = self.xp, min(self.rows_per_block(1), 1 << 12)
+        xp, step = self.xp, min(self.rows_per_block(1), 1 << 10)
         parts = [slice(0, min(step, self.n_rows))]
         if self.n_rows > 2 * step:
             parts.append(slice(self.n_rows - step, self.n_rows))

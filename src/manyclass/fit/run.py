@@ -167,8 +167,8 @@ class Run:
             try:
                 iterate = next(iterates)
             except StopIteration as end:
-                status: Status | None = end.value
-                return status or Status.FINISHED
+                reason: Status | None = end.value
+                return reason or Status.FINISHED
             status = self._judge(iterate)
             if status is not None:
                 return status
@@ -192,12 +192,12 @@ class Run:
         self.history.append(record)
         reached = self._reached(iterate)
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
-        # In the last digits of the objective the gap is the better judge.
-        if self._best is None or rank < self._best[0] or (loss is None and reached is not None):
+        is_better = self._best is None or rank < self._best[0]
+        self._since_best = 0 if is_better else self._since_best + 1
+        # Of equal held-out losses the later; in the last digits of the objective the gap is the better judge.
+        if is_better or (rank == self._best[0] if loss is not None else reached is not None):
             kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
-            self._best, self._since_best = (rank, kept, record), 0
-        else:
-            self._since_best += 1
+            self._best = rank, kept, record
         if self.on_iterate is not None and self.on_iterate(record, iterate):
             return Status.STOPPED_BY_CALLBACK
         if reached is not None:
