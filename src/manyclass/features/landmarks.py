@@ -74,7 +74,7 @@ class Landmarks(FeatureGenerator):
         drawn = copy(self)
         drawn.n_components = n_components
         drawn._draw(n_components, self._dtype, rng)
-        self._n_taken = drawn._n_taken
+        self._n_taken = int(drawn._n_taken)
         del drawn._rows, drawn._order
         return drawn
 

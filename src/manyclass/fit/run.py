@@ -135,6 +135,8 @@ class Run:
     on_iterate: Callable[[Record, Iterate], Any] | None = None
     n_threads: int | None = None
     history: list[Record] = field(default_factory=list, init=False)
+    _best: list[tuple[float, Callable[[], Any], Record]] = field(default_factory=list, init=False, repr=False)
+    _since_best: int = field(default=0, init=False, repr=False)
 
     def __call__(self, iterates: Iterates, fallback: Callable[[], Any]) -> Outcome:
         """Take iterates until there is a reason to stop.
@@ -145,8 +147,7 @@ class Run:
         fallback : callable
             The model for the case that there was no time for a single iterate.
         """
-        self._best: tuple[float, Callable[[], Any], Record] | None = None
-        self._since_best = 0
+        self._best, self._since_best = [], 0
         with blas_threads(self.n_threads):
             try:
                 status = self._take(iterates)
@@ -156,9 +157,9 @@ class Run:
                 status = Status.INTERRUPTED
             finally:
                 iterates.close()
-        if self._best is None:
+        if not self._best:
             return Outcome(fallback(), status, self.history, 0, 0, NAN)
-        _, model, record = self._best
+        _, model, record = self._best[0]
         last = self.history[-1]
         return Outcome(model(), status, self.history, last.n_iter, last.n_passes, record.duality_gap)
 
@@ -192,12 +193,12 @@ class Run:
         self.history.append(record)
         reached = self._reached(iterate)
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
-        is_better = self._best is None or rank < self._best[0]
+        is_better = not self._best or rank < self._best[0][0]
         self._since_best = 0 if is_better else self._since_best + 1
         # Of equal held-out losses the later; in the last digits of the objective the gap is the better judge.
-        if is_better or (rank == self._best[0] if loss is not None else reached is not None):
+        if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
             kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
-            self._best = rank, kept, record
+            self._best = [(rank, kept, record)]
         if self.on_iterate is not None and self.on_iterate(record, iterate):
             return Status.STOPPED_BY_CALLBACK
         if reached is not None:
