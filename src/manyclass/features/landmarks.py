@@ -74,7 +74,7 @@ class Landmarks(FeatureGenerator):
         drawn = copy(self)
         drawn.n_components = n_components
         drawn._draw(n_components, self._dtype, rng)
-        self._n_taken = int(drawn._n_taken)
+        self._n_taken = drawn._n_taken
         del drawn._rows, drawn._order
         return drawn
 
@@ -82,7 +82,8 @@ class Landmarks(FeatureGenerator):
         median = isinstance(self.bandwidth, str)
         self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
         present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
-        self._rows, self._order, self._n_taken = to_numpy(rows.dense()), rng.permutation(present), 0
+        self._n_taken: int = 0
+        self._rows, self._order = to_numpy(rows.dense()), rng.permutation(present)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         n_landmarks = min(n_components, len(self._order))
