@@ -68,21 +68,11 @@ class Landmarks(FeatureGenerator):
     bandwidth: str | float = "median"
     random_state: Any = None
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
-        """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
-        check_is_fitted(self)
-        drawn = copy(self)
-        drawn.n_components = n_components
-        drawn._draw(n_components, self._dtype, rng)
-        self._n_taken = drawn._n_taken
-        del drawn._rows, drawn._order
-        return drawn
-
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         median = isinstance(self.bandwidth, str)
         self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
         present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
-        self._n_taken: int = 0
+        self._n_taken = 0
         self._rows, self._order = to_numpy(rows.dense()), rng.permutation(present)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
@@ -94,6 +84,16 @@ class Landmarks(FeatureGenerator):
         kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
         inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
         self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
+
+    def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
+        """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
+        check_is_fitted(self)
+        drawn = copy(self)
+        drawn.n_components = n_components
+        drawn._draw(n_components, self._dtype, rng)
+        self._n_taken = drawn._n_taken
+        del drawn._rows, drawn._order
+        return drawn
 
     def _generate(self, rows: Rows) -> Array:
         return times_upper_triangular(self._kernel(rows), rows.asarray(self.whitening_), rows)
