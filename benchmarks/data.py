@@ -8,6 +8,7 @@ of the rows is held out. What takes long to make is kept in benchmarks/.cache.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,20 @@ def _read(path: Path, n_features: int | None = None) -> Rows:
     if found.y is None:
         raise SystemExit(f"{path} holds no labels.")
     return found.X, found.y
+
+
+def kept(file: str, name: str, work: Callable[[], Any]) -> Any:
+    """What `work` gives, from a file of the cache where it has been done before."""
+    path = CACHE / f"{file}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    if name not in known:
+        known[name] = work()
+        print(name, known[name], flush=True)
+        path.parent.mkdir(exist_ok=True)
+        unfinished = path.with_suffix(".tmp")
+        unfinished.write_text(json.dumps(known, indent=1))
+        unfinished.replace(path)
+    return known[name]
 
 
 def _mnist_fourier() -> tuple[np.ndarray, np.ndarray]:

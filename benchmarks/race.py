@@ -162,9 +162,8 @@ def race(
 
 def reference(problem: Problem) -> float:
     """F*: the objective of a fit in float64 to a tiny duality gap, kept in the cache."""
-    path = data.CACHE / "references.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    if str(problem) not in known:
+
+    def work() -> float:
         from manyclass import GLMClassifier
 
         X, y = problem.arrays
@@ -172,7 +171,6 @@ def reference(problem: Problem) -> float:
         model.fit(X.astype(np.float64), y)
         if model.duality_gap_ > REFERENCE_TOL:
             raise RuntimeError(f"{problem}: the reference ended at a duality gap of {model.duality_gap_:.1e}")
-        (known[str(problem)],) = problem.objectives([(model.coef_.T, model.intercept_)])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(known, indent=1))
-    return known[str(problem)]
+        return problem.objectives([(model.coef_.T, model.intercept_)])[0]
+
+    return data.kept("references", str(problem), work)

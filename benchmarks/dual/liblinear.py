@@ -66,7 +66,7 @@ class Problem:
         liblinear.free_and_destroy_model(model)
         values = [float(v) for v in re.findall(r"Objective value = (\S+)", text)]
         epochs = [int(v) for v in re.findall(r"#iter = (\d+)", text)]
-        return Fit(coef, seconds, -sum(values), max(epochs), "Switching" in text)
+        return Fit(coef, seconds, -sum(values), max(epochs, default=0), "Switching" in text)
 
     def _coef(self, model, joint: bool) -> np.ndarray:
         k = len(self.classes)

@@ -7,7 +7,6 @@ Raw pixels, and 4000 and 8000 random Fourier features held in memory; mean and s
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -40,7 +39,7 @@ MODELS: dict[str, Callable[[float, bool], Any]] = {
         alpha, max_iter=300 if raw else 100, early_stopping=not raw
     ),
 }
-KEPT = data.CACHE / "stagewise_table1.json"
+KEPT = "stagewise_table1"  # the whole table takes half an hour
 ALPHAS = {"linear": 1e-8, "softmax": 1e-9, "calibrated": 1e-7}
 
 
@@ -80,23 +79,10 @@ def choose(
                 )
 
 
-def kept(name: str, work: Callable[[], Any]) -> Any:
-    """What `work` gives, from the cache where it has been done before: the whole table takes half an hour."""
-    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    if name not in known:
-        known[name] = work()
-        print(name, known[name], flush=True)
-        KEPT.parent.mkdir(exist_ok=True)
-        unfinished = KEPT.with_suffix(".tmp")
-        unfinished.write_text(json.dumps(known, indent=1))
-        unfinished.replace(KEPT)
-    return known[name]
-
-
 @app.command()
 def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
     """The table."""
-    raw = kept("raw", lambda: [measure(name, data.split("mnist"), raw=True) for name in MODELS])
+    raw = data.kept(KEPT, "raw", lambda: [measure(name, data.split("mnist"), raw=True) for name in MODELS])
     found = {"raw pixels": [[one] for one in raw]}
     split = mnist.projected(tilt=mnist.TILT)
     for width, n_seeds in zip(map(int, widths.split(",")), map(int, seeds.split(",")), strict=True):
@@ -105,7 +91,7 @@ def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
             made = fourier(split, width, BANDWIDTH, seed)
             return [measure(name, made) for name in MODELS]
 
-        runs = [kept(f"{width} {seed}", partial(run, seed=seed)) for seed in range(n_seeds)]
+        runs = [data.kept(KEPT, f"{width} {seed}", partial(run, seed=seed)) for seed in range(n_seeds)]
         found[f"{width} features"] = [list(column) for column in zip(*runs, strict=True)]
     result = Table("MNIST: test error, %", ["features", *MODELS])
     for features, columns in found.items():

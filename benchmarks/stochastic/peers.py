@@ -6,7 +6,6 @@ Conversion to a library's own format happens in `prepare` and is not timed, wher
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import tempfile
 import time
@@ -17,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import LinearSVC
 
+from benchmarks.dual.liblinear import Problem
 from manyclass import PegasosClassifier
 
 Setting = dict[str, Any]
@@ -142,33 +143,20 @@ def saga(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[flo
 
 def liblinear(solver: int, with_intercept: bool = True) -> Method:
     """The C library: its problem structure is built beforehand, and weights are read out after the clock stops."""
-    bias = 1 if with_intercept else -1
 
     def prepare(X: Any, y: np.ndarray) -> Any:
-        from liblinear.liblinearutil import problem
-        from scipy.sparse import csr_matrix
-
-        return problem(y.astype(np.float64), csr_matrix(X, dtype=np.float64)), X
+        return Problem(csr_matrix(X), y, 1 if with_intercept else -1), X
 
     def fit(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
-        from liblinear.liblinearutil import train
-
         problem, X = prepared
-        C = 1 / (absolute(setting["alpha"], X) * X.shape[0])
-        start = time.thread_time()
-        model = train(problem, f"-s {solver} -c {C!r} -e {budget} -B {bias} -q")
-        seconds = time.thread_time() - start
-        k, width = model.nr_class, X.shape[1] + with_intercept
-        n_columns = 1 if k == 2 and solver != 4 else k
-        W = np.ctypeslib.as_array(ctypes.cast(model.w, ctypes.POINTER(ctypes.c_double)), (width * n_columns,))
-        W = W.reshape(width, n_columns).copy()
-        labels = np.array(model.get_labels(), dtype=int)
+        found = problem.fit(solver, 1 / (absolute(setting["alpha"], X) * X.shape[0]), budget)
+        W = found.coef.T
 
         def predict(X: Any) -> np.ndarray:
             Z = X @ W[: X.shape[1]] + W[X.shape[1] :].sum(axis=0)
-            return labels[np.where(Z[:, 0] > 0, 0, 1) if n_columns == 1 else Z.argmax(axis=1)]
+            return problem.classes[(Z[:, 0] > 0).astype(int) if Z.shape[1] == 1 else Z.argmax(axis=1)]
 
-        return seconds, predict
+        return found.seconds, predict
 
     return Method(fit, grid(alpha=ALPHAS), EPSILONS, "eps", (1.0, 0.1), prepare=prepare)
 
