@@ -66,7 +66,7 @@ def public_classes():
                 yield pytest.param(found, id=public)
 
 
-@pytest.mark.parametrize("kind", public_classes())
+@pytest.mark.parametrize("kind", list(public_classes()))
 def test_no_public_constructor_has_more_than_fourteen_parameters(kind):
     assert len(inspect.signature(kind).parameters) <= 14
 
