@@ -26,10 +26,14 @@ SMALL = {"n_components": 60, "block_size": 20}
 
 
 def expected_failures(estimator):
+    failures = {}
     if getattr(estimator, "loss", "") in ("squared", "calibrated"):
         exact = "projection onto [0, 1] gives probabilities of exactly 0 and 1, which the check does not allow"
-        return {"check_classifiers_multilabel_output_format_predict_proba": exact}
-    return {}
+        failures["check_classifiers_multilabel_output_format_predict_proba"] = exact
+    if getattr(estimator, "loss", "") == "calibrated":
+        many = "the check asks for 1000 visits, after which rows of weight 1e-4 are fitted too: there is no tol"
+        failures["check_class_weight_classifiers"] = many
+    return failures
 
 
 @parametrize_with_checks(

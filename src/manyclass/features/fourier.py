@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array
-from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance
+from manyclass.features.base import FeatureGenerator, affine, elementwise, median_squared_distance
 
 
 @dataclass(eq=False, repr=False)
@@ -70,13 +70,13 @@ class RandomFourierFeatures(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
     def _generate(self, rows: Rows) -> Array:
-        xp, offset = rows.xp, rows.asarray(self.random_offset_)
+        xp = rows.xp
         scale = (2.0 / self._n_features_out) ** 0.5
 
         def cosine(Z: Array, out: dict[str, Array]) -> Array:
-            Z += offset
             Z = xp.cos(Z, **out)
             Z *= scale
             return Z
 
-        return elementwise(cosine, rows.matmat(rows.asarray(self.random_weights_)), rows)
+        Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        return elementwise(cosine, Z, rows)

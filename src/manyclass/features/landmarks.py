@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import DenseRows, Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance, times_upper_triangular
+from manyclass.features.base import (
+    FeatureGenerator,
+    affine,
+    elementwise,
+    median_squared_distance,
+    times_upper_triangular,
+)
 
 JITTER = 1e-4
 """Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
@@ -103,11 +109,10 @@ class Landmarks(FeatureGenerator):
         X = rows.dense()
         squares = xp.sum(X * X, axis=1) / self.bandwidth_
         offset = rows.asarray(-np.einsum("ij,ij->i", landmarks, landmarks) / self.bandwidth_)
-        Z = X @ rows.asarray(landmarks.T * (2.0 / self.bandwidth_))
+        Z = affine(rows, rows.asarray(landmarks.T * (2.0 / self.bandwidth_)), offset)
         Z -= squares[:, None]
 
         def gaussian(Z: Array, out: dict[str, Array]) -> Array:
-            Z += offset
             Z = xp.minimum(Z, xp.zeros_like(Z[:1, :1]), **out)
             return xp.exp(Z, **out)
 

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, elementwise
+from manyclass.features.base import FeatureGenerator, affine
 
 
 @dataclass(eq=False, repr=False)
@@ -72,16 +72,8 @@ class RandomPolynomials(FeatureGenerator):
 
     def _generate(self, rows: Rows) -> Array:
         scale = self._n_features_out**-0.5
-        product = scale * self._factor(rows, 0)
+        W, b = rows.asarray(self.random_weights_), rows.asarray(self.random_offset_)
+        product = affine(rows, scale * W[0, :, :], scale * b[0, :])
         for r in range(1, self.degree):
-            product *= self._factor(rows, r)
+            product *= affine(rows, W[r, :, :], b[r, :])
         return product
-
-    def _factor(self, rows: Rows, r: int) -> Array:
-        offset = rows.asarray(self.random_offset_[r])
-
-        def lift(Z: Array, out: dict[str, Array]) -> Array:
-            Z += offset
-            return Z
-
-        return elementwise(lift, rows.matmat(rows.asarray(self.random_weights_[r])), rows)

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, elementwise, median_squared_distance
+from manyclass.features.base import FeatureGenerator, affine, elementwise, median_squared_distance
 
 
 def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
@@ -87,13 +87,13 @@ class RandomUnits(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
     def _generate(self, rows: Rows) -> Array:
-        xp, offset, activation = rows.xp, rows.asarray(self.random_offset_), ACTIVATIONS[self.activation]
+        xp, activation = rows.xp, ACTIVATIONS[self.activation]
         scale = self._n_features_out**-0.5
 
         def activate(Z: Array, out: dict[str, Array]) -> Array:
-            Z += offset
             Z = activation(Z, out, xp)
             Z *= scale
             return Z
 
-        return elementwise(activate, rows.matmat(rows.asarray(self.random_weights_)), rows)
+        Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        return elementwise(activate, Z, rows)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
-from manyclass.data import DenseRows, Moments, Rows, Targets
-from manyclass.data.rows import Array
+from manyclass.data import DenseRows, Rows, Targets
+from manyclass.data.moments import MomentSums
+from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.model.sets import ConvexSet
 
 WIDE_FEATURES = 1024
@@ -37,7 +40,7 @@ class Calibrator:
 
     def functions(self, V: Array, xp: Any) -> Array:
         """u = G(v), of shape (n_rows, n_functions·n_outputs)."""
-        return xp.concat([g(V) if callable(g) else (V if g == 1 else V**g) for g in self.basis], axis=1)
+        return xp.concat([g(V) if callable(g) else _power(V, g) for g in self.basis], axis=1)
 
     def fit(self, V: Array, targets: Targets, sample_weight: Array | None) -> Map:
         """argmin_{M, c} Σ s_i ‖y_i − M u_i − c‖².
@@ -49,11 +52,16 @@ class Calibrator:
         xp, k = rows.xp, targets.n_outputs
         width = k * len(self.basis)
         dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
-        moments = Moments.zeros(width, k, like=V)
-        for part, block in self._blocks(rows):
+        sums = None
+        # A block as large as the Gram matrix: adding that up then costs little beside the products.
+        for part, block in rows.blocks(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2))):
             values = xp.astype(block.dense(), dtype, copy=False)
-            weight = None if sample_weight is None else sample_weight[part]
-            moments.add(self.functions(values, xp), targets.dense(part, values, xp) - values, weight)
+            functions = DenseRows(self.functions(values, xp))
+            sums = MomentSums(functions, k, functions.mean()) if sums is None else sums
+            weight = None if sample_weight is None else xp.astype(sample_weight[part], dtype, copy=False)
+            sums.add(functions, weight, targets.dense(part, values, xp) - values)
+        assert sums is not None
+        moments = sums.result()
         scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
         coef, intercept = moments.solve(RIDGE * scale)
         first = self.basis.index(1) * k
@@ -76,3 +84,10 @@ class Calibrator:
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, Rows]]:
         return rows.blocks(rows.rows_per_block(rows.n_features * len(self.basis)))
+
+
+def _power(V: Array, exponent: float) -> Array:
+    """V**exponent; small whole ones as products, which are many times faster."""
+    if exponent not in (1, 2, 3, 4):
+        return V**exponent
+    return reduce(mul, [V] * int(exponent))
