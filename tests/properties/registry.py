@@ -26,7 +26,7 @@ MODELS = {
     "SDCAClassifier crammer_singer": {"loss": "crammer_singer"},
     "SDCARegressor": {},
     "SDCARegressor epsilon_insensitive": {"loss": "epsilon_insensitive"},
-    "BoundMajorizationClassifier": {},
+    "BoundMajorizationClassifier": {"max_iter": 15},
     "BoundMajorizationClassifier batch": {"method": "batch"},
 }
 LINEAR = [name for name in MODELS if not name.startswith("Stagewise")]

@@ -48,14 +48,18 @@ class PartitionBound(Curvature):
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         self._shape = tuple(map(int, theta.shape))
         require_room(self._shape[0] * self._shape[1])
-        xp, alpha = problem.xp, problem.alpha
+        xp, precision = problem.xp, problem.rows.precision
         H = bound_curvature(problem, theta)
-        H -= alpha * xp.eye(int(H.shape[0]), dtype=xp.float64, device=H.device)
-        self._factor, self._alpha = Factor(H, problem.rows.precision), alpha
+        # In units in which the diagonal is 1, columns of very different size cost no digits.
+        diagonal = xp.linalg.diagonal(H)
+        self._unit = 1.0 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
+        self._factor = Factor(H * self._unit[:, None] * self._unit[None, :], precision)
 
     def solve(self, gradient: Array) -> Array:
         xp = self._factor.xp
-        return xp.reshape(self._factor.solve(xp.reshape(gradient, (-1, 1)), self._alpha), self._shape)
+        flat = xp.astype(xp.reshape(gradient, (-1,)), xp.float64) * self._unit
+        step = self._factor.solve(flat[:, None], 0.0)[:, 0] * self._unit
+        return xp.astype(xp.reshape(step, self._shape), gradient.dtype)
 
 
 def bound_curvature(problem: Problem, theta: Array) -> Array:
