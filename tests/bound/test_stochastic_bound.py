@@ -132,7 +132,7 @@ def test_steps_that_grow_never_lose_what_was_reached(rank, alpha):
     curvature = DenseInverse(F) if rank is None else LowRank(F, rank)
     values = np.array([r.objective for r in run(F, curvature, 60, refresh=True, eta=3.0)[1]])
     assert np.isfinite(values).all() and values[-1] < 1.001 * values.min() < values[3]
-    rises = np.diff(values) > 0
+    rises = np.diff(values) > 1e-6 * values[:-1]  # below that it is at rest, and rounding decides
     assert rises.mean() < 0.1  # only steps that need no trial may raise F, and hardly ever do
 
 
@@ -161,7 +161,8 @@ def test_drift_of_the_inverse_stays_at_rounding_over_50_passes():
     np.testing.assert_array_equal(curvature.M, curvature.M.T)
     del curvature.tidy
     curvature.tidy()
-    assert np.abs(curvature.M @ H - np.eye(len(H))).max() < min(drift, 1e-8) + 1e-12
+    rounding = len(H) * np.finfo(float).eps * np.linalg.cond(H)
+    assert np.abs(curvature.M @ H - np.eye(len(H))).max() < rounding
 
 
 @pytest.mark.parametrize("n_blocks", [1, 100, 380])
