@@ -164,7 +164,10 @@ class DualState(ABC):
 
     def coef(self) -> np.ndarray:
         """W, of shape (n_features, n_outputs)."""
-        return self.V[:, : self.problem.n_outputs] - self.problem.feature_mean[:, None] * self.affine[DUAL_SUM]
+        W = self.V[:, : self.problem.n_outputs].copy()
+        if self.problem.fit_intercept:
+            W -= self.problem.feature_mean[:, None] * self.affine[DUAL_SUM]
+        return W
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """W and b of the problem's rows, in float64."""
