@@ -74,7 +74,7 @@ class Choice:
         return "\n".join(f"{'→' if one is self.method else ' '} {one}" for one in self.candidates)
 
 
-def choose(problem: Problem, tol: float, solver: str = "auto", curvature: str = "auto") -> Choice:
+def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     """The method with the fewest estimated seconds among those that fit into memory.
 
     Parameters
@@ -83,15 +83,15 @@ def choose(problem: Problem, tol: float, solver: str = "auto", curvature: str = 
         Smooth.
     tol : float
         Relative duality gap to reach.
-    solver, curvature : str
-        "auto", or what it has to be.
+    solver : str
+        "auto", or what it has to be: "quasi-newton" or "newton".
 
     Raises
     ------
     MemoryError
         If none fits.
     """
-    candidates = sorted(_candidates(problem, tol, solver, curvature), key=lambda one: one.seconds)
+    candidates = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
     room = MEMORY_SHARE * _free_memory()
     fitting = [one for one in candidates if one.memory <= room]
     if not fitting:
@@ -103,7 +103,7 @@ def choose(problem: Problem, tol: float, solver: str = "auto", curvature: str = 
     return Choice(fitting[0], tuple(candidates))
 
 
-def _candidates(problem: Problem, tol: float, solver: str, curvature: str) -> Iterator[Method]:
+def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     rows = problem.rows
     n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
     speed = rates("float64" if rows.itemsize == 8 else "float32")
@@ -123,8 +123,11 @@ def _candidates(problem: Problem, tol: float, solver: str, curvature: str) -> It
         for method in inner.methods(metric, plain):
             if problem.loss.quadratic and method.curvature == "kronecker":
                 method = _with(method, curvature="second-moment", passes=1.0)
-            if solver not in ("auto", method.solver) or curvature not in ("auto", method.curvature):
+            if solver not in ("auto", method.solver):
                 continue
+            if not problem.alpha > 0 and method.curvature == "identity":
+                # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
+                method = _with(method, passes=10.0 * method.passes)
             yield _with(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
 
 

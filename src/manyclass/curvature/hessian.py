@@ -78,7 +78,7 @@ def hessian_matrix(problem: Problem, theta: Array) -> Array:
     H += xp.where(same_output, xp.take(diagonal, index // k, axis=0), 0.0)
     H /= problem.total_weight
     n_penalised = rows.n_features * k
-    penalty = xp.where(xp.arange(size * k, device=rows.device) < n_penalised, problem.alpha, 0.0)
+    penalty = xp.astype(index < n_penalised, xp.float64) * problem.alpha
     return H + penalty[:, None] * xp.eye(size * k, dtype=H.dtype, device=rows.device)
 
 

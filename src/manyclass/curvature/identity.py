@@ -8,14 +8,27 @@ from manyclass.model import Problem
 
 
 class Identity(Curvature):
-    """H = I: no curvature at all, which makes gradient descent of a solver that searches along its steps."""
+    """H = (L·tr Σ̂ + alpha)·I, and L for the intercept: no curvature at all, in the units of the problem.
+
+    The trace of the covariance Σ̂ is at least its largest eigenvalue, so H dominates the Hessian, by far; it is here for
+    solvers that search along their steps or learn the curvature from them, and costs one look at the columns.
+    """
 
     name = "identity"
     majorizes = False
 
+    def __init__(self, scale: float, lipschitz: float, fit_intercept: bool):
+        self.scale, self.lipschitz, self.fit_intercept = scale, lipschitz, fit_intercept
+
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Identity:
-        return cls()
+        xp, lipschitz = problem.xp, problem.loss.lipschitz
+        variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        trace = max(float(xp.sum(variance)), 0.0)
+        return cls(lipschitz * trace + problem.alpha or 1.0, lipschitz, problem.fit_intercept)
 
     def solve(self, gradient: Array) -> Array:
-        return gradient
+        solved = gradient / self.scale
+        if self.fit_intercept:
+            solved[-1, :] = gradient[-1, :] / self.lipschitz
+        return solved

@@ -145,23 +145,19 @@ class GLMClassifier(LinearClassifier):
 
     def _choose(self, problem: Problem) -> tuple[str, str, bool]:
         """Solver, curvature, and whether to work in the space of the rows; sets ``choice_``."""
-        solver = SOLVERS.get(self.solver)
-        if solver is not None and (self.curvature != "auto" or solver.default_curvature or solver.needs_majorizer):
-            curvature = self.curvature
-            if curvature == "auto":
-                curvature = solver.default_curvature or "second-moment"
-            self.choice_ = {"solver": solver.name, "curvature": curvature, "row_space": False, "estimates": {}}
-            return solver.name, curvature, False
-        wanted = "quasi-newton" if solver is not None and solver.name == "newton-cg" else self.solver
-        choice = choose(problem, self.tol, wanted, self.curvature)
-        name = solver.name if solver is not None else choice.method.solver
-        self.choice_ = {
-            "solver": name,
-            "curvature": choice.method.curvature,
-            "row_space": choice.method.row_space,
-            "estimates": {str(one): one.seconds for one in choice.candidates},
-        }
-        return name, choice.method.curvature, choice.method.row_space
+        solver, curvature, row_space, estimates = self.solver, self.curvature, False, {}
+        if curvature != "auto":
+            own = {"hessian": "newton", "partition-bound": "majorize"}
+            solver = own.get(curvature, "quasi-newton") if solver == "auto" else solver
+        elif solver in ("auto", "quasi-newton", "newton-cg"):
+            choice = choose(problem, self.tol, solver if solver == "auto" else "quasi-newton")
+            solver = choice.method.solver if solver == "auto" else solver
+            curvature, row_space = choice.method.curvature, choice.method.row_space
+            estimates = {str(one): one.seconds for one in choice.candidates}
+        else:
+            curvature = SOLVERS[solver].default_curvature or "second-moment"
+        self.choice_ = {"solver": solver, "curvature": curvature, "row_space": row_space, "estimates": estimates}
+        return solver, curvature, row_space
 
 
 def _lifted(iterates: Iterates, space: RowSpace, given: Problem) -> Iterates:
