@@ -142,7 +142,9 @@ def interrupt(*_):
 
 
 @pytest.mark.parametrize(
-    ("options", "model"), [({"held_out_loss": interrupt}, "fallback"), ({"on_iterate": interrupt}, 1)], ids=["held out", "callback"]
+    ("options", "model"),
+    [({"held_out_loss": interrupt}, "fallback"), ({"on_iterate": interrupt}, 1)],
+    ids=["held out", "callback"],
 )
 def test_ctrl_c_outside_of_the_solver_leaves_a_model_too(options, model):
     outcome = run(toy(FALLING), **options)
