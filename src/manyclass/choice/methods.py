@@ -148,10 +148,12 @@ class _Shape:
     itemsize: int
 
     def seconds_of_pass(self) -> float:
-        rate = self.speed.product if self.dense else self.speed.sparse
-        # One column leaves a dense product to the memory, where a number costs as much as eight products of it.
-        columns = max(self.k, 8) if self.dense else max(self.k, 2)
-        return 2.0 * self.stored * columns / rate + self.n * self.k / self.speed.elementwise + 2e-4
+        elementwise = self.n * self.k / self.speed.elementwise + 2e-4
+        if not self.dense:
+            return 2.0 * self.stored * max(self.k, 2) / self.speed.sparse + elementwise
+        # The second product of a block that fits into the caches finds it there.
+        reads = self.stored / self.speed.stream
+        return reads + 2.0 * self.stored * self.k / self.speed.product + elementwise
 
     def gram(self, n_rows: float) -> float:
         """Of the features over so many rows."""

@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured once in a process; a few milliseconds."""
+"""What this machine does in a second, measured once in a process; some ten milliseconds."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Rates:
     ----------
     product : float
         Multiplications a second in products of dense matrices.
+    stream : float
+        Numbers a second that a product with few columns reads from memory.
     decomposition : float
         n³ a second in an eigendecomposition of an n×n matrix.
     sparse : float
@@ -29,6 +31,7 @@ class Rates:
     """
 
     product: float
+    stream: float
     decomposition: float
     sparse: float
     elementwise: float
@@ -42,9 +45,12 @@ def rates(dtype: str) -> Rates:
     S = sp.random_array((4096, 2048), density=5e-3, format="csr", rng=rng, dtype=np.float64).astype(dtype)
     narrow = B[:, :8].copy()
     wide = np.tile(narrow, (4, 1))
+    tall = np.ones((12288, 512 if dtype == "float64" else 1024), dtype=dtype)  # larger than the caches
+    few = np.ones((tall.shape[1], 8), dtype=dtype)
     symmetric = (A[:192, :192] @ A[:192, :192].T).astype(dtype)
     return Rates(
         product=512**3 / _seconds(lambda: A @ B),
+        stream=tall.size / _seconds(lambda: tall @ few, 1),
         decomposition=192**3 / _seconds(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False)),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
         elementwise=0.5 * A.size / _seconds(lambda: np.exp(A)),
