@@ -7,7 +7,8 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 
 from manyclass.cli.inputs import check_finite
 from manyclass.cli.modelfile import load
-from manyclass.data.readers.chunks import read_chunks, survey
+from manyclass.data.readers import read_chunks
+from manyclass.data.readers.survey import survey
 from manyclass.data.validation import check_weights
 
 STREAM = ("--solver", "pegasos", "--chunk-rows", 100)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyclass.data.readers import DataFileError, read
-from manyclass.data.readers.chunks import read_chunks, survey
+from manyclass.data.readers import DataFileError, read, read_chunks
+from manyclass.data.readers.survey import survey
 
 N_ROWS = 1000
 

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from manyclass.data.readers import DataFileError, read
-from manyclass.data.readers.chunks import read_chunks
+from manyclass.data.readers import DataFileError, read, read_chunks
 
 N_MUTATIONS = 200
 X = np.arange(12.0).reshape(4, 3) / 7

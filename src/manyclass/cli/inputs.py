@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.schema import Schema
-from manyclass.data.readers import FORMAT_NAMES, Dataset, companion_labels, read
+from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class DataOptions:
     n_features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in FORMAT_NAMES:
-            raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMAT_NAMES)}")
+        if self.format is not None and self.format not in FORMATS:
+            raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMATS)}")
         if self.target and self.labels is not None:
             raise UsageError("--target names a column and --labels says where labels are otherwise: give one of them")
 

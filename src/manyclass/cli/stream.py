@@ -18,8 +18,8 @@ from manyclass.cli.request import FitRequest, Fitted
 from manyclass.cli.scaling import SCALERS
 from manyclass.cli.schema import Schema
 from manyclass.cli.whole import read_test
-from manyclass.data.readers import Dataset
-from manyclass.data.readers.chunks import Survey, read_chunks, survey
+from manyclass.data.readers import Dataset, read_chunks
+from manyclass.data.readers.survey import Survey, survey
 from manyclass.fit import Clock, OutOfTime, Status
 
 

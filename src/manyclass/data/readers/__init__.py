@@ -1,4 +1,4 @@
-"""Data files as arrays: one call, `read`, for every format.
+"""Data files as arrays: `read` for every format, `read_chunks` for files larger than memory.
 
 Parsing is left to pyarrow (CSV and Parquet), NumPy, SciPy, scikit-learn and liac-arff, of which only the last is
 optional. Files may be compressed by gzip, bzip2 or xz.
@@ -8,17 +8,35 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyclass.data.readers.arff import mulan_label_names
+from manyclass.data.readers import arff, idx, libsvm, numpy_files, parquet, text
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.idx import companion_labels
-from manyclass.data.readers.registry import FORMAT_NAMES, FORMATS, find_format
 from manyclass.data.readers.source import Source, translated
 
-__all__ = ["FORMATS", "FORMAT_NAMES", "DataFileError", "Dataset", "companion_labels", "read"]
+__all__ = ["FORMATS", "DataFileError", "Dataset", "companion_labels", "read", "read_chunks"]
+
+# In the order in which content is tried: text comes last, as anything may be text.
+_MODULES: tuple[Any, ...] = (numpy_files, parquet, idx, arff, libsvm, text)
+FORMATS = {entry.NAME: entry for entry in _MODULES}
+"""The formats by the names that `read` takes. Each is a module with
+
+``NAME``, ``SUFFIXES``
+    Its name, and the file name endings that settle the format.
+``WHAT``
+    What messages say that a damaged file is not.
+``sniff(head)``
+    Whether a file that starts with these bytes may have this format.
+``read(source, request)``
+    The `Dataset`.
+``read_chunks(source, request, n_rows)``, or ``IS_MAPPED = True``
+    Where rows can be had so many at a time, or what `read` returns may stay in the file.
+``read_labels(source, n_rows)``
+    Where a file may hold nothing but labels: those of so many rows, and the names of several or None.
+"""
 
 
 def read(
@@ -87,51 +105,82 @@ def read(
     ((2, 2), ('length', 'width'), ['setosa', 'versicolor'])
     """
     path = Path(path)
-    request, labels_path = make_request(
-        target=target,
-        labels=labels,
-        features=features,
-        drop=drop,
-        dtype=dtype,
-        header=header,
-        multilabel=multilabel,
-        zero_based=zero_based,
-    )
+    request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based))
+    source, entry = _open(path, format)
+    with translated(path, entry.WHAT):
+        dataset = entry.read(source, request)
+        _check_shape(dataset, request)
+    return dataset if request.labels_path is None else _with_labels(dataset, path, request.labels_path)
+
+
+def read_chunks(
+    path: str | os.PathLike[str], n_rows: int, *, format: str | None = None, **options: Any
+) -> Iterator[Dataset]:
+    """The rows of a CSV, Parquet, LIBSVM or NumPy file in order, at most `n_rows` at a time.
+
+    Parameters
+    ----------
+    path : path-like
+    n_rows : int
+        Rows of a chunk; the last one has those that remain.
+    format, **options
+        Those of `read`. Without ``dtype`` each chunk has the one that suits it. Without ``zero_based`` a LIBSVM
+        file's features are numbered as in the file, and each chunk says whether a feature 0 occurs; without
+        ``features`` its chunks differ in width.
+
+    Yields
+    ------
+    Dataset
+
+    Raises
+    ------
+    DataFileError
+        Where the file is damaged or its format cannot be read in pieces.
+    """
+    path = Path(path)
+    source, entry = _open(path, format)
+    if hasattr(entry, "IS_MAPPED"):
+        whole = read(path, format=format, **options)
+        for start in range(0, whole.X.shape[0], n_rows):
+            yield whole.take(slice(start, start + n_rows))
+        return
+    request = _with_names(Request(**options))
+    with translated(path, entry.WHAT):
+        if not hasattr(entry, "read_chunks"):
+            able = [known.NAME for known in _MODULES if hasattr(known, "read_chunks") or hasattr(known, "IS_MAPPED")]
+            raise DataFileError(f"{entry.NAME} files cannot be read in chunks: convert it to one of {', '.join(able)}")
+        if request.labels_path is not None:
+            raise DataFileError("read in chunks, it must hold its labels itself: add them, or save the rows as .npy")
+        yield from entry.read_chunks(source, request, n_rows)
+
+
+def _with_names(request: Request) -> Request:
+    """The request with the columns that Mulan's XML file names for its targets, if it names such a file."""
+    path = request.labels_path
+    if path is None or path.suffix.lower() != ".xml":
+        return request
+    with translated(path, "a whole XML file"):
+        return dataclasses.replace(request, target=arff.mulan_label_names(path), labels=None, multilabel=True)
+
+
+def _open(path: Path, name: str | None = None) -> tuple[Source, Any]:
+    """The file, and the format called `name`, else the one that the file's ending or its content speaks of."""
     with translated(path):
         source = Source(path)
-        dataset = find_format(source, format).read(source, request)
-        _check_shape(dataset, request)
-    return dataset if labels_path is None else _with_labels(dataset, path, labels_path)
-
-
-def make_request(
-    *,
-    target: Any = None,
-    labels: str | os.PathLike[str] | int | None = None,
-    features: Sequence[str] | int | None = None,
-    drop: Sequence[str | int] = (),
-    **others: Any,
-) -> tuple[Request, Path | None]:
-    """The options of `read` as the formats take them, and the file of the labels where they have their own."""
-    features = features if features is None or isinstance(features, int) else tuple(features)
-    request = Request(targets=_as_targets(target), features=features, drop=tuple(drop), **others)
-    if labels is None:
-        return request, None
-    if isinstance(labels, int):
-        return dataclasses.replace(request, n_label_columns=labels), None
-    path = Path(labels)
-    if path.suffix.lower() != ".xml":
-        return dataclasses.replace(request, targets=()), path
-    with translated(path):
-        return dataclasses.replace(request, targets=mulan_label_names(path), multilabel=True), None
-
-
-def _as_targets(target: Any) -> tuple[str | int, ...] | None:
-    if target is None or target is True:
-        return None
-    if target is False:
-        return ()
-    return (target,) if isinstance(target, str | int) else tuple(target)
+        if name is None and not source.head:
+            raise DataFileError("it is empty")
+        known = ", ".join(FORMATS)
+        if name is not None:
+            if name not in FORMATS:
+                raise DataFileError(f"there is no format '{name}': choose one of {known}")
+            return source, FORMATS[name]
+        for entry in _MODULES:
+            if source.suffix in entry.SUFFIXES:
+                return source, entry
+        for entry in _MODULES:
+            if entry.sniff(source.head):
+                return source, entry
+        raise DataFileError(f"it is in none of the known formats: convert it to one of {known}")
 
 
 def _check_shape(dataset: Dataset, request: Request) -> None:
@@ -149,12 +198,11 @@ def _check_shape(dataset: Dataset, request: Request) -> None:
 
 def _with_labels(dataset: Dataset, path: Path, labels_path: Path) -> Dataset:
     n_rows = dataset.X.shape[0]
-    with translated(labels_path):
-        source = Source(labels_path)
-        format_ = find_format(source)
-        if format_.read_labels is None:
-            raise DataFileError(f"labels cannot be read from {format_.name} files: save them as text or .npy")
-        y, label_names = format_.read_labels(source, n_rows)
+    source, entry = _open(labels_path)
+    with translated(labels_path, entry.WHAT):
+        if not hasattr(entry, "read_labels"):
+            raise DataFileError(f"labels cannot be read from {entry.NAME} files: save them as text or .npy")
+        y, label_names = entry.read_labels(source, n_rows)
         if len(y) != n_rows:
             raise DataFileError(f"it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file")
     return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)

@@ -10,11 +10,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features
-from manyclass.data.readers.source import Source, parsing
+from manyclass.data.readers.source import Source
+from manyclass.data.readers.tables import Layout, refuse_text
 
-SUFFIXES = (".arff",)
+NAME, SUFFIXES, WHAT = "arff", (".arff",), "correct ARFF"
 _FALSE_TRUE = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t")}
 _MEKA = re.compile(r"-C\s+(-?\d+)")
 
@@ -29,46 +31,36 @@ def read(source: Source, request: Request) -> Dataset:
     Sparse files stay sparse. The target is the one asked for, else what MEKA's ``-C n`` in the name of the
     relation says (the first n attributes are labels, or the last -n), else the default column.
     """
-    import pyarrow as pa
-
-    from manyclass.data.readers.tables import Layout, refuse_text
-
-    with parsing("correct ARFF", "correct it or copy it again"):
-        document, is_sparse = _load(source)
-        names, kinds = (list(column) for column in zip(*document["attributes"], strict=True))
+    document, is_sparse = _load(source)
+    names, kinds = (list(column) for column in zip(*document["attributes"], strict=True))
     meka = _MEKA.search(document["relation"])
     if meka and request.targets is None and request.n_label_columns is None:
         n_labels = int(meka[1])
         targets = names[:n_labels] if n_labels > 0 else names[n_labels:]
-        request = dataclasses.replace(request, targets=tuple(targets), multilabel=True)
+        request = dataclasses.replace(request, target=targets, multilabel=True)
     layout = Layout.of(names, request, {})
     meanings = [_meanings(kind, name == layout.label_column) for name, kind in zip(names, kinds, strict=True)]
-    fields = [
-        pa.field(name, pa.string() if kind == "STRING" or (meaning and isinstance(meaning[0], str)) else pa.float64())
-        for name, kind, meaning in zip(names, kinds, meanings, strict=True)
-    ]
-    features = layout.columns.features
-    refuse_text(pa.schema(fields), [names[j] for j in features])
+    schema = pa.schema([(names[j], _type(kinds[j], meanings[j])) for j in range(len(names))])
+    refuse_text(schema, [names[j] for j in layout.features])
 
     def value(j: int, cell: Any) -> Any:
         return cell if cell is None or not meanings[j] or isinstance(cell, str) else meanings[j][cell]
 
     rows = document["data"]
-    chosen = layout.columns.targets + ([] if is_sparse else features)
-    with parsing("correct ARFF", "correct it or copy it again"):
-        cells = {names[j]: [value(j, row.get(j, 0) if is_sparse else row[j]) for row in rows] for j in chosen}
-        table = pa.table(cells, schema=pa.schema([fields[j] for j in chosen]))
-        if not is_sparse:
-            return layout.dataset(table)
-        shifted = [j for j in features if meanings[j] and meanings[j][0] != 0]
-        if shifted:
-            raise DataFileError(
-                f"attribute '{names[shifted[0]]}' has {kinds[shifted[0]][0]} as its first value, which "
-                "is what cells left out of a sparse file mean: put 0 first, or leave it out with drop"
-            )
-        places = {j: i for i, j in enumerate(features)}
-        pairs = [[(places[j], value(j, cell)) for j, cell in row.items() if j in places] for row in rows]
-        flat = np.array(list(itertools.chain.from_iterable(pairs)), dtype=np.float64).reshape(-1, 2)
+    chosen = layout.targets + ([] if is_sparse else layout.features)
+    cells = [[value(j, row.get(j, 0) if is_sparse else row[j]) for row in rows] for j in chosen]
+    table = pa.table(cells, schema=pa.schema([schema[j] for j in chosen]))
+    if not is_sparse:
+        return layout.dataset(table)
+    shifted = [j for j in layout.features if meanings[j] and meanings[j][0] != 0]
+    if shifted:
+        raise DataFileError(
+            f"attribute '{names[shifted[0]]}' has {kinds[shifted[0]][0]} as its first value, which "
+            "is what cells left out of a sparse file mean: put 0 first, or leave it out with drop"
+        )
+    places = {j: i for i, j in enumerate(layout.features)}
+    pairs = [[(places[j], value(j, cell)) for j, cell in row.items() if j in places] for row in rows]
+    flat = np.array(list(itertools.chain.from_iterable(pairs)), dtype=np.float64).reshape(-1, 2)
     indptr = np.cumsum([0, *map(len, pairs)])
     X = as_csr(as_features(flat[:, 1], request.dtype), flat[:, 0].astype(np.int64), indptr, (len(rows), len(places)))
     X.eliminate_zeros()
@@ -77,8 +69,7 @@ def read(source: Source, request: Request) -> Dataset:
 
 def mulan_label_names(path: Path) -> tuple[str, ...]:
     """Names of the label attributes from the XML file that Mulan keeps beside the ARFF file."""
-    with parsing("a whole XML file", "copy or download it again"):
-        labels = [element for element in ElementTree.parse(path).iter() if element.tag.endswith("label")]
+    labels = [element for element in ElementTree.parse(path).iter() if element.tag.endswith("label")]
     names = tuple(element.get("name", "") for element in labels)
     if not names or not all(names):
         raise DataFileError("it names no labels: each needs an element <label name=…>")
@@ -100,6 +91,10 @@ def _load(source: Source) -> tuple[dict[str, Any], bool]:
     if not document["data"]:
         raise DataFileError("it has a header but no rows")
     return document, is_sparse
+
+
+def _type(kind: Any, meanings: list[Any]) -> pa.DataType:
+    return pa.string() if kind == "STRING" or (meanings and isinstance(meanings[0], str)) else pa.float64()
 
 
 def _meanings(kind: Any, is_label: bool) -> list[Any]:

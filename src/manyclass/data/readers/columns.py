@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from manyclass.data.readers.dataset import DataFileError, Request, quoted
 
@@ -13,30 +12,8 @@ from manyclass.data.readers.dataset import DataFileError, Request, quoted
 TARGET_NAMES = ("target", "label", "class", "y")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Positions in the file; `multilabel` says whether the targets form an indicator matrix."""
-
-    names: tuple[str, ...] | None
-    features: list[int]
-    targets: list[int]
-    multilabel: bool
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        return None if self.names is None else tuple(self.names[j] for j in self.features)
-
-    @property
-    def target_name(self) -> str | None:
-        return self.names[self.targets[0]] if self.names is not None and len(self.targets) == 1 else None
-
-    @property
-    def label_names(self) -> tuple[str, ...] | None:
-        return tuple(self.names[j] for j in self.targets) if self.multilabel and self.names is not None else None
-
-
-def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request) -> Columns:
-    """Divide the columns of a table into features and targets.
+def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request) -> tuple[list[int], list[int]]:
+    """Positions of the features and of the targets among the columns of a table.
 
     Raises
     ------
@@ -44,21 +21,20 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
         Where a column that was asked for, or that the model was fitted on, is not there; or where two have
         the same name.
     """
-    names = None if names is None else tuple(names)
     twice = [name for name, count in Counter(names or ()).items() if count > 1]
     if twice:
         raise DataFileError(f"two columns are called {quoted(twice)}: rename one of them")
-    dropped = {position(column, names, n_columns) for column in request.drop}
+    dropped = {_position(column, names, n_columns) for column in request.drop}
     remaining = [j for j in range(n_columns) if j not in dropped]
-    if names is not None and isinstance(request.features, tuple):
+    if names is not None and request.feature_names is not None:
         positions = {name: j for j, name in enumerate(names)}
-        missing = [name for name in request.features if name not in positions]
+        missing = [name for name in request.feature_names if name not in positions]
         if missing:
             raise DataFileError(
                 f"the model was fitted on {quoted(missing)}, which this file lacks: "
                 "use a file with the columns of the training data"
             )
-        features = [positions[name] for name in request.features]
+        features = [positions[name] for name in request.feature_names]
         targets = _targets(names, n_columns, [j for j in remaining if j not in set(features)], request)
     elif request.n_features is not None and len(remaining) == request.n_features:
         features, targets = remaining, []
@@ -72,16 +48,15 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
         )
     if not features:
         raise DataFileError("it has no feature columns beside the target: check how its columns are separated")
-    multilabel = bool(targets) and (len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns))
-    return Columns(names, features, targets, multilabel)
+    return features, targets
 
 
-def _targets(names: tuple[str, ...] | None, n_columns: int, remaining: list[int], request: Request) -> list[int]:
+def _targets(names: Sequence[str] | None, n_columns: int, remaining: list[int], request: Request) -> list[int]:
     if request.targets is not None:
         # A file to predict from need not hold the target.
         optional = request.features is not None
         wanted = [c for c in request.targets if not (optional and isinstance(c, str) and c not in (names or ()))]
-        return [position(column, names, n_columns) for column in wanted]
+        return [_position(column, names, n_columns) for column in wanted]
     if request.n_label_columns is not None:
         if not 0 < request.n_label_columns < len(remaining):
             raise DataFileError(
@@ -91,15 +66,13 @@ def _targets(names: tuple[str, ...] | None, n_columns: int, remaining: list[int]
         return remaining[-request.n_label_columns :]
     if names is not None:
         lowered = {names[j].strip().lower(): j for j in reversed(remaining)}
-        found = next((lowered[name] for name in TARGET_NAMES if name in lowered), None)
-        if found is not None:
-            return [found]
-        if isinstance(request.features, tuple):
-            return []
+        found = [lowered[name] for name in TARGET_NAMES if name in lowered]
+        if found or request.feature_names is not None:
+            return found[:1]
     return remaining[-1:]
 
 
-def position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:
+def _position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:
     """The position of a column given by name, or by a (possibly negative) index."""
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)

@@ -1,4 +1,4 @@
-"""What a reader returns, and the rules every reader shares for numbers and labels."""
+"""What a reader is asked for and returns, and the rules every reader shares for numbers and labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,48 @@ _BLOCK = 1 << 20
 
 class DataFileError(ValueError):
     """A data file that cannot be used as asked; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `manyclass.data.readers.read`."""
+
+    target: Any = None
+    labels: Any = None
+    features: Sequence[str] | int | None = None
+    drop: Sequence[str | int] = ()
+    dtype: Any = None
+    header: bool | None = None
+    multilabel: bool | None = None
+    zero_based: bool | None = None
+
+    @property
+    def targets(self) -> tuple[str | int, ...] | None:
+        """The columns asked for: none where labels are elsewhere, one for classes, several (or `multilabel`) for 0/1.
+
+        None for the default target.
+        """
+        if self.target is False or self.labels_path is not None:
+            return ()
+        if self.target is None or self.target is True:
+            return None
+        return (self.target,) if isinstance(self.target, str | int) else tuple(self.target)
+
+    @property
+    def labels_path(self) -> Path | None:
+        return None if self.labels is None or isinstance(self.labels, int) else Path(self.labels)
+
+    @property
+    def n_label_columns(self) -> int | None:
+        return self.labels if isinstance(self.labels, int) else None
+
+    @property
+    def n_features(self) -> int | None:
+        return self.features if self.features is None or isinstance(self.features, int) else len(self.features)
+
+    @property
+    def feature_names(self) -> Sequence[str] | None:
+        return None if isinstance(self.features, int) else self.features
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +97,13 @@ class Dataset:
     zero_based: bool | None = None
     full_scale: int | None = None
 
+    @classmethod
+    def stored(cls, values: Any, dtype: Any, y: NDArray[Any] | None = None) -> Dataset:
+        """Numbers as a binary file holds them; images, one per row, are flattened."""
+        if not sparse.issparse(values):
+            values = values.reshape(len(values), math.prod(values.shape[1:]))
+        return cls(as_features(values, dtype, narrow=False), y, full_scale=255 if values.dtype == np.uint8 else None)
+
     @property
     def kind(self) -> str:
         """What the numbers are stored as."""
@@ -62,24 +112,18 @@ class Dataset:
     @property
     def is_writable(self) -> bool:
         """Whether the numbers may be changed in place; False for a file's own memory."""
-        return bool(self._stored.flags.writeable)
-
-    @property
-    def _stored(self) -> NDArray[Any]:
-        return self.X.data if sparse.issparse(self.X) else self.X
+        return bool(_numbers_of(self.X).flags.writeable)
 
     def take(self, rows: Any) -> Dataset:
         """Some of the rows, by a slice, numbers or a mask."""
         return dataclasses.replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
 
     def joined(self, others: Sequence[Dataset]) -> Dataset:
-        """These rows and those of others after them."""
+        """These rows and those of others after them, all with labels."""
         parts = [self, *others]
-        is_sparse = sparse.issparse(self.X)
-        stack = sparse.vstack if is_sparse else np.concatenate
-        X = stack([part.X for part in parts])
-        y = np.concatenate([part.y for part in parts if part.y is not None]) if self.y is not None else None
-        return dataclasses.replace(self, X=sparse.csr_array(X) if is_sparse else X, y=y)
+        matrices, labels = [part.X for part in parts], [part.y for part in parts if part.y is not None]
+        X = sparse.csr_array(sparse.vstack(matrices)) if sparse.issparse(self.X) else np.concatenate(matrices)
+        return dataclasses.replace(self, X=X, y=np.concatenate(labels))
 
     def compact(self) -> Dataset:
         """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
@@ -92,7 +136,7 @@ class Dataset:
 
     def unusable_cell(self) -> tuple[int, int] | None:
         """Row and column, from 0, of the first number that is missing or infinite."""
-        values = self._stored
+        values = _numbers_of(self.X)
         step = max(1, _BLOCK // max(1, math.prod(values.shape[1:])))
         for start in range(0, values.shape[0], step):
             is_bad = ~np.isfinite(values[start : start + step])
@@ -105,26 +149,8 @@ class Dataset:
         return None
 
 
-@dataclass(frozen=True)
-class Request:
-    """What `read` was asked for, in the form the readers use it.
-
-    `targets` is None for the default target, an empty tuple for none at all, one column for class labels and
-    several (or `multilabel`) for an indicator matrix. `features` is what a fitted model expects.
-    """
-
-    targets: tuple[str | int, ...] | None = None
-    multilabel: bool | None = None
-    n_label_columns: int | None = None
-    features: tuple[str, ...] | int | None = None
-    drop: tuple[str | int, ...] = ()
-    dtype: Any = None
-    header: bool | None = None
-    zero_based: bool | None = None
-
-    @property
-    def n_features(self) -> int | None:
-        return len(self.features) if isinstance(self.features, tuple) else self.features
+def _numbers_of(X: Any) -> NDArray[Any]:
+    return X.data if sparse.issparse(X) else X
 
 
 def quoted(names: Sequence[str], limit: int = 6) -> str:
@@ -136,40 +162,14 @@ def quoted(names: Sequence[str], limit: int = 6) -> str:
 def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
     """The error for columns of text where numbers are needed; `example` says which text is where."""
     nouns, verb, them = ("column", "holds", "it") if len(columns) == 1 else ("columns", "hold", "them")
-    where = f" ({example})" if example else ""
     return DataFileError(
-        f"{nouns} {quoted(columns)} {verb} text{where} where numbers are needed: encode {them}, for instance by "
+        f"{nouns} {quoted(columns)} {verb} text{example} where numbers are needed: encode {them}, for instance by "
         f"scikit-learn's OneHotEncoder or TfidfVectorizer, or leave {them} out with drop"
     )
 
 
-def no_label(row: int, column: str) -> DataFileError:
-    return DataFileError(f"row {row} has no label (column '{column}' is empty): fill it in or remove the row")
-
-
-def full_scale(values: Any) -> int | None:
-    """The value of `Dataset.full_scale` for numbers as they are stored."""
-    return 255 if values.dtype == np.uint8 else None
-
-
 def as_features(values: Any, dtype: Any = None, *, narrow: bool = True) -> Any:
-    """Numbers as float32 or float64.
-
-    Parameters
-    ----------
-    values : ndarray or csr_array
-        Numbers of any type, 2-D.
-    dtype : {float32, float64} or None
-        None keeps float32 and float64, and gives 8-bit integers, booleans and float16 as float32.
-    narrow : bool
-        For numbers whose stored type says nothing (text, wide integers): float32 where all of them are whole
-        and at most 255 in size, float64 otherwise.
-
-    Raises
-    ------
-    DataFileError
-        Where the values are not real numbers.
-    """
+    """Numbers of an array or CSR array as float32 or float64; without `dtype` as `fits_float32` says."""
     if values.dtype.kind not in "biuf":
         raise DataFileError(
             f"the features are stored as {values.dtype}, not as real numbers: save them as float32 or float64"
@@ -180,20 +180,23 @@ def as_features(values: Any, dtype: Any = None, *, narrow: bool = True) -> Any:
 
 
 def fits_float32(values: Any, *, narrow: bool = True) -> bool:
-    """Whether float32 holds the values as well as the file does; `narrow` is that of `as_features`."""
+    """Whether float32 holds the values as well as the file does.
+
+    Floats of up to 32 bits, 8-bit integers and booleans fit as they are, and wider integers where all of them are at
+    most 255 in size; with `narrow`, for files whose types say nothing, so do wider floats that are such integers.
+    """
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "b" or size == 1 or (kind == "f" and size <= 4):
         return True
-    return (kind in "iu" or narrow) and _holds_small_integers(values)
+    return (kind in "iu" or narrow) and _holds_small_integers(_numbers_of(values))
 
 
-def _holds_small_integers(values: Any) -> bool:
-    flat = values.data if sparse.issparse(values) else values
-    largest = max(1, _BLOCK // max(1, math.prod(flat.shape[1:])))
+def _holds_small_integers(values: NDArray[Any]) -> bool:
+    largest = max(1, _BLOCK // max(1, math.prod(values.shape[1:])))
     # Most real numbers show in the first rows that they are not whole.
     start, step = 0, min(largest, 64)
-    while start < flat.shape[0]:
-        block = flat[start : start + step]
+    while start < values.shape[0]:
+        block = values[start : start + step]
         small = (block >= -_LARGEST_SMALL_INTEGER) & (block <= _LARGEST_SMALL_INTEGER)
         if not (small & (np.rint(block) == block)).all():
             return False
@@ -212,10 +215,11 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
     labels = np.asarray(values)
     if labels.dtype.kind in "OSU":
         classes, codes = np.unique(labels.astype(str), return_inverse=True)
-        return labels_from_codes([str(label) for label in classes], codes)
-    if labels.dtype.kind == "f" and ((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all():
-        return labels.astype(np.int64)
-    if labels.dtype.kind in "iu":
+        return labels_from_codes(classes.tolist(), codes)
+    is_whole = labels.dtype.kind in "iu"
+    if labels.dtype.kind == "f":
+        is_whole = bool(((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all())
+    if is_whole:
         return labels.astype(np.int64)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)
 
@@ -233,13 +237,7 @@ def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]
 
 
 def as_indicator(values: NDArray[Any], names: Sequence[str] | None, start: int = 0) -> NDArray[np.int8]:
-    """A 0/1 matrix of shape (n_rows, n_labels); `start` rows of the file came before these.
-
-    Raises
-    ------
-    DataFileError
-        Where a value is neither 0 nor 1.
-    """
+    """A 0/1 matrix of shape (n_rows, n_labels), or an error where it is not; `start` rows came before in the file."""
     wrong = ~((values == 0) | (values == 1))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

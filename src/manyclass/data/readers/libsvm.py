@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
@@ -14,7 +14,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features, as_labels
 from manyclass.data.readers.source import Lines, Source
 
-SUFFIXES = (".libsvm", ".svm", ".svmlight")
+NAME, SUFFIXES, WHAT = "libsvm", (".libsvm", ".svm", ".svmlight"), "LIBSVM text"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _PAIRS = rf"(?:\s+qid:\d+)?(?:\s+\d+:(?:{_NUMBER}|[-+]?(?:nan|inf)))*"
 _LINE = re.compile(rf"^\s*(?:{_NUMBER}(?:,{_NUMBER})*)?{_PAIRS}\s*(?:#.*)?$", re.IGNORECASE)
@@ -31,6 +31,21 @@ def read(source: Source, request: Request) -> Dataset:
 
     Features are counted from one unless a feature 0 occurs; `request.zero_based` decides where it is known.
     """
+    return _numbered(_as_written(source, request), request)
+
+
+def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
+    """So many lines at a time. Unless `request` says where features are counted from, they keep the file's numbers."""
+    with source.binary() as file:
+        while content := b"".join(itertools.islice(file, n_rows)):
+            piece = Lines(source, content)
+            if _lines(piece.head):
+                chunk = _as_written(piece, request)
+                yield chunk if request.zero_based is None else _numbered(chunk, request)
+
+
+def _as_written(source: Source, request: Request) -> Dataset:
+    """The rows, of which feature j has column j."""
     lines = _lines(source.head)
     if not lines:
         raise DataFileError("it is empty")
@@ -45,45 +60,28 @@ def read(source: Source, request: Request) -> Dataset:
     zero_based = request.zero_based
     if zero_based is None:
         zero_based = bool(X.nnz) and int(X.indices.min()) == 0
-    width = X.shape[1] if zero_based else X.shape[1] - 1
-    n_features = request.n_features
-    if n_features is None:
-        n_features = width
-    elif width > n_features:
+    X = as_csr(as_features(X.data, request.dtype), X.indices, X.indptr, X.shape)
+    if not multilabel:
+        return Dataset(X, as_labels(y), zero_based=zero_based)
+    binarizer = MultiLabelBinarizer()
+    indicator = binarizer.fit_transform(y).astype(np.int8)
+    names = tuple(str(label) for label in as_labels(binarizer.classes_))
+    return Dataset(X, indicator, label_names=names, zero_based=zero_based)
+
+
+def _numbered(dataset: Dataset, request: Request) -> Dataset:
+    """The rows, of which the first feature has column 0, as wide as it was asked for."""
+    X, first = dataset.X, 0 if dataset.zero_based else 1
+    width = X.shape[1] - first
+    n_features = width if request.n_features is None else request.n_features
+    if width > n_features:
         raise DataFileError(
             f"it has {width} features where {n_features} are expected: use a file with the features of the "
             f"training data, or read the training data with {width} features"
         )
     if n_features < 1:
         raise DataFileError("no row has a feature: check that it is a LIBSVM file ('label index:value …')")
-    indices = X.indices if zero_based else X.indices - 1
-    X = as_csr(as_features(X.data, request.dtype), indices, X.indptr, (X.shape[0], n_features))
-    if not multilabel:
-        return Dataset(X, as_labels(y), zero_based=zero_based)
-    binarizer = MultiLabelBinarizer()
-    indicator = binarizer.fit_transform(y).astype(np.int8)
-    return Dataset(
-        X,
-        indicator,
-        label_names=tuple(str(label) for label in as_labels(binarizer.classes_)),
-        zero_based=zero_based,
-    )
-
-
-def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
-    """So many lines at a time. Unless `request` says where features are counted from, they keep the file's numbers."""
-    # The width that is asked for holds once it is known whether there is a feature 0.
-    as_written = dataclasses.replace(request, zero_based=True, features=None)
-    counted = request if request.zero_based is not None else as_written
-    with source.binary() as file:
-        while content := b"".join(itertools.islice(file, n_rows)):
-            piece = Lines(source, content)
-            if not _lines(piece.head):
-                continue
-            chunk = read(piece, counted)
-            if request.zero_based is None:
-                chunk = dataclasses.replace(chunk, zero_based=bool(chunk.X.nnz) and int(chunk.X.indices.min()) == 0)
-            yield chunk
+    return replace(dataset, X=as_csr(X.data, X.indices - first, X.indptr, (X.shape[0], n_features)))
 
 
 def _lines(head: bytes) -> list[str]:

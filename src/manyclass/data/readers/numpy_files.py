@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyclass.data.readers.dataset import (
-    DataFileError,
-    Dataset,
-    Request,
-    as_features,
-    as_indicator,
-    as_labels,
-    full_scale,
-    quoted,
-)
-from manyclass.data.readers.source import Source, parsing
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
+from manyclass.data.readers.source import Source
 
-SUFFIXES = (".npz", ".npy")
+NAME, SUFFIXES, WHAT = "numpy", (".npz", ".npy"), "a whole NumPy file"
+IS_MAPPED = True
 _KEYS = (("X", "y"), ("x", "y"), ("data", "target"), ("X_train", "y_train"), ("x_train", "y_train"))
 
 
@@ -32,7 +23,7 @@ def sniff(head: bytes) -> bool:
 
 def read(source: Source, request: Request) -> Dataset:
     """The arrays X and y (or x, y; data, target; X_train, y_train) of an .npz file, a SciPy sparse matrix, or
-    the one array of an .npy file. Images, one per row, are flattened.
+    the one array of an .npy file.
 
     An uncompressed .npy file of floats is memory-mapped, not loaded.
     """
@@ -42,12 +33,9 @@ def read(source: Source, request: Request) -> Dataset:
         if names is None:
             raise DataFileError(f"it holds the arrays {quoted(list(X))}: save the features as X and the labels as y")
         X, y = X[names[0]], X.get(names[1])
-    if not sparse.issparse(X):
-        if X.ndim < 2:
-            raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
-        X = X.reshape(len(X), math.prod(X.shape[1:]))
-    features = as_features(X, request.dtype, narrow=False)
-    return Dataset(features, None if y is None else _labels(y), full_scale=full_scale(X))
+    if X.ndim < 2:
+        raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
+    return Dataset.stored(X, request.dtype, None if y is None else _labels(y))
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
@@ -74,25 +62,20 @@ def _labels(y: Any) -> NDArray[Any]:
 def _arrays(source: Source) -> Any:
     """The array or sparse matrix of a file, or the arrays of an archive by their names."""
     where = source.seekable()
-    with parsing("a whole NumPy file"):
-        try:
-            loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            with loaded:
-                if "indptr" in loaded.files and "format" in loaded.files:
-                    return _sparse(where)
-                arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
-        except ValueError as error:
-            if "allow_pickle" in str(error) or "Object arrays" in str(error) or "Python objects" in str(error):
-                raise DataFileError(
-                    "it holds Python objects, which are never loaded: save plain numeric arrays"
-                ) from error
-            raise
+    try:
+        loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            if "indptr" in loaded.files and "format" in loaded.files:
+                return _sparse(where)
+            arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
+    except ValueError as error:
+        if any(words in str(error) for words in ("allow_pickle", "Object arrays", "Python objects")):
+            raise DataFileError("it holds Python objects, which are never loaded: save plain numeric arrays") from error
+        raise
     if not arrays:
-        raise DataFileError(
-            "it is a zip archive without NumPy arrays: unpack it, or save arrays X and y by numpy.savez"
-        )
+        raise DataFileError("it is a zip archive without NumPy arrays: unpack it, or save X and y by numpy.savez")
     return arrays
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+
+import pyarrow.parquet as pq
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
-from manyclass.data.readers.source import Source, parsing
+from manyclass.data.readers.source import Source
+from manyclass.data.readers.tables import Layout, is_list
 
-SUFFIXES = (".parquet", ".pq")
+NAME, SUFFIXES, WHAT = "parquet", (".parquet", ".pq"), "a whole Parquet file"
 
 
 def sniff(head: bytes) -> bool:
@@ -20,28 +22,19 @@ def read(source: Source, request: Request) -> Dataset:
 
     Only the columns needed are read.
     """
-    import pyarrow.parquet as pq
-
-    with parsing("a whole Parquet file"):
-        where = source.seekable()
-        layout = _layout(pq.ParquetFile(where), request)
-        return layout.dataset(pq.read_table(where, columns=layout.needed))
+    file = pq.ParquetFile(source.seekable())
+    layout = _layout(file, request)
+    return layout.dataset(file.read(layout.needed))
 
 
 def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
     """So many rows at a time; none are read before they are asked for."""
-    import pyarrow.parquet as pq
-
-    with parsing("a whole Parquet file"):
-        file = pq.ParquetFile(source.seekable())
-        layout = _layout(file, request)
-        yield from layout.chunks(file.iter_batches(n_rows, columns=layout.needed), n_rows)
+    file = pq.ParquetFile(source.seekable())
+    layout = _layout(file, request)
+    yield from layout.chunks(file.iter_batches(n_rows, columns=layout.needed), n_rows)
 
 
-def _layout(file: Any, request: Request) -> Any:
-    # pyarrow takes a tenth of a second to import, which commands that read no table need not wait for.
-    from manyclass.data.readers.tables import Layout, is_list
-
+def _layout(file: pq.ParquetFile, request: Request) -> Layout:
     if not file.metadata.num_rows:
         raise DataFileError("it has no rows")
     widths = {}

@@ -74,47 +74,38 @@ class Lines(Source):
 
 
 @contextmanager
-def translated(source_path: Path) -> Iterator[None]:
-    """Damage found while decompressing or decoding, as a `DataFileError` that names the file."""
-    try:
-        yield
-    except DataFileError as error:
-        if str(source_path) in str(error):
-            raise
-        # Names of columns may hold line ends.
-        raise DataFileError(f"{source_path}: {' '.join(str(error).splitlines())}") from error
-    except EOFError as error:
-        raise DataFileError(f"{source_path} ends too early: copy or download it again") from error
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{source_path} is not UTF-8 text: save it again with that encoding") from error
-    except csv.Error as error:
-        raise DataFileError(f"{source_path} cannot be split into cells ({error}): check its quotes") from error
-    except (OSError, zlib.error, lzma.LZMAError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise DataFileError(f"{source_path} is damaged ({first_line(error)}): copy or download it again") from error
-
-
-@contextmanager
-def parsing(what: str, remedy: str = "save or copy it again") -> Iterator[None]:
-    """Whatever a library raises on content that is not `what`, as a `DataFileError`.
+def translated(path: Path, what: str = "readable") -> Iterator[None]:
+    """Whatever is raised on content that is not `what`, as a `DataFileError` that names the file.
 
     What a damaged file makes a parser raise is seldom part of what it documents.
     """
     try:
         yield
-    except (DataFileError, EOFError, UnicodeDecodeError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
-        # These have their own sentences.
-        raise
-    except MemoryError as error:
-        raise DataFileError(
-            "it announces more numbers than memory can hold: copy it again, or make it smaller"
-        ) from error
+    except DataFileError as error:
+        if str(path) in str(error):
+            raise
+        # Names of columns may hold line ends.
+        raise DataFileError(f"{path}: {' '.join(str(error).splitlines())}") from error
     except Exception as error:
-        # Seeking to where a damaged header points is an invalid argument.
+        # Seeking to where a damaged header points is an invalid argument; all else is the file system's.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
-        raise DataFileError(f"it is not {what} ({first_line(error)}): {remedy}") from error
+        raise DataFileError(f"{path} {_diagnosis(error, what)}") from error
+
+
+def _diagnosis(error: Exception, what: str) -> str:
+    match error:
+        case EOFError():
+            return "ends too early: copy or download it again"
+        case UnicodeDecodeError():
+            return "is not UTF-8 text: save it again with that encoding"
+        case csv.Error():
+            return f"cannot be split into cells ({error}): check its quotes"
+        case MemoryError():
+            return "announces more numbers than memory can hold: copy it again, or make it smaller"
+        case OSError() | zlib.error() | lzma.LZMAError():
+            return f"is damaged ({first_line(error)}): copy or download it again"
+    return f"is not {what} ({first_line(error)}): correct it, or copy it again"
 
 
 def first_line(error: BaseException) -> str:

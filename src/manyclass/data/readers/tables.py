@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manyclass.data.readers.columns import Columns, choose_columns
+from manyclass.data.readers.columns import choose_columns
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
@@ -26,7 +26,6 @@ from manyclass.data.readers.dataset import (
     fits_float32,
     holds_text,
     labels_from_codes,
-    no_label,
 )
 
 # Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
@@ -37,50 +36,58 @@ _BLOCK_ROWS = 512
 class Layout:
     """Which columns of a table are what.
 
-    `entries` are the columns that a user sees, as (column of the table, position in its list or None).
+    `entries` are the columns that a user sees, as (column of the table, position in its list or None), called `names`
+    if the file has names; `features` and `targets` are positions among them. The columns of the table in `widths` hold
+    lists of that length.
     """
 
     entries: list[tuple[str, int | None]]
+    names: list[str] | None
     widths: dict[str, int]
-    columns: Columns
+    features: list[int]
+    targets: list[int]
+    multilabel: bool
     dtype: Any
 
     @classmethod
-    def of(cls, names: Sequence[str], request: Request, widths: dict[str, int], has_names: bool = True) -> Layout:
-        """The layout of a table with these columns, of which those in `widths` hold lists of that length."""
-        entries: list[tuple[str, int | None]] = []
-        for name in names:
-            entries += [(name, i) for i in range(widths[name])] if name in widths else [(name, None)]
-        shown = [_shown(entry) for entry in entries]
+    def of(cls, columns: Sequence[str], request: Request, widths: dict[str, int], has_names: bool = True) -> Layout:
+        """The layout of a table with these columns."""
+        entries = _entries(columns, widths)
+        names = [name if i is None else f"{name}[{i}]" for name, i in entries] if has_names else None
         drop: list[str | int] = []
         for column in request.drop:
-            whole = isinstance(column, str) and column in widths
-            drop += [_shown(entry) for entry in entries if entry[0] == column] if whole else [column]
+            drop += [f"{column}[{i}]" for i in range(widths[column])] if column in widths else [column]
         request = dataclasses.replace(request, drop=tuple(drop))
-        return cls(entries, widths, choose_columns(shown if has_names else None, len(shown), request), request.dtype)
+        features, targets = choose_columns(names, len(entries), request)
+        several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
+        return cls(entries, names, widths, features, targets, bool(targets) and several, request.dtype)
 
     @property
     def needed(self) -> list[str]:
         """The columns of the table that are to be read."""
-        chosen = [*self.columns.features, *self.columns.targets]
-        return list(dict.fromkeys(self.entries[j][0] for j in chosen))
+        return list(dict.fromkeys(self.entries[j][0] for j in [*self.features, *self.targets]))
 
     @property
     def label_column(self) -> str | None:
         """The column of the class labels, which may be text."""
-        targets = self.columns.targets
-        return self.entries[targets[0]][0] if targets and not self.columns.multilabel else None
+        return self.entries[self.targets[0]][0] if self.targets and not self.multilabel else None
 
     def dataset(self, table: pa.Table, start: int = 0, X: Any = None) -> Dataset:
         """The rows of a table, of which `start` came before in the file; `X` has the features if it does not."""
-        columns = self.columns
+        X = self._matrix(table, self.features, self.dtype) if X is None else X
         y: NDArray[Any] | None = None
-        if self.label_column is not None:
+        chosen = None if self.names is None else tuple(self.names[j] for j in self.targets)
+        if self.multilabel:
+            y = as_indicator(self._matrix(table, self.targets, np.float64), chosen, start)
+        elif self.label_column is not None:
             y = _labels(table[self.label_column], self.label_column, start)
-        elif columns.multilabel:
-            y = as_indicator(self._matrix(table, columns.targets, np.float64), columns.label_names, start)
-        X = self._matrix(table, columns.features, self.dtype) if X is None else X
-        return Dataset(X, y, columns.feature_names, columns.target_name, columns.label_names)
+        return Dataset(
+            X,
+            y,
+            feature_names=None if self.names is None else tuple(self.names[j] for j in self.features),
+            target_name=chosen[0] if chosen is not None and len(chosen) == 1 else None,
+            label_names=chosen if self.multilabel else None,
+        )
 
     def chunks(self, batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[Dataset]:
         """The rows of all batches in order, `n_rows` at a time."""
@@ -90,42 +97,38 @@ class Layout:
             start += len(table)
 
     def _matrix(self, table: pa.Table, chosen: list[int], dtype: Any) -> NDArray[Any]:
-        parts: dict[str, tuple[list[int], list[int]]] = {}
-        for position, j in enumerate(chosen):
-            name, entry = self.entries[j]
-            positions, wanted = parts.setdefault(name, ([], []))
-            positions.append(position)
-            wanted.append(entry or 0)
-        refuse_text(table.schema, list(parts))
+        names = list(dict.fromkeys(self.entries[j][0] for j in chosen))
+        refuse_text(table.schema, names)
         if dtype is None:
-            dtype = np.float32 if all(_fits_float32(table[name]) for name in parts) else np.float64
-        widths = {name: self.widths.get(name) for name in parts}
-        if len(parts) == 1 and chosen == list(range(chosen[0], chosen[0] + (widths[name] or 0))):
-            if table[name].num_chunks == 1:
-                return _block(table[name].chunk(0), name, widths[name]).astype(dtype, copy=False)
-        X = np.empty((len(table), len(chosen)), dtype)
-        rows = slice(0, 0)
-        for batch in table.select(list(parts)).to_batches():
-            blocks = [
-                (_as_slice(positions), _block(array, name, widths[name]), _as_slice(wanted))
-                for (name, (positions, wanted)), array in zip(parts.items(), batch.columns, strict=True)
-            ]
-            for first in range(0, len(batch), _BLOCK_ROWS):
-                last = min(first + _BLOCK_ROWS, len(batch))
-                rows = slice(rows.stop, rows.stop + last - first)
-                for places, values, entries in blocks:
-                    X[rows, places] = values[first:last, entries]
-        return X
+            dtype = np.float32 if all(_fits_float32(table[name]) for name in names) else np.float64
+        held = _entries(names, self.widths)
+        X = _joined(table.select(names), self.widths, len(held), dtype)
+        if held == [self.entries[j] for j in chosen]:
+            return X
+        place = {entry: i for i, entry in enumerate(held)}
+        return np.take(X, [place[self.entries[j]] for j in chosen], axis=1)
 
 
-def _shown(entry: tuple[str, int | None]) -> str:
-    return entry[0] if entry[1] is None else f"{entry[0]}[{entry[1]}]"
+def _entries(columns: Sequence[str], widths: dict[str, int]) -> list[tuple[str, int | None]]:
+    return [(name, i) for name in columns for i in (range(widths[name]) if name in widths else (None,))]
 
 
-def _as_slice(indices: list[int]) -> slice | list[int]:
-    # Indexing by a list copies; neighbours, which are the rule, need not be.
-    run = range(indices[0], indices[0] + len(indices))
-    return slice(run.start, run.stop) if indices == list(run) else indices
+def _joined(table: pa.Table, widths: dict[str, int], n_entries: int, dtype: Any) -> NDArray[Any]:
+    """All entries of all columns side by side; without a copy where one column of lists is in one piece."""
+    if table.num_columns == 1 and table[0].num_chunks == 1 and n_entries > 1:
+        return _block(table[0].chunk(0), table.column_names[0], n_entries).astype(dtype, copy=False)
+    X = np.empty((len(table), n_entries), dtype)
+    done = 0
+    for batch in table.to_batches():
+        blocks = [_block(array, name, widths.get(name)) for name, array in zip(table.column_names, batch, strict=True)]
+        for first in range(0, len(batch), _BLOCK_ROWS):
+            last = min(first + _BLOCK_ROWS, len(batch))
+            column = 0
+            for block in blocks:
+                X[done + first : done + last, column : column + block.shape[1]] = block[first:last]
+                column += block.shape[1]
+        done += len(batch)
+    return X
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Table]:
@@ -192,14 +195,18 @@ def _fits_float32(column: pa.ChunkedArray) -> bool:
 
 
 def _labels(column: pa.ChunkedArray, name: str, start: int) -> NDArray[Any]:
-    if column.null_count:
-        raise no_label(start + 1 + pc.index(column.is_null(), True).as_py(), name)
-    if not _is_text(column.type):
-        refuse_text(pa.schema([(name, column.type)]), [name])
-        return as_labels(np.concatenate([_numbers(chunk) for chunk in column.chunks]))
-    encoded = pc.dictionary_encode(column.cast(pa.string())).combine_chunks()
-    texts, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    empty = [code for code, text in enumerate(texts) if not text.strip()]
-    if empty:
-        raise no_label(start + 1 + int(np.flatnonzero(np.isin(codes, empty))[0]), name)
-    return labels_from_codes(texts, codes)
+    is_text = _is_text(column.type)
+    is_empty = column.is_null()
+    if is_text:
+        column = column.cast(pa.string())
+        is_empty = pc.or_kleene(is_empty, pc.equal(pc.utf8_trim_whitespace(column), ""))
+    first = pc.index(is_empty, True).as_py()
+    if first >= 0:
+        raise DataFileError(
+            f"row {start + first + 1} has no label (column '{name}' is empty): fill it in or remove the row"
+        )
+    if is_text:
+        encoded = pc.dictionary_encode(column).combine_chunks()
+        return labels_from_codes(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
+    refuse_text(pa.schema([(name, column.type)]), [name])
+    return as_labels(np.concatenate([_numbers(chunk) for chunk in column.chunks]))
