@@ -26,7 +26,6 @@ def test_any_number_of_ridges_is_solved_for(rng, namespace, ridges):
     for ridge in ridges:
         expected = scipy.linalg.solve(S + ridge * np.eye(4), B, assume_a="pos")
         np.testing.assert_allclose(np.asarray(factor.solve(moved(B, namespace), ridge)), expected, rtol=1e-9)
-        assert factor.rank(ridge) == 4
 
 
 def test_one_decomposition_serves_every_ridge(rng, monkeypatch):
@@ -47,7 +46,6 @@ def test_one_decomposition_serves_every_ridge(rng, monkeypatch):
 def test_singular_matrices_are_inverted_on_their_range(rng):
     S, B = spd(rng, np.array([2.0, 1.0, 0.0, 0.0, 0.0])), rng.standard_normal((5, 2))
     factor = Factor(S)
-    assert factor.rank(0.0) == 2
     expected = np.linalg.pinv(S, rcond=1e-10) @ B
     np.testing.assert_allclose(factor.solve(B, 0.0), expected, atol=1e-12)
     np.testing.assert_allclose(factor.solve(B, 1.0), np.linalg.solve(S + np.eye(5), B), rtol=1e-9)
@@ -57,8 +55,8 @@ def test_singular_matrices_are_inverted_on_their_range(rng):
 
 def test_eigenvalues_below_the_precision_of_the_data_are_noise(rng):
     S = spd(rng, np.array([1.0, 0.5, 1e-8]))
-    assert Factor(S).rank(0.0) == 3
-    assert Factor(S, precision=1e-7).rank(0.0) == 2
+    for precision, n_kept in ((None, 3), (1e-7, 2)):
+        assert np.linalg.matrix_rank(Factor(S, precision).solve(np.eye(3), 0.0), tol=1e-3) == n_kept
     inverse = np.linalg.inv(S + 0.1 * np.eye(3))
     np.testing.assert_allclose(Factor(S, precision=1e-7).solve(np.eye(3), 0.1), inverse, rtol=1e-9)
 

@@ -91,21 +91,12 @@ class ChunkedRows(Rows):
     def gram_sum(self) -> GramSum:
         return self._empty.gram_sum()
 
-    def map(self, function: Callable[[Array], Array]) -> Rows:
-        return self._whole().map(function)
-
-    def scaled(self, weight: Array) -> Rows:
-        return self._whole().scaled(weight)
-
     def select(self, columns: np.ndarray) -> Rows:
         return ChunkedRows(
             lambda: (chunk[:, columns] for chunk in self._chunks()),
             self.n_rows,
             None if self.shift is None else self.shift[columns],
         )
-
-    def dense(self) -> Array:
-        return self._whole().dense()
 
     def gram(self, weight: Array | None) -> Array:
         return self.sandwich(weight)

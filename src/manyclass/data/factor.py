@@ -42,14 +42,8 @@ class Factor:
         if lower is not None:
             return xp.astype(_solve_cholesky(lower, wide, xp), B.dtype, copy=False)
         _, vectors = self.spectrum
-        inverse, _ = self._inverse(float(ridge))
+        inverse = self._inverse(float(ridge))
         return xp.astype(vectors @ (inverse[:, None] * (vectors.T @ wide)), B.dtype, copy=False)
-
-    def rank(self, ridge: float) -> int:
-        """Number of directions that `solve` keeps for this ridge."""
-        if self._lower(float(ridge)) is not None:
-            return int(self.S.shape[0])
-        return self._inverse(float(ridge))[1]
 
     @property
     def spectrum(self) -> tuple[Array, Array]:
@@ -73,8 +67,8 @@ class Factor:
             self._cholesky = lower
         return self._cholesky if ridge == self._ridge else None
 
-    def _inverse(self, ridge: float) -> tuple[Array, int]:
-        """1/(λ + ridge) for the directions that are kept, 0 for the others; and how many are kept."""
+    def _inverse(self, ridge: float) -> Array:
+        """1/(λ + ridge) for the directions that are kept, 0 for the others."""
         xp, (eigenvalues, _) = self.xp, self.spectrum
         shifted = eigenvalues + ridge
         if ridge > 0:
@@ -83,7 +77,7 @@ class Factor:
         else:
             kept = shifted > max(float(eigenvalues[-1]) if int(eigenvalues.shape[0]) else 0.0, 0.0) * self.precision
         safe = xp.where(kept, shifted, xp.ones_like(shifted))
-        return xp.where(kept, 1.0 / safe, xp.zeros_like(safe)), int(xp.sum(xp.astype(kept, xp.int64)))
+        return xp.where(kept, 1.0 / safe, xp.zeros_like(safe))
 
 
 def eigh_in_place(S: Array) -> tuple[Array, Array]:

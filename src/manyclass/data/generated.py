@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,24 +67,3 @@ class GeneratedRows(Rows):
 
     def gram_sum(self) -> GramSum:
         return DenseRows(self.zeros((0, self.n_features))).gram_sum()
-
-    def map(self, function: Callable[[Array], Array]) -> Rows:
-        return self._whole().map(function)
-
-    def scaled(self, weight: Array) -> Rows:
-        return self._whole().scaled(weight)
-
-    def select(self, columns: np.ndarray) -> Rows:
-        return self._whole().select(columns)
-
-    def dense(self) -> Array:
-        return self._whole().dense()
-
-    def gram(self, weight: Array | None) -> Array:
-        return self._whole().gram(weight)
-
-    def _add_rmatmat(self, R: Array, out: Array) -> None:
-        self._whole()._add_rmatmat(R, out)
-
-    def _whole(self) -> DenseRows:
-        return self.part(slice(0, self.n_rows))

@@ -71,7 +71,7 @@ class Moments:
         """The moments of all rows, in one pass over blocks; without `targets` those of the features alone."""
         targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
         empty = cls.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
-        return empty._accumulate(rows, targets, weight, +1, rows.pilot(weight))
+        return empty._accumulate(rows, targets, weight, +1, constant=False)
 
     def add(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Add rows, in place.
@@ -91,7 +91,7 @@ class Moments:
         ValueError
             If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
-        return self._accumulate_some(*self._checked(X, Y, sample_weight), +1)
+        return self._accumulate(*self._checked(X, Y, sample_weight), +1, constant=True)
 
     def subtract(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Take out rows that were added before, in place; parameters and errors as in `add`.
@@ -99,7 +99,7 @@ class Moments:
         The result equals the moments of the remaining rows up to rounding, so leave-out fits, unlearning and
         cross-validation need no second pass over what stays.
         """
-        return self._accumulate_some(*self._checked(X, Y, sample_weight), -1)
+        return self._accumulate(*self._checked(X, Y, sample_weight), -1, constant=True)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the union of two disjoint sets of rows, as a new object."""
@@ -141,15 +141,13 @@ class Moments:
                 raise ValueError("Sample weights must not be negative; to take rows out use subtract.")
         return rows, MatrixTargets(Y), sample_weight
 
-    def _accumulate_some(self, rows: Rows, targets: Targets, weight: Array | None, sign: int) -> Moments:
-        # What is constant in a few rows may vary in those to come.
-        return self._accumulate(rows, targets, weight, sign, rows.pilot(weight, constant=True))
+    def _accumulate(self, rows: Rows, targets: Targets, weight: Array | None, sign: int, *, constant: bool) -> Moments:
+        """Sum around a point near these rows, wherever the rows before them lie, and move the sums in float64.
 
-    def _accumulate(
-        self, rows: Rows, targets: Targets, weight: Array | None, sign: int, pilot: Array | None
-    ) -> Moments:
-        """Sum around a point near these rows, wherever the rows before them lie, and move the sums in float64."""
+        Columns that are `constant` in these rows may vary in those to come.
+        """
         xp, like = rows.xp, rows.zeros((0,))
+        pilot = rows.pilot(weight, constant=constant)
         pilot = self.x * 0 if pilot is None else pilot
         head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
         target_pilot = xp.mean(head, axis=0) if rows.n_rows else self.y * 0

@@ -76,6 +76,14 @@ class Rows(ABC):
         """These rows less `center`, of shape (n_features,), without a copy of them."""
 
     @abstractmethod
+    def matmat(self, W: Array) -> Array:
+        """X W, of shape (n_rows, n_outputs)."""
+
+    # -- what it has to say where its rows are held in memory; others hold them all for it ---------------------------
+
+    def _whole(self) -> Rows:
+        return self.part(slice(0, self.n_rows))
+
     def map(self, function: Callable[[Array], Array]) -> Rows:
         """`function`, elementwise with f(0) = 0, of every number.
 
@@ -84,14 +92,29 @@ class Rows(ABC):
         ValueError
             Where a shift would fill sparse rows, as in `scaled`.
         """
+        return self._whole().map(function)
 
-    @abstractmethod
     def scaled(self, weight: Array) -> Rows:
         """diag(weight) times these rows, as a copy."""
+        return self._whole().scaled(weight)
 
-    @abstractmethod
     def dense(self) -> Array:
         """The rows as one dense array; a view where they are one."""
+        return self._whole().dense()
+
+    def select(self, columns: np.ndarray) -> Rows:
+        """A copy of some columns."""
+        return self._whole().select(columns)
+
+    def gram(self, weight: Array | None) -> Array:
+        """Σ w x xᵀ of rows that fit into one block, dense, of shape (n_features, n_features)."""
+        return self._whole().gram(weight)
+
+    def _add_rmatmat(self, R: Array, out: Array) -> None:
+        """out += Xᵀ R, for rows that fit into one block."""
+        self._whole()._add_rmatmat(R, out)
+
+    # -- what it may know better --------------------------------------------------------------------------------------
 
     def unwrapped(self) -> Any:
         """The rows as an array or a CSR matrix, whichever they are held in."""
@@ -100,22 +123,6 @@ class Rows(ABC):
     def compact(self) -> tuple[Array, np.ndarray | None]:
         """The rows as one dense array on the columns that occur in them, and which these are; None for all."""
         return self.dense(), None
-
-    @abstractmethod
-    def select(self, columns: np.ndarray) -> Rows:
-        """A copy of some columns."""
-
-    @abstractmethod
-    def matmat(self, W: Array) -> Array:
-        """X W, of shape (n_rows, n_outputs)."""
-
-    @abstractmethod
-    def _add_rmatmat(self, R: Array, out: Array) -> None:
-        """out += Xᵀ R, for rows that fit into one block."""
-
-    @abstractmethod
-    def gram(self, weight: Array | None) -> Array:
-        """Σ w x xᵀ of rows that fit into one block, dense, of shape (n_features, n_features)."""
 
     def arrays(self) -> RowArrays:
         """The rows for compiled loops, copied only where they are not held row by row.

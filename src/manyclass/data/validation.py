@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d, compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from manyclass.data import as_rows
 from manyclass.data.rows import Array, Rows, to_numpy
@@ -22,7 +22,8 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
     arrays of other array-API namespaces stay where they are.
     """
     if isinstance(X, Rows):
-        return _check_held(estimator, X, reset), y
+        _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
+        return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
         return as_rows(_check_array_api(estimator, X, reset)), y
     options: dict[str, Any] = {
@@ -60,26 +61,8 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
         )
     if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
         raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
-    if reset:
-        estimator.n_features_in_ = n_features
-    elif n_features != estimator.n_features_in_:
-        raise _other_width(estimator, n_features)
+    _check_n_features(estimator, X, reset=reset)
     return X
-
-
-def _check_held(estimator: BaseEstimator, rows: Rows, reset: bool) -> Rows:
-    if reset:
-        estimator.n_features_in_ = rows.n_features
-    elif rows.n_features != estimator.n_features_in_:
-        raise _other_width(estimator, rows.n_features)
-    return rows
-
-
-def _other_width(estimator: BaseEstimator, n_features: int) -> ValueError:
-    return ValueError(
-        f"X has {n_features} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-        "features as input."
-    )
 
 
 def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
