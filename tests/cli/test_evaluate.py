@@ -9,7 +9,7 @@ from manyclass.cli.modelfile import load
 
 @pytest.mark.parametrize("block", [4 * 7, 1 << 22])
 def test_figures(run_json, iris_model, iris_csv, iris, monkeypatch, block):
-    monkeypatch.setattr("manyclass.cli.scores._BLOCK", block)
+    monkeypatch.setattr("manyclass.cli.evaluate._BLOCK", block)
     X, y = iris
     estimator = load(iris_model).estimator
     report = run_json("evaluate", iris_model, iris_csv)

@@ -75,7 +75,7 @@ def test_many_blocks_are_one_file(run_ok, iris_model, iris_csv, tmp_path, monkey
     names = ["a.csv", "b.csv", "a.parquet", "b.parquet"]
     for name in names[::2]:
         run_ok("predict", iris_model, iris_csv, "--proba", "-o", tmp_path / name)
-    monkeypatch.setattr("manyclass.cli.scores._BLOCK", 4 * 7)
+    monkeypatch.setattr("manyclass.cli.evaluate._BLOCK", 4 * 7)
     for name in names[1::2]:
         run_ok("predict", iris_model, iris_csv, "--proba", "-o", tmp_path / name)
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()

@@ -105,8 +105,7 @@ def test_a_saved_model_predicts_the_same_bits(digits):
 
 @pytest.mark.parametrize("loss", ["squared", "calibrated"])
 def test_a_model_file_predicts_the_same_bits(digits, tmp_path, loss):
-    from manyclass.cli.modelfile import Model, load, save
-    from manyclass.cli.schema import Schema
+    from manyclass.cli.modelfile import Model, Schema, load, save
 
     X, X_test, y, _ = digits
     model = StagewiseClassifier(loss=loss, **SMALL).fit(X, y)

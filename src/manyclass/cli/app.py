@@ -149,9 +149,8 @@ def fit(
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Fit a model, show how good it is, and save it. Ctrl-C ends a fit early and saves what there is."""
-    from manyclass.cli.fit import run
+    from manyclass.cli.fit import FitRequest, run
     from manyclass.cli.inputs import DataOptions
-    from manyclass.cli.request import FitRequest
 
     parameters = {
         "loss": loss,

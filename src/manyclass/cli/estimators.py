@@ -21,15 +21,7 @@ ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def build(solver: str, parameters: Mapping[str, Any]) -> Any:
-    """The unfitted estimator, its parameters checked; None leaves the estimator's default.
-
-    Raises
-    ------
-    UsageError
-        Where no solver has that name, or it does not fit that loss or has no such parameter.
-    ValueError
-        Where a parameter is out of its range.
-    """
+    """The unfitted estimator, its parameters checked; None leaves the estimator's default."""
     import manyclass
     from manyclass.estimators.vocabulary import LOSSES_OF, check_loss
 

@@ -1,17 +1,23 @@
-"""``manyclass evaluate``."""
+"""``manyclass evaluate``: how good a model is on labelled rows, block by block so that no n×k matrix is held."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score, hamming_loss, log_loss, precision_recall_fscore_support, zero_one_loss
 
 from manyclass.cli import modelfile
 from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model
-from manyclass.cli.output import console, print_facts, print_json
-from manyclass.cli.progress import progress_line
-from manyclass.cli.scores import Scores, described, score
+from manyclass.cli.output import console, print_facts, print_json, progress_line
 
+_BLOCK = 1 << 22
+_SHARES = {"error", "hamming_loss", "subset_error"}
 # A table longer than this is not read; the worst classes are what one looks for.
 _MANY_CLASSES = 40
 _WORST = 20
@@ -57,3 +63,94 @@ def _print_classes(model: Model, scores: Scores) -> None:
         figures = (f"{row[name]:.3f}" for name in ("precision", "recall", "f1"))
         table.add_row(Text(str(row["label"])), *figures, f"{row['support']:,}")
     console().print(table, soft_wrap=False)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Figures by name, those of each class, and what the reader should know about them."""
+
+    n_rows: int
+    figures: dict[str, float | None]
+    per_class: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+
+def blocks(method: Callable[[Any], NDArray[Any]], X: Any, n_outputs: int) -> Iterator[NDArray[Any]]:
+    """``method(X)`` over consecutive blocks of rows."""
+    step = max(1, _BLOCK // max(X.shape[1], n_outputs))
+    for start in range(0, X.shape[0], step):
+        yield method(X[start : start + step])
+
+
+def score(model: Model, X: Any, y: Any) -> Scores:
+    """Evaluate on rows whose labels are known.
+
+    For classes: the error (share of rows whose class is wrong) and the log loss (mean of −log of the
+    probability of the row's class). For several labels per row: the Hamming loss (share of wrong cells), the
+    subset error (share of rows with any wrong label), the log loss per cell, and F1 over cells and per label.
+    """
+    predicted = np.concatenate(list(blocks(model.estimator.predict, X, len(model.schema.labels))))
+    if not model.schema.multilabel:
+        return _score_classes(model, X, y, predicted)
+    columns = precision_recall_fscore_support(y, predicted, zero_division=0, average=None)
+    figures = {
+        "hamming_loss": float(hamming_loss(y, predicted)),
+        "subset_error": float(zero_one_loss(y, predicted)),
+        "log_loss": _log_loss(model, X, y, np.ones(y.shape, dtype=bool)),
+        "micro_f1": float(f1_score(y, predicted, average="micro", zero_division=0)),
+        "macro_f1": float(np.mean(columns[2])),
+    }
+    return Scores(len(y), figures, _table(model.schema.labels, columns))
+
+
+def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Scores:
+    known = np.isin(y, model.schema.classes)
+    unseen = np.unique(y[~known])
+    notes = []
+    if len(unseen):
+        shown = ", ".join(f"'{label}'" for label in unseen[:3]) + (" …" if len(unseen) > 3 else "")
+        notes.append(
+            f"{int((~known).sum())} rows have labels that the model was not fitted on ({shown}): "
+            "they count as errors and are left out of the log loss"
+        )
+    labels = np.concatenate([model.schema.classes, unseen])
+    columns = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=0)
+    figures = {
+        "error": float(np.mean(predicted != y)),
+        "log_loss": _log_loss(model, X, y, known),
+        "macro_f1": float(np.mean(columns[2])),
+    }
+    return Scores(len(y), figures, _table(labels, columns), notes)
+
+
+def _log_loss(model: Model, X: Any, y: NDArray[Any], known: NDArray[Any]) -> float | None:
+    """Mean over the labels that the model knows; None where it gives no probabilities."""
+    if not model.has_probabilities or not known.any():
+        return None
+    total, start = 0.0, 0
+    labels = [0, 1] if model.schema.multilabel else model.schema.classes
+    for block in blocks(model.estimator.predict_proba, X, len(model.schema.labels)):
+        rows = slice(start, start + len(block))
+        start = rows.stop
+        if not known[rows].any():
+            continue
+        # Cell by cell for several labels per row, else row by row.
+        probabilities = block[known[rows]].astype(np.float64)
+        if not model.schema.multilabel:
+            # float32 probabilities do not sum to one closely enough for scikit-learn.
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+        total += log_loss(y[rows][known[rows]], probabilities, labels=labels, normalize=False)
+    return total / int(known.sum())
+
+
+def _table(labels: Any, columns: Any) -> list[dict[str, Any]]:
+    names = ("label", "precision", "recall", "f1", "support")
+    return [dict(zip(names, row, strict=True)) for row in zip(labels, *columns, strict=True)]
+
+
+def described(figures: dict[str, float | None]) -> list[tuple[str, str]]:
+    """Name and value of every figure there is, for people."""
+    shown = {name: value for name, value in figures.items() if value is not None}
+    names = (name.replace("_", " ").replace("f1", "F1").replace("hamming", "Hamming") for name in shown)
+    values = (f"{100 * value:.2f} %" if name in _SHARES else f"{value:.4f}" for name, value in shown.items())
+    return list(zip(names, values, strict=True))

@@ -2,21 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 import warnings
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
 
 from manyclass.cli import modelfile
-from manyclass.cli.errors import StoppedError
+from manyclass.cli.errors import CommandError, StoppedError, UsageError
 from manyclass.cli.estimators import build
-from manyclass.cli.output import print_facts, print_json
-from manyclass.cli.progress import Progress, progress_line
-from manyclass.cli.request import FitRequest, Fitted
-from manyclass.cli.scaling import SCALERS
-from manyclass.cli.scores import Scores, described, score
-from manyclass.cli.whole import fit_whole
+from manyclass.cli.evaluate import Scores, described, score
+from manyclass.cli.inputs import DataOptions, check_classes, digits, load
+from manyclass.cli.modelfile import Model, Schema
+from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
+from manyclass.cli.scaling import SCALERS, transformed
+from manyclass.data.readers import Dataset
 from manyclass.fit import Status
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """A command line of ``manyclass fit``; None leaves a parameter of the estimator at its default."""
+
+    train: Path | None
+    data: DataOptions
+    test: Path | None
+    test_labels: str | None
+    holdout: float
+    scale: str
+    chunk_rows: int | None
+    solver: str
+    parameters: dict[str, Any]
+    output: Path | None
+    force: bool
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        if self.train is None and (self.data != DataOptions() or self.test is not None):
+            raise UsageError("these options describe data files, but no file to fit was given: name it after 'fit'")
+        if self.test is None and self.test_labels is not None:
+            raise UsageError("--test-labels belongs to a test file: name it with --test")
+        if not 0 <= self.holdout < 1:
+            raise UsageError(f"--holdout is a share of the rows from 0 up to 1, not {self.holdout:g}")
+        if self.chunk_rows is not None and self.train is None:
+            raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
+        if self.chunk_rows is not None and self.solver != "pegasos":
+            raise UsageError("--chunk-rows needs a solver that learns from one chunk at a time: add --solver pegasos")
+        if self.scale not in SCALERS:
+            raise UsageError(f"there is no scaling '{self.scale}': choose one of {', '.join(SCALERS)}")
+        if self.output is not None:
+            check_writable(self.output, self.force)
+
+    @property
+    def name(self) -> str:
+        """What messages call the rows that are fitted to."""
+        return "scikit-learn's digits" if self.train is None else self.train.name
+
+    @property
+    def test_name(self) -> str:
+        """What messages call the rows that the model is judged on."""
+        return "held out" if self.test is None else self.test.name
+
+    @property
+    def seed(self) -> int:
+        """Decides which rows are held out."""
+        return self.parameters["random_state"] or 0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model, how many rows of which kind it comes from, and what it is to be judged on."""
+
+    model: Model
+    n_rows: int
+    kind: str
+    test: Dataset | None
+    seconds: dict[str, float]
 
 
 def run(request: FitRequest) -> None:
@@ -113,3 +179,52 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     else:
         facts.append(("saved", f"{request.output}; next: manyclass predict {request.output} DATA"))
     print_facts(facts)
+
+
+def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
+    """Read, hold rows out, scale, fit."""
+    started = time.perf_counter()
+    train = digits() if request.train is None else load(request.train, request.data)
+    check_classes(request.name, train.y)
+    schema = Schema.of(train)
+    test = read_test(request, schema)
+    if test is None and request.holdout > 0:
+        train, test = _split(request, train)
+        check_classes(request.name, train.y)
+        schema = Schema.of(train)
+    read = time.perf_counter()
+    progress.say("fitting")
+    scaler = SCALERS[request.scale][1](train)
+    estimator.fit(train.X if scaler is None else transformed(scaler, train), train.y)
+    seconds = {"read": read - started, "fit": time.perf_counter() - read}
+    return Fitted(Model.of(scaler, estimator, schema), train.X.shape[0], train.kind, test, seconds)
+
+
+def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
+    """The rows of the test file, if there is one."""
+    if request.test is None:
+        return None
+    # What --labels says of columns, in a number or in XML, holds for both files.
+    shared = request.data.labels_are_columns or (request.data.labels or "").lower().endswith(".xml")
+    labels = request.test_labels or (request.data.labels if shared else None)
+    options = dataclasses.replace(request.data, labels=labels, n_features=None)
+    return load(request.test, options, schema=schema)
+
+
+def _split(request: FitRequest, dataset: Dataset) -> tuple[Dataset, Dataset]:
+    y: Any = dataset.y
+    n_rows = len(y)
+    n_test = int(np.ceil(request.holdout * n_rows))
+    if n_test >= n_rows:
+        raise CommandError(
+            f"{request.name} has {n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
+            "use --holdout 0"
+        )
+    strata = None
+    if y.ndim == 1:
+        counts = np.unique(y, return_counts=True)[1]
+        if counts.min() >= 2 and min(n_test, n_rows - n_test) >= len(counts):
+            strata = y
+    train, test = train_test_split(np.arange(n_rows), test_size=n_test, random_state=request.seed, stratify=strata)
+    # In the order of the file: a memory-mapped matrix is then read from front to back.
+    return dataset.take(np.sort(train)), dataset.take(np.sort(test))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
-from manyclass.cli.schema import Schema
+from manyclass.cli.modelfile import Schema
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 
 
@@ -36,13 +36,7 @@ class DataOptions:
 
 
 def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True) -> Dataset:
-    """Read a file for fitting, or as a model that knows `schema` expects it.
-
-    Raises
-    ------
-    CommandError, DataFileError, OSError
-        With a sentence on what to do.
-    """
+    """Read a file for fitting, or as a model that knows `schema` expects it."""
     dataset = read(path, **reading(path, options, schema, labels_needed))
     if labels_needed:
         check_labels(path, dataset)

@@ -1,18 +1,86 @@
-"""Models on disk: skops files holding the estimator and what is needed to read rows for it."""
+"""Models on disk: skops files holding the estimator and what it knows of the rows it was fitted on."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
-from manyclass.cli.schema import Schema
+from manyclass.data.readers import Dataset
 
 _VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns and labels of the training data, as in `Dataset`.
+
+    `n_features` are those of a row as it is in a file; `classes` the labels, sorted, or the positions of several.
+    """
+
+    n_features: int
+    classes: NDArray[Any]
+    feature_names: tuple[str, ...] | None = None
+    target_name: str | None = None
+    label_names: tuple[str, ...] | None = None
+    multilabel: bool = False
+    zero_based: bool | None = None
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Schema:
+        y: Any = dataset.y
+        return cls(
+            n_features=dataset.X.shape[1],
+            classes=np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y),
+            feature_names=dataset.feature_names,
+            target_name=dataset.target_name,
+            label_names=dataset.label_names,
+            multilabel=y.ndim == 2,
+            zero_based=dataset.zero_based,
+        )
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the classes or labels, in the order of the columns of the scores."""
+        return list(self.label_names) if self.label_names is not None else [str(label) for label in self.classes]
+
+    def aligned(self, path: Path, dataset: Dataset) -> Dataset:
+        """The dataset with its labels in the order, and of the type, known here; refused where they do not fit."""
+        y = dataset.y
+        if y is None:
+            return dataset
+        if (y.ndim == 2) != self.multilabel:
+            kinds = ("one label per row", "a 0/1 column per label")
+            raise CommandError(
+                f"{path} has {kinds[y.ndim == 2]} and the model was fitted on {kinds[self.multilabel]}: "
+                "give labels like those of the training data"
+            )
+        if not self.multilabel:
+            # The same labels may all look like numbers in one file and not in another.
+            if self.classes.dtype.kind == "U" and y.dtype.kind != "U":
+                y = y.astype(str)
+            return dataclasses.replace(dataset, y=y)
+        names = dataset.label_names
+        if names is None or self.label_names is None:
+            if y.shape[1] != len(self.classes):
+                raise CommandError(
+                    f"{path} has {y.shape[1]} labels and the model was fitted on {len(self.classes)}: "
+                    "give labels like those of the training data"
+                )
+            return dataset
+        unknown = [name for name in names if name not in self.label_names]
+        if unknown:
+            raise CommandError(f"{path} has the label '{unknown[0]}', which the model was not fitted on: leave it out")
+        ordered = np.zeros((len(y), len(self.label_names)), dtype=y.dtype)
+        ordered[:, [self.label_names.index(name) for name in names]] = y
+        return dataclasses.replace(dataset, y=ordered, label_names=self.label_names)
 
 
 @dataclass(frozen=True)
@@ -21,6 +89,11 @@ class Model:
 
     estimator: Any
     schema: Schema
+
+    @classmethod
+    def of(cls, scaler: Any, classifier: Any, schema: Schema) -> Model:
+        """The classifier, behind the scaling where there is one."""
+        return cls(classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)]), schema)
 
     @property
     def has_probabilities(self) -> bool:
@@ -51,13 +124,7 @@ def save(model: Model, path: Path, force: bool = False) -> None:
 
 
 def load(path: Path) -> Model:
-    """Read a model, trusting no type but this package's own.
-
-    Raises
-    ------
-    CommandError
-        Where the file is not a whole model or asks for types from elsewhere.
-    """
+    """Read a model, trusting no type but this package's own."""
     import skops.io
 
     with path.open("rb"):

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, UsageError
+from manyclass.cli.evaluate import blocks
 from manyclass.cli.inputs import DataOptions, load
-from manyclass.cli.output import check_writable, print_facts, print_json, whole_file
-from manyclass.cli.progress import progress_line
-from manyclass.cli.scores import blocks
+from manyclass.cli.output import check_writable, print_facts, print_json, progress_line, whole_file
 
 Write = Callable[[NDArray[Any]], None]
 
@@ -81,11 +80,9 @@ def _text_file(delimiter: str, path: Path, names: list[str]) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_file(path: Path, names: list[str]) -> Iterator[Write]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise CommandError("writing Parquet needs pyarrow: pip install 'manyclass[frames]', or write .csv") from error
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     with ExitStack() as stack:
         writer: Any = None
 

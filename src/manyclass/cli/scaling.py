@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
-from manyclass.cli.errors import UsageError
 from manyclass.data import as_rows
 from manyclass.data.readers import Dataset
-
-
-def check_scaling(name: str) -> None:
-    if name not in SCALERS:
-        raise UsageError(f"there is no scaling '{name}': choose one of {', '.join(SCALERS)}")
 
 
 def transformed(scaler: Any, dataset: Dataset) -> Any:

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from manyclass.cli.errors import UsageError
+from manyclass.cli.fit import FitRequest, Fitted, read_test
 from manyclass.cli.inputs import check_classes, check_finite, check_labels, reading
-from manyclass.cli.modelfile import Model
-from manyclass.cli.progress import Progress
-from manyclass.cli.request import FitRequest, Fitted
+from manyclass.cli.modelfile import Model, Schema
+from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
-from manyclass.cli.schema import Schema
-from manyclass.cli.whole import read_test
 from manyclass.data.readers import Dataset, read_chunks
 from manyclass.data.readers.survey import Survey, survey
 from manyclass.fit import Clock, OutOfTime, Status
@@ -56,10 +53,9 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     n_rows = found.n_rows - n_apart
     classes = None if schema.multilabel else schema.classes
     kind = _fit_chunks(estimator, scaler, classes, n_rows, rows_to_fit(), clock)
-    fitted = estimator if scaler is None else Pipeline([("scale", scaler), ("classify", estimator)])
     seconds = {"read": 0.0, "fit": clock.seconds}
     test = held_out[0].joined(held_out[1:]) if held_out else test
-    return Fitted(Model(fitted, schema), n_rows, f"{kind}, in chunks of {chunk_rows:,}", test, seconds)
+    return Fitted(Model.of(scaler, estimator, schema), n_rows, f"{kind}, in chunks of {chunk_rows:,}", test, seconds)
 
 
 def _fit_chunks(estimator: Any, scaler: Any, classes: Any, n_rows: int, chunks: Iterator[Dataset], clock: Clock) -> str:
