@@ -82,12 +82,6 @@ class ChunkedRows(Rows):
     def matmat(self, W: Array) -> Array:
         return self.xp.concat([block.matmat(W) for _, block in self.blocks(self.rows_per_block(int(W.shape[1])))])
 
-    def rmatmat(self, R: Array, out: Array | None = None) -> Array:
-        total = self.zeros((self.n_features, int(R.shape[1])), dtype=self.xp.float64) if out is None else out
-        for rows, block in self.blocks(self.rows_per_block(int(R.shape[1]))):
-            block.rmatmat(R[rows, :], total)
-        return total
-
     def gram_sum(self) -> GramSum:
         return self._empty.gram_sum()
 
@@ -97,12 +91,6 @@ class ChunkedRows(Rows):
             self.n_rows,
             None if self.shift is None else self.shift[columns],
         )
-
-    def gram(self, weight: Array | None) -> Array:
-        return self.sandwich(weight)
-
-    def _add_rmatmat(self, R: Array, out: Array) -> None:
-        self.rmatmat(R, out)
 
     def _whole(self) -> Rows:
         raise MemoryError(

@@ -193,11 +193,7 @@ class Rows(ABC):
     def rmatmat(self, R: Array, out: Array | None = None) -> Array:
         """Xᵀ R, of shape (n_features, n_outputs), in float64 sums over blocks of rows; added to `out` if given."""
         total = self.zeros((self.n_features, int(R.shape[1])), dtype=self.xp.float64) if out is None else out
-        step = self.rows_per_block(int(R.shape[1]))
-        if step >= self.n_rows:
-            self.part(slice(0, self.n_rows))._add_rmatmat(R, total)
-            return total
-        for rows, block in self.blocks(step):
+        for rows, block in self.blocks(self.rows_per_block(int(R.shape[1]))):
             block._add_rmatmat(R[rows, :], total)
         return total
 
