@@ -7,8 +7,8 @@ from sklearn.datasets import dump_svmlight_file, load_digits
 
 from manyclass.cli.inputs import check_finite
 from manyclass.cli.modelfile import load
+from manyclass.cli.stream import survey
 from manyclass.data.readers import read_chunks
-from manyclass.data.readers.survey import survey
 from manyclass.data.validation import check_weights
 
 STREAM = ("--solver", "pegasos", "--chunk-rows", 100)
@@ -86,10 +86,14 @@ def test_a_survey_knows_the_whole_file(tmp_path):
     """Labels, width and numbering that no single chunk shows."""
     (tmp_path / "a.svm").write_text("2 1:0.5\n0 7:1.5\n# a remark\n1 3:1\n")
     found = survey(tmp_path / "a.svm", 1)
-    assert (found.n_rows, found.n_features, found.zero_based) == (3, 7, False)
-    assert found.classes.tolist() == [0, 1, 2] and found.dtype == np.float64
+    assert (found.n_rows, found.schema.n_features, found.schema.zero_based) == (3, 7, False)
+    assert found.schema.classes.tolist() == [0, 1, 2] and found.dtype == np.float64
     (tmp_path / "b.svm").write_text("2 1:1\n0 0:2\n")
-    assert (survey(tmp_path / "b.svm", 1).n_features, survey(tmp_path / "b.svm", 1).zero_based) == (2, True)
+    schema = survey(tmp_path / "b.svm", 1).schema
+    assert (schema.n_features, schema.zero_based) == (2, True)
+    (tmp_path / "c.csv").write_text("a,kind\n1,7\n2,two\n3,7\n")
+    found = survey(tmp_path / "c.csv", 1)
+    assert found.schema.classes.tolist() == ["7", "two"] and found.schema.feature_names == ("a",)
 
 
 def test_several_labels_per_row(run_json, tmp_path, rng):

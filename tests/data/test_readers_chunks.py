@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from manyclass.data.readers import DataFileError, read, read_chunks
-from manyclass.data.readers.survey import survey
 
 N_ROWS = 1000
 
@@ -93,12 +92,6 @@ def test_header_and_delimiter_hold_for_every_chunk(tmp_path):
     chunks = list(read_chunks(path, 2))
     assert [chunk.X.ravel().tolist() for chunk in chunks] == [[1, 2], [3]]
     assert chunks[1].feature_names == ("first;\r\nname",)
-
-
-def test_a_survey_of_a_csv_file(write):
-    found = survey(write("rows.csv.gz", gzip.compress), 100, target="kind")
-    assert (found.n_rows, found.n_features, found.dtype) == (N_ROWS, 7, np.float64)
-    assert found.classes.tolist() == sorted(["a", "b b", "c, d", 'say "e"', "two\nlines"])
 
 
 @pytest.mark.parametrize(

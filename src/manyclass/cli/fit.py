@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
@@ -21,8 +20,10 @@ from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
+from manyclass.data import as_rows
 from manyclass.data.readers import Dataset
 from manyclass.fit import Status
+from manyclass.fit.held_out import hold_out
 
 
 @dataclass(frozen=True)
@@ -214,17 +215,11 @@ def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
 def _split(request: FitRequest, dataset: Dataset) -> tuple[Dataset, Dataset]:
     y: Any = dataset.y
     n_rows = len(y)
-    n_test = int(np.ceil(request.holdout * n_rows))
-    if n_test >= n_rows:
+    if np.ceil(request.holdout * n_rows) >= n_rows:
         raise CommandError(
             f"{request.name} has {n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
             "use --holdout 0"
         )
-    strata = None
-    if y.ndim == 1:
-        counts = np.unique(y, return_counts=True)[1]
-        if counts.min() >= 2 and min(n_test, n_rows - n_test) >= len(counts):
-            strata = y
-    train, test = train_test_split(np.arange(n_rows), test_size=n_test, random_state=request.seed, stratify=strata)
-    # In the order of the file: a memory-mapped matrix is then read from front to back.
-    return dataset.take(np.sort(train)), dataset.take(np.sort(test))
+    strata = y if y.ndim == 1 else None
+    test = hold_out(as_rows(dataset.X), strata, None, request.holdout, np.random.default_rng(request.seed)).index
+    return dataset.take(np.delete(np.arange(n_rows), test)), dataset.take(test)

@@ -4,20 +4,86 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manyclass.cli.errors import UsageError
+from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.fit import FitRequest, Fitted, read_test
 from manyclass.cli.inputs import check_classes, check_finite, check_labels, reading
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
 from manyclass.data.readers import Dataset, read_chunks
-from manyclass.data.readers.survey import Survey, survey
 from manyclass.fit import Clock, OutOfTime, Status
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What has to be known of a whole file before its first chunk can be used; `dtype` holds the features of all."""
+
+    schema: Schema
+    n_rows: int
+    dtype: Any
+    first: Dataset
+
+
+def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
+    """One pass over the file for its size, width and labels; no more than one chunk is held at a time."""
+    first: Dataset | None = None
+    n_rows, width, dtype = 0, 0, np.dtype(np.float32)
+    bases: set[bool | None] = set()
+    labels: set[Any] = set()
+    label_names: set[str] = set()
+    label_widths: set[int] = set()
+    for chunk in read_chunks(path, chunk_rows, **options):
+        y: Any = chunk.y
+        first = chunk if first is None else first
+        if y is None:
+            check_labels(path, chunk)
+        n_rows += chunk.X.shape[0]
+        width = max(width, chunk.X.shape[1])
+        dtype = np.result_type(dtype, chunk.X.dtype)
+        bases.add(chunk.zero_based)
+        if y.ndim == 2:
+            label_names.update(chunk.label_names or ())
+            label_widths.add(y.shape[1])
+        else:
+            labels.update(np.unique(y).tolist())
+    if first is None:
+        raise CommandError(f"{path} holds no rows: give a file with data")
+    zero_based = None if bases == {None} else True in bases
+    width -= zero_based is False
+    expected = options.get("features")
+    if isinstance(expected, int):
+        if width > expected:
+            raise CommandError(f"{path} has {width} features where {expected} are expected: expect that many")
+        width = expected
+    if label_widths:
+        classes = np.arange(len(label_names) or max(label_widths))
+    else:
+        as_text = any(isinstance(label, str) for label in labels)
+        classes = np.array(sorted(map(str, labels) if as_text else labels))
+        check_labels(path, dataclasses.replace(first, y=classes))
+        check_classes(path, classes, n_rows)
+    schema = dataclasses.replace(
+        Schema.of(first),
+        n_features=width,
+        classes=classes,
+        label_names=tuple(sorted(label_names, key=_by_number)) or None,
+        multilabel=bool(label_widths),
+        zero_based=zero_based,
+    )
+    return Survey(schema, n_rows, dtype, first)
+
+
+def _by_number(name: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name
 
 
 def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
@@ -33,7 +99,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     clock = Clock(estimator.max_time)
     progress.say("counting rows and labels")
     found = survey(path, chunk_rows, **reading(path, request.data, None))
-    schema = _schema(path, found)
+    schema = found.schema
     test = read_test(request, schema)
     scaler = SCALERS[request.scale][1](found.first)
     n_wanted = int(np.ceil(request.holdout * found.n_rows)) if test is None else 0
@@ -43,7 +109,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     held_out: list[Dataset] = []
 
     def rows_to_fit() -> Iterator[Dataset]:
-        for turn, start, chunk in _chunks(path, schema, found, request):
+        for turn, start, chunk in _chunks(path, found, request):
             out = apart[start : start + chunk.X.shape[0]]
             if turn == 0 and out.any():
                 held_out.append(chunk.take(out))
@@ -83,22 +149,13 @@ def _fit_chunks(estimator: Any, scaler: Any, classes: Any, n_rows: int, chunks: 
     return kind
 
 
-def _schema(path: Path, found: Survey) -> Schema:
-    y: Any = found.first.y
-    if y.ndim == 1:
-        check_labels(path, dataclasses.replace(found.first, y=found.classes))
-        check_classes(path, found.classes, found.n_rows)
-    whole = {name: getattr(found, name) for name in ("n_features", "classes", "label_names", "zero_based")}
-    return dataclasses.replace(Schema.of(found.first), **whole)
-
-
-def _chunks(path: Path, schema: Schema, found: Survey, request: FitRequest) -> Iterator[tuple[int, int, Dataset]]:
+def _chunks(path: Path, found: Survey, request: FitRequest) -> Iterator[tuple[int, int, Dataset]]:
     """Number of the pass and of the first row, and the rows."""
-    options = reading(path, request.data, schema) | {"dtype": found.dtype}
+    options = reading(path, request.data, found.schema) | {"dtype": found.dtype}
     assert request.chunk_rows is not None
     for turn in range(request.parameters["max_iter"] or 1):
         start = 0
         for chunk in read_chunks(path, request.chunk_rows, **options):
             check_finite(path, chunk, start)
-            yield turn, start, schema.aligned(path, chunk)
+            yield turn, start, found.schema.aligned(path, chunk)
             start += chunk.X.shape[0]
