@@ -27,10 +27,15 @@ Split = tuple[Any, np.ndarray, Any, np.ndarray]
 
 
 def data_dir() -> Path:
-    path = Path(os.environ.get("MANYCLASS_DATA", ROOT.parent.parent / "shared" / "data"))
-    if not path.is_dir():
-        raise SystemExit(f"{path} is not a folder: set MANYCLASS_DATA to the folder with the data sets.")
+    path = found_data_dir()
+    if path is None:
+        raise SystemExit("There is no folder with the data sets: set MANYCLASS_DATA to it.")
     return path
+
+
+def found_data_dir() -> Path | None:
+    path = Path(os.environ.get("MANYCLASS_DATA", ROOT.parent.parent / "shared" / "data"))
+    return path if path.is_dir() else None
 
 
 def mnist(part: str = "train") -> tuple[np.ndarray, np.ndarray]:

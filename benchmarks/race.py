@@ -78,7 +78,8 @@ class Curve:
         if log_path.exists():
             self._take_log(json.loads(log_path.read_text()))
         elif seconds:
-            self.objectives(np.searchsorted(self.seconds, np.geomspace(seconds[0], seconds[-1], AT_ONCE)))
+            marks = np.searchsorted(self.seconds, np.geomspace(seconds[0], seconds[-1], AT_ONCE))
+            self.objectives(np.minimum(marks, len(seconds) - 1))  # rounding may pass the last
         return self
 
     def _take_log(self, log: dict) -> None:

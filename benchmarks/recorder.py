@@ -48,24 +48,38 @@ class Recorder:
     """Called by a solver with each iterate. What recording costs is taken off the solver's clock.
 
     Iterates go straight to files, so that they survive a solver that has to be killed.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds; of the processor, say, where other work goes on beside a solver with one thread.
+    spacing : float
+        Iterates that come before so many times the seconds of the last one kept are left out.
     """
 
-    def __init__(self, folder: Path, limit: float):
+    def __init__(
+        self, folder: Path, limit: float, *, clock: Callable[[], float] = time.perf_counter, spacing: float = 0.0
+    ):
         self.folder = folder
         self.limit = limit
+        self.clock, self.spacing = clock, spacing
         self.count = 0
-        self.origin = time.perf_counter()
+        self.last = 0.0
+        self.origin = clock()
 
     def start(self) -> None:
-        self.origin = time.perf_counter()
+        self.origin, self.last = self.clock(), 0.0
 
     def seconds(self) -> float:
-        return time.perf_counter() - self.origin
+        return self.clock() - self.origin
 
     def __call__(self, coef, intercept, **extra: float) -> None:
         """Record W of shape (d, k) and b of shape (k,) as reached now, and any further numbers."""
-        now = time.perf_counter()
+        now = self.clock()
         seconds = now - self.origin
+        if seconds < self.spacing * self.last:
+            return
+        self.last = seconds
         unfinished = self.folder / "unfinished.npz"
         with unfinished.open("wb") as file:
             np.savez(file, **{"seconds": seconds, "coef": coef, "intercept": intercept, **extra})
@@ -73,7 +87,7 @@ class Recorder:
         self.count += 1
         if seconds > self.limit:
             raise TimeUp
-        self.origin += time.perf_counter() - now
+        self.origin += self.clock() - now
 
     def log(self, seconds, objective) -> None:
         """For a solver without a callback that keeps its own record of seconds and objective."""

@@ -17,10 +17,12 @@ from manyclass.model import Problem
 
 SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
-NEWTON_STEPS, NEWTON_PASSES = 14, 2.0
+NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes of the line search for each: it hardly depends on the data."""
-METRIC_PASSES = 28
-"""Passes of L-BFGS in the metric of a curvature that knows the spectrum; fewer where none would need fewer."""
+PASSES_PER_DIRECTION = 3.0
+"""Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
+METRIC_PASSES = 36
+"""Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
 MEMORY_SHARE = 0.5
@@ -110,7 +112,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     plain = plain_passes(problem, tol)
     dense = rows.row_bytes >= d * rows.itemsize
     shape = _Shape(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
-    metric = min(METRIC_PASSES, plain)
+    metric = min(METRIC_PASSES, max(6.0, 0.5 * plain))
     for row_space in (False, True):
         if row_space and n >= d:
             break
@@ -125,7 +127,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
                 method = _with(method, curvature="second-moment", passes=1.0)
             if solver not in ("auto", method.solver):
                 continue
-            if not problem.alpha > 0 and method.curvature == "identity":
+            if not problem.alpha > 0 and method.curvature == "jacobi":
                 # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
                 method = _with(method, passes=10.0 * method.passes)
             yield _with(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
@@ -176,7 +178,7 @@ class _Shape:
         one, parameters = self.seconds_of_pass(), d * k
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
         search = one + MEMORY_PAIRS * parameters / speed.elementwise
-        yield Method("quasi-newton", "identity", False, plain, one, search, memory)
+        yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
         # A few refreshes decompose again; a solve is two products with the eigenvectors.
         set_up = 2 * one + self.gram(sample) + d**3 / speed.decomposition
@@ -190,22 +192,30 @@ class _Shape:
 
 
 def plain_passes(problem: Problem, tol: float) -> float:
-    """Passes that L-BFGS without a curvature is expected to take, from the spectrum of a sample of rows.
+    """Passes that L-BFGS in the metric of "jacobi" is expected to take, from the spectrum of a sample of rows.
 
-    Conjugate gradients deal with j leading eigenvalues in j steps and then see the condition number of what is left,
-    κ_j = (L λ_{j+1} + alpha)/alpha: the least j + ½ √κ_j log(2/tol) over j. Without a penalty the mean eigenvalue
-    times tol takes its place.
+    With μ the eigenvalues of the covariance in the units of that metric and f the share of the penalty in it, j
+    leading eigenvalues are learned at `PASSES_PER_DIRECTION` each; what is left has the condition number
+    κ_j = (μ_{j+1} + f)/f. The least j·PASSES_PER_DIRECTION + ½ √κ_j log(2/tol) over j. Without a penalty, tol times
+    the mean eigenvalue takes the place of f.
     """
     rows, n = problem.rows, problem.rows.n_rows
     index = np.sort(np.random.default_rng(0).choice(n, min(n, SAMPLED_ROWS), replace=False))
-    sample = rows.take(index)
-    centred = sample.shifted(sample.mean()) if problem.fit_intercept else sample
-    values = np.linalg.eigvalsh(to_numpy(centred.outer()) / len(index))[::-1]
+    sample, _ = rows.take(index).compact()
+    X = to_numpy(sample).astype(np.float64)
+    X = X - X.mean(axis=0) if problem.fit_intercept else X
+    variance = np.mean(X * X, axis=0)
+    curvature = problem.loss.lipschitz * variance
+    unit = curvature + problem.alpha
+    X = X / np.sqrt(np.where(unit > 0, unit, 1.0))
+    values = problem.loss.lipschitz * np.linalg.eigvalsh(X @ X.T / len(index))[::-1]
     values = np.maximum(values, 0.0)
-    scale = max(problem.loss.lipschitz / 2.0, 1e-3)
-    floor = max(problem.alpha, tol * float(values.mean()) * 1e-2, 1e-300)
-    steps = np.arange(len(values)) + 0.5 * np.sqrt(1.0 + scale * values / floor) * math.log(2.0 / max(tol, 1e-12))
-    return float(np.clip(steps.min(), 8.0, 5000.0))
+    share = float(np.average(problem.alpha / np.where(unit > 0, unit, 1.0), weights=variance + 1e-300))
+    floor = max(share, tol * float(values.mean()) * 1e-2, 1e-300)
+    # No sample shows more directions than it has rows or columns.
+    learned = PASSES_PER_DIRECTION * np.arange(len(values))
+    steps = learned + 0.5 * np.sqrt(1.0 + values / floor) * math.log(2.0 / max(tol, 1e-12))
+    return float(np.clip(steps.min(), 6.0, 5000.0))
 
 
 def _free_memory() -> float:

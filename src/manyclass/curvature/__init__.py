@@ -4,12 +4,13 @@ from manyclass.curvature.base import Curvature
 from manyclass.curvature.diagonal import Diagonal
 from manyclass.curvature.hessian import Hessian
 from manyclass.curvature.identity import Identity
+from manyclass.curvature.jacobi import Jacobi
 from manyclass.curvature.kronecker import Kronecker
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.curvature.second_moment import SecondMoment
 
 CURVATURES: dict[str, type[Curvature]] = {
-    c.name: c for c in (SecondMoment, Kronecker, Diagonal, PartitionBound, Hessian, Identity)
+    c.name: c for c in (SecondMoment, Kronecker, Diagonal, PartitionBound, Hessian, Jacobi, Identity)
 }
 
 __all__ = ["CURVATURES", "Curvature"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_factor import ClassFactor
-from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
+from manyclass.curvature.sampling import CLASS_ROWS, RowSample, uniform_sample, weighted_sample
 from manyclass.data.factor import eigh_in_place
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import Array, add_to_diagonal
@@ -14,9 +14,6 @@ from manyclass.model import Problem
 
 ROWS_PER_FEATURE = 16
 """Rows from which the feature factor is estimated, per feature; beyond that its noise no longer costs passes."""
-
-CLASS_ROWS = 4096
-"""Rows from which the class factor alone is refreshed."""
 
 
 class Kronecker(Curvature):

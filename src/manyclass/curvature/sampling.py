@@ -10,6 +10,9 @@ import numpy as np
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.model import Problem
 
+CLASS_ROWS = 4096
+"""Rows from which what happens between the classes is seen."""
+
 
 @dataclass(frozen=True)
 class RowSample:

@@ -1,0 +1,52 @@
+"""The diagonal of the Hessian: a unit for each column, where a matrix costs too much."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyclass.curvature.base import Curvature
+from manyclass.curvature.sampling import CLASS_ROWS, RowSample, uniform_sample
+from manyclass.data.rows import Array
+from manyclass.model import Problem
+
+
+class Jacobi(Curvature):
+    """H = h·diag(Σ̂) + alpha, h for the intercept: the mean over the outputs of the diagonal of ∇²F.
+
+    A change of variables that gives every column the unit of its spread where the penalty does not outweigh it, with
+    h = mean tr ∇²Φ(z_i) / k at the point of the last refresh. It costs one look at the columns. One h serves all
+    outputs: that of a rare class changes too much on the way to the minimum.
+    """
+
+    name = "jacobi"
+    majorizes = False
+
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        self._variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        # No point in a look at all rows for one number.
+        self._sample: RowSample = uniform_sample(problem, CLASS_ROWS, rng)
+        self.refresh(problem, problem.constant_model())
+
+    @classmethod
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Jacobi:
+        return cls(problem, rng)
+
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        xp, loss = problem.xp, problem.loss
+        W, b = problem.unpack(theta)
+        total = weights = 0.0
+        for block, weight in self._sample.blocks(problem):
+            trace = loss.hessian_trace(loss.mean(problem.scores(block, W, b), xp), xp)
+            total += float(xp.sum(trace * weight, dtype=xp.float64))
+            weights += float(xp.sum(weight, dtype=xp.float64))
+        h = total / weights / problem.n_outputs if weights > 0 else 0.0
+        h = max(h, problem.rows.precision * loss.lipschitz)
+        scale = h * self._variance + problem.alpha
+        # A column that is always 0 has no gradient either.
+        scale = xp.where(scale > 0, scale, xp.ones_like(scale))
+        if problem.fit_intercept:
+            scale = xp.concat([scale, h * xp.ones_like(scale[:1])])
+        self._scale = xp.astype(scale, problem.rows.dtype)
+
+    def solve(self, gradient: Array) -> Array:
+        return gradient / self._scale[:, None]
