@@ -16,10 +16,8 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         PegasosClassifier(),
-        PegasosClassifier(early_stopping=True, validation_fraction=0.3),
-        PegasosClassifier(loss="perceptron"),
-        PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),
-        PegasosClassifier(loss="hinge", schedule="paper"),
+        PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(loss="hinge", schedule="paper", batch_size=4),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
