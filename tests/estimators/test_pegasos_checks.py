@@ -16,7 +16,7 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         PegasosClassifier(),
-        PegasosClassifier(loss="perceptron", early_stopping=True, validation_fraction=0.3),
+        PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
         PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),
         PegasosClassifier(loss="hinge", schedule="paper"),
     ],
