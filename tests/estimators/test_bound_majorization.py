@@ -137,7 +137,7 @@ def test_sparse_rows_of_either_index_width_mean_the_same(variant, index_dtype, r
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("scale", [1e-8, 1e4, 1e8])
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_huge_and_tiny_numbers(variant, scale, iris):
     """Scores beyond exp's range, and rows far below alpha."""
     X, y = iris
@@ -293,10 +293,10 @@ def test_stops_for_time_and_warns(iris):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_rows_far_from_the_origin(variant):
-    """4000 float32 rows with mean 1000 and variance 1: the same model but for the intercept."""
+    """1000 float32 rows with mean 1000 and variance 1: the same model but for the intercept."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 20))
-    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((4000, 4)), axis=1)
+    X = rng.standard_normal((1000, 20))
+    y = np.argmax(X[:, :4] + 0.5 * rng.standard_normal((1000, 4)), axis=1)
     options = {"tol": 1e-3, "alpha": 1e-3}
     near = fitted(variant, X.astype(np.float32), y, **options)
     far = fitted(variant, (X + 1000.0).astype(np.float32), y, **options)

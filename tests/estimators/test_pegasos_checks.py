@@ -16,8 +16,7 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         PegasosClassifier(),
-        PegasosClassifier(early_stopping=True, validation_fraction=0.3),
-        PegasosClassifier(loss="perceptron"),
+        PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
         PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),
         PegasosClassifier(loss="hinge", schedule="paper"),
     ],

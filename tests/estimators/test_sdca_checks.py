@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from manyclass import SDCAClassifier, SDCARegressor
 
 EXACT = {"tol": 1e-20, "max_iter": 100_000}
-"""Tight enough for the checks that compare two fits to seven digits; only sums of squares can be judged so finely."""
+"""For the checks that compare two fits to seven digits; only sums of squares can be judged so finely."""
 
 ROWS_IN_ANOTHER_ORDER = {
     f"check_sample_weight_equivalence_on_{kind}_data": (
@@ -25,13 +25,15 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         SDCAClassifier(),
-        SDCAClassifier("squared", homotopy=4, **EXACT),
+        SDCAClassifier("squared", homotopy=4),
         SDCAClassifier("crammer_singer", alpha=1e-2),
-        SDCARegressor(**EXACT),
+        SDCARegressor(),
         SDCARegressor("epsilon_insensitive", homotopy=True),
     ],
     expected_failed_checks=expected_failures,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sklearn_estimator_checks(estimator, check):
+    if estimator.loss == "squared" and "sample_weight_equivalence" in check.func.__name__:
+        estimator.set_params(**EXACT)
     check(estimator)

@@ -37,6 +37,8 @@ GENERATORS = [
 
 ANY_ROWS = [generator for generator in GENERATORS if not isinstance(generator, ImagePatches)]
 """Those that compute with rows of other array libraries."""
+ONE_OF_EACH = [GENERATORS[at] for at in (0, 1, 3, 4, 5, 7, 8)]
+"""One for each way that input is checked: what is not there differs in the numbers it computes alone."""
 TAKES_SPARSE = [generator for generator in GENERATORS if get_tags(generator).input_tags.sparse]
 
 
@@ -56,7 +58,7 @@ def expected_failures(estimator):
     return {}
 
 
-@parametrize_with_checks(GENERATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ONE_OF_EACH, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -13,7 +13,7 @@ def evaluate(name, z, y):
     """ℓ, ℓ − gᵀz and g as the compiled loop gets them."""
     k = len(z)
     g, sign = np.full(k, np.nan), np.where(np.arange(k) == y, 1.0, -1.0)
-    value, bound = residual(LOSSES[name].code, z.copy(), k, y, sign, np.empty(k, dtype=np.int64), g)
+    value, bound = residual(LOSSES[name], z.copy(), k, y, sign, np.empty(k, dtype=np.int64), g)
     return value, bound, g
 
 

@@ -1,7 +1,7 @@
 """Stochastic dual coordinate ascent with homotopic start (*Accelerated Dual Learning by Homotopic Initialization*).
 
-`ascent` is the algorithm. It drives a `state` (dual variables and W) of one of two kinds, `column_state` for losses of
-one score and `joint_state` for losses of all classes of a row, whose loops are compiled in the ``*_kernels``.
+`ascent` is the algorithm. It drives a `state` (dual variables and W), whose loops are compiled in `kernels`, with the
+formulas of losses of one score in `column_losses` and of all classes of a row in `joint_losses`.
 """
 
 from manyclass.dual.ascent import Limits, ascend

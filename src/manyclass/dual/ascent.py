@@ -40,13 +40,9 @@ Start = tuple[np.ndarray, np.ndarray]
 
 def start_state(problem: DualProblem, start: Start | None = None, seed: int = 0) -> DualState:
     """The state for the kind of loss of `problem`; imports the compiled code."""
-    if problem.loss.joint:
-        from manyclass.dual.joint_state import JointState
+    from manyclass.dual.state import ColumnState, JointState
 
-        return JointState(problem, start, seed)
-    from manyclass.dual.column_state import ColumnState
-
-    return ColumnState(problem, start, seed)
+    return (JointState if problem.loss.joint else ColumnState)(problem, start, seed)
 
 
 def ascend(

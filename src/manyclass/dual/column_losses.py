@@ -1,19 +1,4 @@
-"""The formulas of each loss of one score, compiled.
-
-For a loss φ(z, y) the dual variable is a = −∂φ/∂z, and each loss gives these functions:
-
-- ``step``: the a' that maximises −φ*(−a') − (a' − a) z − (q/2)(a' − a)², the exact coordinate step, where
-  q = s_i‖x_i‖²/(alpha·S) is what a unit of a_i adds to the row's own score;
-- ``loss``: φ(z, y), and ``conjugate``: φ*(−a);
-- ``slack``: positive where a sits at a bound and is pushed outwards, by how much; otherwise minus the size of the
-  derivative of the dual. Coordinates with slack need no visit (Hsieh et al., 2008, shrink on the same quantity);
-- ``nearest``: the feasible a next to a given one, where not every number is feasible;
-- ``fenchel``: φ(z) + φ*(−a) + az, where the sum of the three would lose digits.
-
-Numba cannot cache a kernel that takes functions as arguments (it would compile anew in each process), so the
-kernels take a code, and the dispatchers at the end have one line for each loss. The branch is the same for
-every row, and so costs nothing beside reading the row.
-"""
+"""The formulas of losses of one score, compiled; `phi` is a `DualLoss`."""
 
 from __future__ import annotations
 
@@ -22,67 +7,39 @@ import math
 from numba import njit
 
 from manyclass.data.compiled import clip, sigmoid, soft_threshold, softplus
-from manyclass.dual.losses import (
-    EPSILON_INSENSITIVE,
-    HINGE,
-    HUBER,
-    LOGISTIC,
-    SQUARED,
-    SQUARED_EPSILON_INSENSITIVE,
-    SQUARED_HINGE,
-)
 
 NEWTON_STEPS = 30
 NEWTON_TOLERANCE = 1e-4
 """Newton's error is squared in each step, so the logit ends within about 1e-8."""
-
-
-# -- ½(y − z)²: φ*(−a) = ½a² − ay ---------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def squared_step(a, z, y, q):
-    return a + (y - z - a) / (1.0 + q)
-
-
-# -- max(0, 1 − yz): φ*(−a) = −ay for ay in [0, 1] ----------------------------------------------------------------
+IDLE = -math.inf
+"""In place of its share of the gap, of a row that needs no visit."""
 
 
 @njit(cache=True)
-def hinge_step(a, z, y, q):
-    room = 1.0 - y * z
-    if q > 0.0:
-        return y * clip(y * a + room / q, 0.0, 1.0)
-    return y if room > 0.0 else (0.0 if room < 0.0 else a)
+def nearest(phi, a, y):
+    """The feasible dual variable nearest to a."""
+    return y * clip(y * a, 0.0, phi.top) if phi.labels else clip(a, -phi.top, phi.top)
 
 
 @njit(cache=True)
-def hinge_slack(a, z, y):
-    excess = y * z - 1.0
-    if a == 0.0:
-        return excess
-    return -excess if y * a >= 1.0 else -abs(excess)
+def step(phi, a, z, y, q):
+    """The a' that maximises −φ*(−a') − (a' − a) z − (q/2)(a' − a)², the exact coordinate step.
 
-
-# -- max(0, 1 − yz)²: φ*(−a) = ¼a² − ay for ay ≥ 0 ----------------------------------------------------------------
-
-
-@njit(cache=True)
-def squared_hinge_step(a, z, y, q):
-    return y * max(y * a + (1.0 - y * z - 0.5 * y * a) / (q + 0.5), 0.0)
-
-
-@njit(cache=True)
-def squared_hinge_slack(a, z, y):
-    return y * z - 1.0 if a == 0.0 else -abs(1.0 - y * z - 0.5 * y * a)
-
-
-# -- log(1 + exp(−yz)): φ*(−a) = β log β + (1 − β) log(1 − β) for β = ay in [0, 1] --------------------------------
+    Here q = s_i‖x_i‖²/(alpha·S) is what a unit of a_i adds to the row's own score.
+    """
+    if phi.entropic:
+        return logistic_step(a, z, y, q)
+    rise, bend = y - z - phi.curvature * a, q + phi.curvature
+    if bend > 0.0:
+        return nearest(phi, soft_threshold(a + rise / bend, phi.kink / bend), y)
+    if abs(rise) > phi.kink:
+        return nearest(phi, math.copysign(math.inf, rise), y)
+    return a if abs(rise) == phi.kink else 0.0
 
 
 @njit(cache=True)
 def logistic_step(a, z, y, q):
-    """Newton's method for the logit t of β: t + yz + q(σ(t) − β₀) = 0, kept inside its bracket."""
+    """Newton's method for the logit t of β = ay: t + yz + q(σ(t) − β₀) = 0, kept inside its bracket."""
     margin, old = y * z, y * a
     low, high = -margin - q * (1.0 - old), -margin + q * old
     t = math.log(old / (1.0 - old)) if 0.0 < old < 1.0 else -margin
@@ -104,9 +61,29 @@ def logistic_step(a, z, y, q):
 
 
 @njit(cache=True)
-def logistic_conjugate(a, y):
-    beta = y * a
-    value = 0.0
+def loss_of_room(phi, room):
+    """φ by how far y lies beyond z and the kink."""
+    if room <= 0.0:
+        return 0.0
+    if room < phi.curvature * phi.top:
+        return 0.5 * room**2 / phi.curvature
+    return phi.top * (room - 0.5 * phi.curvature * phi.top)
+
+
+@njit(cache=True)
+def loss(phi, z, y):
+    """φ(z, y)."""
+    if phi.entropic:
+        return softplus(-y * z)
+    return loss_of_room(phi, (y * (y - z) if phi.labels else abs(y - z)) - phi.kink)
+
+
+@njit(cache=True)
+def conjugate(phi, a, y):
+    """φ*(−a)."""
+    if not phi.entropic:
+        return phi.kink * abs(a) + 0.5 * phi.curvature * a * a - a * y
+    beta, value = y * a, 0.0
     if beta > 0.0:
         value += beta * math.log(beta)
     if beta < 1.0:
@@ -114,156 +91,44 @@ def logistic_conjugate(a, y):
     return value
 
 
-# -- max(0, |y − z| − ε): φ*(−a) = ε|a| − ay for |a| ≤ 1 ----------------------------------------------------------
-
-
 @njit(cache=True)
-def epsilon_step(a, z, y, q, epsilon):
-    error = y - z
-    if q > 0.0:
-        return clip(soft_threshold(a + error / q, epsilon / q), -1.0, 1.0)
-    return math.copysign(1.0, error) if abs(error) > epsilon else (a if abs(error) == epsilon else 0.0)
+def slack(phi, a, z, y):
+    """How hard a is pushed outwards where it sits at a bound; else minus the size of the derivative of the dual.
 
-
-@njit(cache=True)
-def epsilon_slack(a, z, y, epsilon):
+    Coordinates with slack need no visit (Hsieh et al., 2008, shrink on the same quantity).
+    """
+    if phi.entropic:
+        return -math.inf
+    rise = y - z - phi.curvature * a
     if a == 0.0:
-        return epsilon - abs(y - z)
-    outwards = math.copysign(1.0, a) * (y - z) - epsilon
-    return outwards if abs(a) >= 1.0 else -abs(outwards)
-
-
-# -- max(0, |y − z| − ε)²: φ*(−a) = ε|a| + ¼a² − ay ---------------------------------------------------------------
+        return -y * rise if phi.labels else phi.kink - abs(rise)
+    outwards = math.copysign(1.0, a) * rise - phi.kink
+    return outwards if abs(a) >= phi.top else -abs(outwards)
 
 
 @njit(cache=True)
-def squared_epsilon_step(a, z, y, q, epsilon):
-    return soft_threshold(q * a + y - z, epsilon) / (q + 0.5)
-
-
-@njit(cache=True)
-def squared_epsilon_slack(a, z, y, epsilon):
-    if a == 0.0:
-        return epsilon - abs(y - z)
-    return -abs(math.copysign(1.0, a) * (y - z) - epsilon - 0.5 * abs(a))
-
-
-# -- Huber: φ*(−a) = ½a² − ay for |a| ≤ ε -------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def huber_step(a, z, y, q, epsilon):
-    return clip(a + (y - z - a) / (1.0 + q), -epsilon, epsilon)
-
-
-@njit(cache=True)
-def huber_slack(a, z, y, epsilon):
-    outwards = math.copysign(1.0, a) * (y - z) - abs(a)
-    return outwards if abs(a) >= epsilon else -abs(outwards)
-
-
-# -- dispatch -----------------------------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def step(code, a, z, y, q, epsilon):
-    if code == SQUARED:
-        return squared_step(a, z, y, q)
-    if code == HINGE:
-        return hinge_step(a, z, y, q)
-    if code == SQUARED_HINGE:
-        return squared_hinge_step(a, z, y, q)
-    if code == LOGISTIC:
-        return logistic_step(a, z, y, q)
-    if code == EPSILON_INSENSITIVE:
-        return epsilon_step(a, z, y, q, epsilon)
-    if code == SQUARED_EPSILON_INSENSITIVE:
-        return squared_epsilon_step(a, z, y, q, epsilon)
-    return huber_step(a, z, y, q, epsilon)
-
-
-@njit(cache=True)
-def loss(code, z, y, epsilon):
-    if code == SQUARED:
-        return 0.5 * (y - z) ** 2
-    if code == HINGE:
-        return max(1.0 - y * z, 0.0)
-    if code == SQUARED_HINGE:
-        return max(1.0 - y * z, 0.0) ** 2
-    if code == LOGISTIC:
-        return softplus(-y * z)
-    if code == EPSILON_INSENSITIVE:
-        return max(abs(y - z) - epsilon, 0.0)
-    if code == SQUARED_EPSILON_INSENSITIVE:
-        return max(abs(y - z) - epsilon, 0.0) ** 2
-    error = abs(y - z)
-    return 0.5 * error**2 if error <= epsilon else epsilon * (error - 0.5 * epsilon)
-
-
-@njit(cache=True)
-def conjugate(code, a, y, epsilon):
-    if code == SQUARED or code == HUBER:
-        return 0.5 * a * a - a * y
-    if code == HINGE:
-        return -a * y
-    if code == SQUARED_HINGE:
-        return 0.25 * a * a - a * y
-    if code == LOGISTIC:
-        return logistic_conjugate(a, y)
-    if code == EPSILON_INSENSITIVE:
-        return epsilon * abs(a) - a * y
-    return epsilon * abs(a) + 0.25 * a * a - a * y
-
-
-@njit(cache=True)
-def slack(code, a, z, y, epsilon):
-    if code == HINGE:
-        return hinge_slack(a, z, y)
-    if code == SQUARED_HINGE:
-        return squared_hinge_slack(a, z, y)
-    if code == EPSILON_INSENSITIVE:
-        return epsilon_slack(a, z, y, epsilon)
-    if code == SQUARED_EPSILON_INSENSITIVE:
-        return squared_epsilon_slack(a, z, y, epsilon)
-    if code == HUBER:
-        return huber_slack(a, z, y, epsilon)
-    return -math.inf
-
-
-@njit(cache=True)
-def fenchel(code, a, z, y, epsilon):
+def fenchel(phi, a, z, y):
     """φ(z) + φ*(−a) + az ≥ 0, the row's share of the duality gap, in a form that loses no digits near 0."""
-    if code == SQUARED:
-        return 0.5 * (z + a - y) ** 2
-    if code == HINGE or code == SQUARED_HINGE:
-        beta, room = y * a, 1.0 - y * z
-        if code == HINGE:
-            return (1.0 - beta) * room if room > 0.0 else -beta * room
-        return (max(room, 0.0) - 0.5 * beta) ** 2 + beta * max(-room, 0.0)
-    return max(loss(code, z, y, epsilon) + conjugate(code, a, y, epsilon) + a * z, 0.0)
+    if phi.entropic:
+        return max(loss(phi, z, y) + conjugate(phi, a, y) + a * z, 0.0)
+    side = y if phi.labels else math.copysign(1.0, a)
+    size, beyond = abs(a), side * (y - z)
+    room = beyond - phi.kink
+    if room <= 0.0:
+        other_side = 0.0 if phi.labels else loss_of_room(phi, -beyond - phi.kink)
+        return size * (0.5 * phi.curvature * size - room) + other_side
+    if room < phi.curvature * phi.top:
+        return 0.5 * (room - phi.curvature * size) ** 2 / phi.curvature
+    return (phi.top - size) * (room - 0.5 * phi.curvature * (phi.top + size))
 
 
 @njit(cache=True)
-def fenchel_estimate(code, a, z, y, epsilon):
+def fenchel_estimate(phi, a, z, y):
     """As `fenchel`; for the logistic loss about half the squared distance of the logits: one logarithm, not four."""
-    if code == LOGISTIC:
-        beta = y * a
-        if not 0.0 < beta < 1.0:
-            return max(y * z if beta > 0.5 else -y * z, 0.0) + 0.5
-        distance = math.log(beta / (1.0 - beta)) + y * z
-        return min(0.5 * beta * (1.0 - beta) * distance**2, abs(distance))
-    return fenchel(code, a, z, y, epsilon)
-
-
-@njit(cache=True)
-def nearest(code, a, y, epsilon):
-    """The feasible dual variable nearest to a."""
-    if code == HINGE or code == LOGISTIC:
-        return y * clip(y * a, 0.0, 1.0)
-    if code == SQUARED_HINGE:
-        return y * max(y * a, 0.0)
-    if code == EPSILON_INSENSITIVE:
-        return clip(a, -1.0, 1.0)
-    if code == HUBER:
-        return clip(a, -epsilon, epsilon)
-    return a
+    if not phi.entropic:
+        return fenchel(phi, a, z, y)
+    beta = y * a
+    if not 0.0 < beta < 1.0:
+        return max(y * z if beta > 0.5 else -y * z, 0.0) + 0.5
+    distance = math.log(beta / (1.0 - beta)) + y * z
+    return min(0.5 * beta * (1.0 - beta) * distance**2, abs(distance))

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from manyclass.data import ClassTargets
-from manyclass.dual.losses import DUAL_LOSSES, SQUARED
+from manyclass.dual.losses import DUAL_LOSSES
 from manyclass.model import Problem
 
-NO_CODES = np.empty(0, np.int64)
+
+class DualTargets(NamedTuple):
+    """y of each row and output: one of the two is empty.
+
+    Attributes
+    ----------
+    codes : int64 array of shape (n_rows,)
+        Class of each row: output j is one class against the rest (its y is 1 or −1), or, for a joint loss, one class.
+    Y : float64 array of shape (n_rows, n_outputs)
+        Labels −1 and 1, or responses less ``origin``.
+    """
+
+    codes: np.ndarray
+    Y: np.ndarray
 
 
 class DualProblem:
@@ -30,10 +44,7 @@ class DualProblem:
     rows : RowArrays
     share : ndarray of shape (n_rows,)
         r_i = s_i/S.
-    codes : int64 array of shape (n_rows,), or empty
-        Class of each row: output j is one class against the rest (its y is 1 or −1), or, for a joint loss, one class.
-    Y : float64 array of shape (n_rows, n_outputs), or empty
-        In place of `codes`: labels −1 and 1, or responses less `origin`.
+    targets : DualTargets
     origin : ndarray of shape (n_outputs,)
         ȳ of responses where there is an intercept, else 0.
     """
@@ -42,31 +53,32 @@ class DualProblem:
         self.problem, self.alpha, self.fit_intercept = problem, problem.alpha, problem.fit_intercept
         self.n_rows, self.n_features = problem.rows.n_rows, problem.rows.n_features
         self.n_outputs = k = problem.n_outputs
-        self.loss = DUAL_LOSSES[problem.loss.name]
-        self.epsilon = float(getattr(problem.loss, "epsilon", 0.0))
+        self.loss = DUAL_LOSSES[problem.loss.name](float(getattr(problem.loss, "epsilon", 0.0)))
         self.rows = problem.rows.arrays()
         weight = np.ones(self.n_rows) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
         self.share = weight / weight.sum()
-        self.codes, self.Y, self.origin = NO_CODES, np.empty((0, k)), np.zeros(k)
+        self.origin = np.zeros(k)
+        codes, Y = np.empty(0, np.int64), np.empty((0, k))
         if isinstance(problem.targets, ClassTargets) and k > 1:
-            self.codes = np.asarray(problem.targets.codes, dtype=np.int64)
-            return
-        self.Y = np.array(problem.targets.dense(slice(0, self.n_rows), self.Y, problem.xp), dtype=np.float64, order="C")
-        if self.loss.labels:
-            self.Y = np.where(self.Y > 0, 1.0, -1.0)
-        elif self.fit_intercept:
-            self.origin = self.share @ self.Y
-            self.Y -= self.origin
+            codes = np.asarray(problem.targets.codes, dtype=np.int64)
+        else:
+            Y = np.array(problem.targets.dense(slice(0, self.n_rows), Y, problem.xp), dtype=np.float64, order="C")
+            if self.loss.labels:
+                Y = np.where(Y > 0, 1.0, -1.0)
+            elif self.fit_intercept:
+                self.origin = self.share @ Y
+                Y -= self.origin
+        self.targets = DualTargets(codes, Y)
 
     @property
     def eliminates_intercept(self) -> bool:
         """Whether b is ȳ for any W of the centred rows, as for the squared loss."""
-        return self.fit_intercept and self.loss.code == SQUARED
+        return self.fit_intercept and self.loss.is_quadratic
 
     @property
     def class_share(self) -> np.ndarray:
         """Σ r_i of the rows of each class, of shape (n_outputs,)."""
-        return np.bincount(self.codes, self.share, self.n_outputs)
+        return np.bincount(self.targets.codes, self.share, self.n_outputs)
 
     @cached_property
     def feature_mean(self) -> np.ndarray:

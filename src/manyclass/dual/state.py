@@ -1,4 +1,4 @@
-"""Dual variables, the W that belongs to them, and the rows worth visiting: what both kinds of losses share."""
+"""Dual variables, the W that belongs to them, and the rows worth visiting."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
+from array_api_compat import numpy as xp
 
-from manyclass.dual.column_kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET
+from manyclass.dual import kernels
 from manyclass.dual.gap import GapTerms
-from manyclass.dual.problem import DualProblem
+from manyclass.dual.kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET
+from manyclass.dual.problem import DualProblem, DualTargets
 from manyclass.dual.row_kernels import gather, shuffle, width
+from manyclass.model.sets import Simplex
 
 AMPLE = 10.0
 """κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
@@ -20,6 +23,9 @@ SLICE = 1 << 22
 
 COST_OF_A_VISIT = 16
 """Of one output of a row beside its product, in numbers read."""
+
+ROUNDING = 1e-12
+"""Relative to y: responses that differ by less are the same."""
 
 
 class DualState(ABC):
@@ -43,7 +49,7 @@ class DualState(ABC):
     Attributes
     ----------
     a, V, affine, per_row : arrays
-        See `column_kernels`.
+        See `kernels.Point`.
     alpha : float
         The present penalty.
     zero_value : float
@@ -63,7 +69,7 @@ class DualState(ABC):
         self.kappa_square = 0.0
         if problem.fit_intercept and not problem.eliminates_intercept:
             self.kappa_square = max(problem.mean_square_norm, AMPLE * problem.alpha)
-        elif problem.eliminates_intercept and problem.codes.size:
+        elif problem.eliminates_intercept and problem.targets.codes.size:
             self.affine[OFFSET] = 2.0 * problem.class_share - 1.0
         self.affine[LIFT] = self.kappa_square + mean @ mean
         row_length = problem.rows.data.size / max(problem.n_rows, 1) + COST_OF_A_VISIT
@@ -81,10 +87,6 @@ class DualState(ABC):
     @abstractmethod
     def _prepare(self, start: np.ndarray | None) -> None:
         """Set `a` and `zero_value`."""
-
-    @abstractmethod
-    def _visit(self, first: int, estimate: np.ndarray, worst: np.ndarray) -> tuple[int, int]:
-        """A slice of an epoch, see `column_kernels.visit_many`."""
 
     @abstractmethod
     def gap_terms(self) -> GapTerms:
@@ -127,17 +129,28 @@ class DualState(ABC):
         on_slice : callable, optional
             Called between slices; what it raises leaves a valid state.
         """
-        estimate, worst = np.zeros_like(self.threshold), np.zeros_like(self.threshold)
+        problem, worst = self.problem, np.zeros_like(self.threshold)
         shuffle(self.order, self.n_active, self.random_state)
-        first = 0
+        first, estimate = 0, 0.0
         while first < self.n_active:
             if on_slice is not None:
                 on_slice()
-            first, self.n_active = self._visit(first, estimate, worst)
+            where = (self.order, first, self.rows_per_slice, self.n_active)
+            if len(worst) == 1:
+                single = kernels.Point(self.a[:, 0], self.V[:, 0], self.affine[:, 0], self.per_row)
+                first, self.n_active, gap, violation = kernels.visit_one(
+                    problem.loss, problem.rows, problem.targets.Y[:, 0], single, *where, self.threshold[0]
+                )
+                worst[0] = max(worst[0], violation)
+            else:
+                first, self.n_active, gap = kernels.visit(
+                    problem.loss, problem.rows, problem.targets, self._point(), *where, self.threshold, worst
+                )
+            estimate += gap
         self.threshold = np.where(worst > 0, worst, np.inf)
         if self.n_active == 0:
             self.visit_all()
-        gap = self.alpha * float(estimate.sum())
+        gap = self.alpha * estimate
         if not self.kappa_square:
             return gap
         intercept, dual_sum = self._centred_intercept(), self.affine[DUAL_SUM]
@@ -145,6 +158,18 @@ class DualState(ABC):
         if gap <= 4.0 * unbalanced:
             self.affine[OFFSET] = intercept
         return gap + unbalanced
+
+    def _point(self) -> kernels.Point:
+        return kernels.Point(self.a, self.V, self.affine, self.per_row)
+
+    def _measure(self) -> tuple[float, float, float]:
+        """`kernels.gap_terms`; rows that are not strictly optimal become active again."""
+        problem, active = self.problem, np.empty(len(self.a), dtype=bool)
+        terms = kernels.gap_terms(
+            problem.loss, problem.rows, problem.targets, problem.share, self._point(), self.threshold, active
+        )
+        self._visit_only(active)
+        return terms
 
     # -- W and b ------------------------------------------------------------------------------------------------------
 
@@ -173,3 +198,114 @@ class DualState(ABC):
         """W and b of the problem's rows, in float64."""
         W = self.coef()
         return W, self.problem.origin + self._centred_intercept() - self.problem.feature_mean @ W
+
+
+class ColumnState(DualState):
+    """Of losses of one score: one dual number for each row and output.
+
+    With an intercept a feasible point is found by scaling down, in each output, the positive or the negative ones,
+    whichever are heavier.
+    """
+
+    def _prepare(self, start: np.ndarray | None) -> None:
+        problem, loss = self.problem, self.problem.loss
+        constant = self.affine[OFFSET]
+        # Constant responses leave nothing but their rounding, of which nothing is a share.
+        rounding = ROUNDING * (abs(problem.origin) + abs(constant))
+        floor = 0.0
+        if not loss.labels:
+            zero = DualTargets(np.empty(0, np.int64), np.zeros((1, len(constant))))
+            floor = kernels.constant_loss(loss, zero, np.ones(1), rounding)
+        self.zero_value = max(kernels.constant_loss(loss, problem.targets, problem.share, constant), floor)
+        self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
+        if start is not None:
+            kernels.make_feasible(loss, problem.targets, self.a)
+
+    def gap_terms(self) -> GapTerms:
+        problem, scale = self.problem, None
+        if self.kappa_square:
+            dual_square, scale = self._gather_feasible()
+        else:
+            if problem.eliminates_intercept:
+                self.a -= problem.share @ self.a  # a constant in a changes no W of centred rows: its best value is this
+            self._sum_duals(problem.share[:, None] * self.a, self.V)
+            self._set_sums(0.0)
+            dual_square = float(np.sum((self.alpha * self.V) ** 2))
+        losses, conjugates, own_gap = self._measure()
+        if scale is not None:
+            conjugates = kernels.scaled_conjugates(problem.loss, problem.targets, problem.share, self.a, scale)
+            own_gap = np.inf
+        return GapTerms(losses, float(np.sum(self.coef() ** 2)), conjugates, dual_square, own_gap)
+
+    def _gather_feasible(self) -> tuple[float, np.ndarray]:
+        """Set V and the sums from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""
+        k, weight = self.problem.n_outputs, self.problem.share[:, None] * self.a
+        total = weight.sum(axis=0)
+        positive = np.maximum(weight, 0.0)
+        weight -= positive
+        up, down = positive.sum(axis=0), -weight.sum(axis=0)
+        heavier = np.maximum(up, down)
+        balanced = np.minimum(up, down) / np.where(heavier > 0, heavier, 1.0)
+        scale = np.stack([np.where(up > down, balanced, 1.0), np.where(up > down, 1.0, balanced)])
+        above = np.zeros_like(self.V)
+        self._sum_duals(positive, above)
+        self._sum_duals(weight, self.V)
+        feasible = above[:, :k] * scale[0] + self.V[:, :k] * scale[1]
+        self.V += above
+        self._set_sums(total)
+        return float(np.sum((self.alpha * feasible) ** 2)), scale
+
+    def duals(self) -> np.ndarray:
+        return self.a.copy()
+
+
+class JointState(DualState):
+    """Of joint losses: the dual variables of a row are e_y − p for a probability vector p, and p is what is kept.
+
+    With an intercept the constraint is that the mean of p is the mean of e_y; a feasible point is found by moving all
+    p towards one q that mends the mean, as in `Problem.duality_gap`.
+    """
+
+    def _prepare(self, start: np.ndarray | None) -> None:
+        problem = self.problem
+        self.zero_value = float(np.log(problem.n_outputs)) if problem.loss.entropic else 1.0
+        self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
+        self.a = self.duals()
+        if start is not None:
+            self.a = np.ascontiguousarray(Simplex().project(self.a, xp))
+
+    def duals(self) -> np.ndarray:
+        """e_y − p (and p from these, as it is its own inverse)."""
+        duals = -self.a
+        duals[np.arange(len(duals)), self.problem.targets.codes] += 1.0
+        return duals
+
+    def gap_terms(self) -> GapTerms:
+        problem = self.problem
+        weight = problem.share[:, None] * self.duals()
+        self._sum_duals(weight, self.V)
+        self._set_sums(weight.sum(axis=0))
+        losses, conjugates, _ = self._measure()
+        W = self.coef()
+        G = self.alpha * W
+        if problem.fit_intercept:
+            theta, q = Simplex().blend(problem.share @ self.a, problem.class_share, xp)
+            if theta > 0:
+                G = (1.0 - theta) * G + theta * self._cross_covariance()
+                conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
+        return GapTerms(losses, float(np.sum(W**2)), conjugates, float(np.sum(G**2)))
+
+    def _conjugate(self, q: np.ndarray) -> float:
+        """Σ r φ*(p_i) where every p_i is q."""
+        if not self.problem.loss.entropic:
+            return float(q @ self.problem.class_share) - 1.0
+        return float(np.sum(q[q > 0] * np.log(q[q > 0])))
+
+    def _cross_covariance(self) -> np.ndarray:
+        """Σ_i r_i (x_i − x̄) e_yᵀ: alpha·W of a = e_y − q, whatever q is."""
+        problem = self.problem
+        weight = np.zeros_like(self.a)
+        weight[np.arange(len(weight)), problem.targets.codes] = problem.share
+        total = np.zeros_like(self.V)
+        gather(*problem.rows, weight, total)
+        return total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share

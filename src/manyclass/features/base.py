@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
@@ -23,6 +25,9 @@ from manyclass.data.validation import check_rows, check_weights
 
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
+
+BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")]
+"""What the bandwidth of a kernel may be."""
 
 DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
@@ -47,6 +52,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
         products keep their digits. Learned parameters are then those of the shifted rows.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
 
     takes_sparse: ClassVar[bool] = True
     moves_origin: ClassVar[bool] = True
@@ -158,6 +168,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _near(self, rows: Rows) -> Rows:
         return rows if self._origin is None else rows.shifted(rows.asarray(self._origin, dtype=rows.xp.float64))
 
+    def _bandwidth(self, rows: Rows, weight: Array | None, rng: np.random.Generator) -> float:
+        """The parameter ``bandwidth`` as a number."""
+        given = getattr(self, "bandwidth", "median")
+        return median_squared_distance(rows, weight, rng) if isinstance(given, str) else float(given)
+
     def _set_drawn(self, n_features_out: int, dtype: Any, **parameters: np.ndarray) -> None:
         self._n_features_out = int(n_features_out)
         self._dtype = "float32" if "float32" in str(dtype) else "float64"
@@ -206,6 +221,11 @@ def median_squared_distance(
     return float(squared[order[np.searchsorted(share, share[-1] / 2)]]) * scale**2
 
 
+def present_rows(rows: Rows, weight: Array | None) -> np.ndarray:
+    """Numbers of the rows that have weight."""
+    return np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+
+
 def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
     """Call `work` on slices of rows so short that `row_size` entries of each stay in cache, on all cores."""
     step = max(CACHE_ELEMENTS // max(row_size, 1), 1)
@@ -226,8 +246,10 @@ def affine(rows: Rows, W: Array, b: Array) -> Array:
     return xp.concat([rows.dense(), rows.ones(rows.n_rows)[:, None]], axis=1) @ xp.concat([W, b[None, :]], axis=0)
 
 
-def elementwise(function: Callable[[Array, dict[str, Array]], Array], Z: Array, rows: Rows) -> Array:
-    """function(Z, out), where Z may be overwritten; for NumPy in pieces that stay in cache, on all cores.
+def elementwise(
+    function: Callable[[Array, dict[str, Array]], Array], Z: Array, rows: Rows, scale: float = 1.0
+) -> Array:
+    """scale·function(Z, out), where Z may be overwritten; for NumPy in pieces that stay in cache, on all cores.
 
     Parameters
     ----------
@@ -237,9 +259,16 @@ def elementwise(function: Callable[[Array, dict[str, Array]], Array], Z: Array, 
     Z : array of shape (n_rows, n_columns)
         Made from `rows`.
     """
+
+    def scaled(Z: Array, out: dict[str, Array]) -> Array:
+        Z = function(Z, out)
+        if scale != 1.0:
+            Z *= scale
+        return Z
+
     if not rows.is_numpy:
-        return function(Z, {})
-    in_pieces(lambda part: function(Z[part], {"out": Z[part]}), len(Z), Z.shape[1])
+        return scaled(Z, {})
+    in_pieces(lambda part: scaled(Z[part], {"out": Z[part]}), len(Z), Z.shape[1])
     return Z
 
 

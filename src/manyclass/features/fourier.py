@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array
-from manyclass.features.base import FeatureGenerator, affine, elementwise, median_squared_distance
+from manyclass.features.base import BANDWIDTH, FeatureGenerator, affine, elementwise
 
 
 @dataclass(eq=False, repr=False)
@@ -50,9 +48,8 @@ class RandomFourierFeatures(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
+        **FeatureGenerator._parameter_constraints,
+        "bandwidth": BANDWIDTH,
     }
 
     n_components: int = 1024
@@ -61,8 +58,7 @@ class RandomFourierFeatures(FeatureGenerator):
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        median = isinstance(self.bandwidth, str)
-        self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
+        self.bandwidth_ = self._bandwidth(rows, weight, rng)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         frequencies = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_)
@@ -70,13 +66,5 @@ class RandomFourierFeatures(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
     def _generate(self, rows: Rows) -> Array:
-        xp = rows.xp
-        scale = (2.0 / self._n_features_out) ** 0.5
-
-        def cosine(Z: Array, out: dict[str, Array]) -> Array:
-            Z = xp.cos(Z, **out)
-            Z *= scale
-            return Z
-
         Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
-        return elementwise(cosine, Z, rows)
+        return elementwise(lambda Z, out: rows.xp.cos(Z, **out), Z, rows, (2.0 / self._n_features_out) ** 0.5)

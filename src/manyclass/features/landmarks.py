@@ -2,21 +2,20 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import DenseRows, Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import (
+    BANDWIDTH,
     FeatureGenerator,
     affine,
     elementwise,
-    median_squared_distance,
+    present_rows,
     times_upper_triangular,
 )
 
@@ -62,9 +61,8 @@ class Landmarks(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
+        **FeatureGenerator._parameter_constraints,
+        "bandwidth": BANDWIDTH,
     }
 
     takes_sparse = False
@@ -75,9 +73,8 @@ class Landmarks(FeatureGenerator):
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        median = isinstance(self.bandwidth, str)
-        self.bandwidth_ = median_squared_distance(rows, weight, rng) if median else float(self.bandwidth)
-        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        self.bandwidth_ = self._bandwidth(rows, weight, rng)
+        present = present_rows(rows, weight)
         self._n_taken = 0
         self._rows, self._order = to_numpy(rows.dense()), rng.permutation(present)
 

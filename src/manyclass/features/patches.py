@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, in_pieces
+from manyclass.features.base import FeatureGenerator, in_pieces, present_rows
 
 WHITENING = 0.1
 """Added to the eigenvalues of the patch covariance, relative to their mean, so that noise is not blown up."""
@@ -69,7 +69,7 @@ class ImagePatches(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **FeatureGenerator._parameter_constraints,
         "image_shape": [tuple, list, None],
         "kind": [StrOptions({"random", "kmeans"})],
         "patch_size": [Interval(Integral, 1, None, closed="left")],
@@ -80,7 +80,6 @@ class ImagePatches(FeatureGenerator):
         "polynomial": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, None, closed="left")],
         "n_patches": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     takes_sparse = False
@@ -105,7 +104,7 @@ class ImagePatches(FeatureGenerator):
         height, width, _ = self._shape
         self._patch = (min(self.patch_size, height), min(self.patch_size, width))
         self._grid = (min(self.pool, height - self._patch[0] + 1), min(self.pool, width - self._patch[1] + 1))
-        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        present = present_rows(rows, weight)
         chosen = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
         patches = self._windows(to_numpy(rows.take(chosen).dense()))
         per_image = -(-self.n_patches // len(chosen))
@@ -200,17 +199,8 @@ class ImagePatches(FeatureGenerator):
         threshold = dtype.type(self.threshold)
 
         def pool(some: slice) -> None:
-            pool_rectified(
-                response[some],
-                mean[some],
-                spread[some],
-                filter_sum,
-                offset,
-                threshold,
-                row_ends,
-                column_ends,
-                pooled[some],
-            )
+            images = (response[some], mean[some], spread[some])
+            pool_rectified(*images, filter_sum, offset, threshold, row_ends, column_ends, pooled[some])
 
         in_pieces(pool, len(images), height * width * n_filters)
         features = pooled.reshape(len(images), -1)

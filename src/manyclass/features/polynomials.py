@@ -44,11 +44,10 @@ class RandomPolynomials(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **FeatureGenerator._parameter_constraints,
         "degree": [Interval(Integral, 1, None, closed="left")],
         "gamma": [StrOptions({"mean"}), Interval(Real, 0, None, closed="neither")],
         "coef0": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     n_components: int = 1024

@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -110,9 +109,8 @@ class FeatureSubset(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **FeatureGenerator._parameter_constraints,
         "order": [StrOptions(set(ORDERS))],
-        "random_state": ["random_state"],
     }
 
     moves_origin = False

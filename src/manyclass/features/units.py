@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, affine, elementwise, median_squared_distance
+from manyclass.features.base import FeatureGenerator, affine, elementwise, present_rows
 
 
 def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
@@ -60,10 +60,9 @@ class RandomUnits(FeatureGenerator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **FeatureGenerator._parameter_constraints,
         "activation": [StrOptions(set(ACTIVATIONS))],
         "gain": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
     }
 
     n_components: int = 1024
@@ -73,8 +72,8 @@ class RandomUnits(FeatureGenerator):
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        self.bandwidth_ = median_squared_distance(rows, weight, rng)
-        present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        self.bandwidth_ = self._bandwidth(rows, weight, rng)
+        present = present_rows(rows, weight)
         if len(present) > CENTERS:
             present = rng.choice(present, CENTERS, replace=False)
         # Equal rows count once, so that a repeated row and a weight draw the same units.
@@ -87,13 +86,6 @@ class RandomUnits(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
     def _generate(self, rows: Rows) -> Array:
-        xp, activation = rows.xp, ACTIVATIONS[self.activation]
-        scale = self._n_features_out**-0.5
-
-        def activate(Z: Array, out: dict[str, Array]) -> Array:
-            Z = activation(Z, out, xp)
-            Z *= scale
-            return Z
-
         Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
-        return elementwise(activate, Z, rows)
+        activation = ACTIVATIONS[self.activation]
+        return elementwise(lambda Z, out: activation(Z, out, rows.xp), Z, rows, self._n_features_out**-0.5)

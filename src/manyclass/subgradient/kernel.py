@@ -10,7 +10,7 @@ from numba import njit
 
 from manyclass.data.prefetch import LINE, touch
 from manyclass.subgradient.draws import draw
-from manyclass.subgradient.losses import residual
+from manyclass.subgradient.losses import Formula, residual
 
 # Positions in `Memory.totals`.
 STEPS, DRAWN, MEAN_WEIGHT, AVERAGE_WEIGHT, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
@@ -73,8 +73,7 @@ class Memory(NamedTuple):
 class Rule(NamedTuple):
     """The constants of a run."""
 
-    loss: int
-    columns: bool
+    loss: Formula
     n_outputs: int
     width: int
     batch_size: int
@@ -247,7 +246,7 @@ def advance(rows, targets, weights, draws, memory, rule, stop):
             gather(rows, i, table, stride, width, v)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
-            if rule.columns:
+            if rule.loss.columns:
                 signs(targets, i, k, sign)
             else:
                 label = targets.codes[i]

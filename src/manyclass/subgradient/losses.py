@@ -1,6 +1,6 @@
-"""Losses and their subgradients in the scores, one function and one line in `LOSSES` each.
+"""Losses and their subgradients in the scores, each one line in `LOSSES`.
 
-Each compiled function takes the float64 scores z of one row, writes the subgradient g = ∂ℓ/∂z, and returns the loss
+A compiled function takes the float64 scores z of one row, writes the subgradient g = ∂ℓ/∂z, and returns the loss
 ℓ(z) and ℓ(z) − gᵀz, which is the row's share of a lower bound on the objective (see `State.lower_bound`). The
 subgradient in w_k is g_k x, as in the equations of *Characterizing Inverse Time Dependency in Multi-class Learning*.
 """
@@ -8,8 +8,7 @@ subgradient in w_k is g_k x, as in the equations of *Characterizing Inverse Time
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -74,50 +73,32 @@ def softmax_log(z, n, label, bits, g):
 
 
 @njit(cache=True)
-def _best_other(z, n, label):
+def shortfall(loss, short, g, at):
+    """ℓ and ℓ − gᵀz of a margin that is missed by `short`, with g written to one place.
+
+    Without a margin a score of zero counts as a mistake (any maximiser is a subgradient, footnote 1): nothing would
+    ever be learnt from W = 0 otherwise.
+    """
+    if not (short > 0.0 or (short == 0.0 and loss.margin == 0.0)):
+        return 0.0, 0.0
+    if loss.squared:
+        g[at] = 2.0 * short
+        return short * short, (2.0 * loss.margin - short) * short
+    g[at] = 1.0
+    return short, loss.margin
+
+
+@njit(cache=True)
+def joint_margin(loss, z, n, label, g):
+    """Eq. 9, 11, 16 and 17: h = max(0, margin + max_{j≠y} z_j − z_y) or its square, g = h' (e_{k*} − e_y)."""
     best = -1
     for c in range(n):
+        g[c] = 0.0
         if c != label and (best < 0 or z[c] > z[best]):
             best = c
-    return best
-
-
-@njit(cache=True)
-def crammer_singer_hinge(z, n, label, bits, g):
-    """Eq. 9 and 16: ℓ = max(0, 1 + max_{j≠y} z_j − z_y), g = e_{k*} − e_y where that is positive."""
-    g[:n] = 0.0
-    best = _best_other(z, n, label)
-    loss = 1.0 + (z[best] - z[label])
-    if not loss > 0.0:
-        return 0.0, 0.0
-    g[best], g[label] = 1.0, -1.0
-    return loss, 1.0
-
-
-@njit(cache=True)
-def crammer_singer_squared(z, n, label, bits, g):
-    """The square of Crammer and Singer's hinge h: ℓ = h², g = 2h (e_{k*} − e_y)."""
-    h, active = crammer_singer_hinge(z, n, label, bits, g)
-    if active > 0.0:
-        for c in range(n):
-            g[c] *= 2.0 * h
-    return h * h, (2.0 - h) * h
-
-
-@njit(cache=True)
-def multiclass_perceptron(z, n, label, bits, g):
-    """Eq. 11 and 17: ℓ = max_j z_j − z_y, g = e_{k*} − e_y.
-
-    A tie of the label with another class counts as a mistake (any maximiser is a subgradient, footnote 1): nothing
-    would ever be learnt from W = 0 otherwise.
-    """
-    g[:n] = 0.0
-    best = _best_other(z, n, label)
-    loss = z[best] - z[label]
-    if loss < 0.0:
-        return 0.0, 0.0
-    g[best], g[label] = 1.0, -1.0
-    return loss, 0.0
+    value, bound = shortfall(loss, loss.margin + (z[best] - z[label]), g, best)
+    g[label] = -g[best]
+    return value, bound
 
 
 @njit(cache=True)
@@ -139,98 +120,69 @@ def column_log(z, n, sign, bits, g):
 
 
 @njit(cache=True)
-def column_hinge(z, n, sign, bits, g):
-    """K-Pegasos: Σ_j max(0, 1 − s_j z_j)."""
-    loss = 0.0
-    active = 0.0
+def column_margin(loss, z, n, sign, g):
+    """K-Pegasos: Σ_j max(0, margin − s_j z_j), or of squares: the loss of LIBLINEAR's solvers 1 and 2."""
+    total, bounds = 0.0, 0.0
     for c in range(n):
-        short = 1.0 - sign[c] * z[c]
         g[c] = 0.0
-        if short > 0.0:
-            loss += short
-            active += 1.0
-            g[c] = -sign[c]
-    return loss, active
+        value, bound = shortfall(loss, loss.margin - sign[c] * z[c], g, c)
+        total += value
+        bounds += bound
+        g[c] *= -sign[c]
+    return total, bounds
 
 
 @njit(cache=True)
-def column_squared_hinge(z, n, sign, bits, g):
-    """Σ_j max(0, 1 − s_j z_j)², the loss of LIBLINEAR's solvers 1 and 2."""
-    loss = 0.0
-    bound = 0.0
-    for c in range(n):
-        short = max(1.0 - sign[c] * z[c], 0.0)
-        loss += short * short
-        bound += (2.0 - short) * short
-        g[c] = -2.0 * sign[c] * short
-    return loss, bound
+def residual(loss, z, n, label, sign, bits, g):
+    """ℓ and ℓ − gᵀz of a `Formula`, with g written to `g`."""
+    if loss.columns:
+        return column_log(z, n, sign, bits, g) if loss.log else column_margin(loss, z, n, sign, g)
+    return softmax_log(z, n, label, bits, g) if loss.log else joint_margin(loss, z, n, label, g)
 
 
-@njit(cache=True)
-def column_perceptron(z, n, sign, bits, g):
-    """Σ_j max(0, −s_j z_j); a score of zero counts as a mistake."""
-    loss = 0.0
-    for c in range(n):
-        score = sign[c] * z[c]
-        g[c] = 0.0
-        if score <= 0.0:
-            loss -= score
-            g[c] = -sign[c]
-    return loss, 0.0
-
-
-@njit(cache=True)
-def residual(code, z, n, label, sign, bits, g):
-    """The loss with that code in `LOSSES`: ℓ and ℓ − gᵀz, with g written to `g`."""
-    if code == 0:
-        return softmax_log(z, n, label, bits, g)
-    if code == 1:
-        return crammer_singer_hinge(z, n, label, bits, g)
-    if code == 2:
-        return crammer_singer_squared(z, n, label, bits, g)
-    if code == 3:
-        return multiclass_perceptron(z, n, label, bits, g)
-    if code == 4:
-        return column_log(z, n, sign, bits, g)
-    if code == 5:
-        return column_hinge(z, n, sign, bits, g)
-    if code == 6:
-        return column_squared_hinge(z, n, sign, bits, g)
-    return column_perceptron(z, n, sign, bits, g)
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What the compiled loop has to know of a loss, beside what `model.losses` says.
+class Formula(NamedTuple):
+    """A loss as numbers: functions given to the compiled loop would be compiled anew in every process.
 
     Attributes
     ----------
-    code : int
-        Its branch of `residual`: functions passed as arguments would be compiled anew in every process.
-    curvature : float
-        How much g can move when z moves by one (1/2 for softmax, 1/4 per column for logistic); for the losses with
-        kinks, how much it moves across one unit of margin. It bounds the first step.
-    at_zero : callable
-        ℓ(0) from the number of outputs.
-    bounded : bool
-        Whether |g| stays below a constant, as Theorem 2 asks; where it grows with z, a step that overshoots leads to a
-        longer one.
+    columns : bool
+        Whether each column has a binary loss, rather than all classes one.
+    log : bool
+        Whether it is the log loss, rather than one of a margin.
+    margin : float
+        By which scores must differ; 0 is the perceptron's.
+    squared : bool
+        Whether it is the square: |g| grows with z then, where Theorem 2 asks for a bound, and a step that overshoots
+        leads to a longer one.
     """
 
-    code: int
-    curvature: float
-    at_zero: Callable[[int], float]
-    bounded: bool = True
+    columns: bool = False
+    log: bool = False
+    margin: float = 1.0
+    squared: bool = False
+
+    @property
+    def curvature(self) -> float:
+        """How much g can move when z moves by one, or across one unit of margin; it bounds the first step."""
+        if self.log:
+            return 0.25 if self.columns else 0.5
+        return (1.0 if self.columns else 2.0) * (2.0 if self.squared else 1.0)
+
+    def at_zero(self, n_outputs: int) -> float:
+        """ℓ(0)."""
+        if self.log:
+            return n_outputs * math.log(2.0) if self.columns else math.log(n_outputs)
+        return self.margin * (n_outputs if self.columns else 1)
 
 
-LOSSES: dict[str, Compiled] = {
-    "softmax": Compiled(0, 0.5, lambda k: math.log(k)),
-    "crammer_singer": Compiled(1, 2.0, lambda k: 1.0),
-    "squared_crammer_singer": Compiled(2, 4.0, lambda k: 1.0, bounded=False),
-    "perceptron": Compiled(3, 2.0, lambda k: 0.0),
-    "logistic": Compiled(4, 0.25, lambda k: k * math.log(2.0)),
-    "hinge": Compiled(5, 1.0, lambda k: float(k)),
-    "squared_hinge": Compiled(6, 2.0, lambda k: float(k), bounded=False),
-    "column_perceptron": Compiled(7, 1.0, lambda k: 0.0),
+LOSSES: dict[str, Formula] = {
+    "softmax": Formula(log=True),
+    "crammer_singer": Formula(),
+    "squared_crammer_singer": Formula(squared=True),
+    "perceptron": Formula(margin=0.0),
+    "logistic": Formula(columns=True, log=True),
+    "hinge": Formula(columns=True),
+    "squared_hinge": Formula(columns=True, squared=True),
+    "column_perceptron": Formula(columns=True, margin=0.0),
 }
 """By the names of `model.losses`."""

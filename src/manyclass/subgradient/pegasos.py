@@ -45,8 +45,7 @@ class Pegasos:
         self.weights = _weights(problem, state)
         self.loss = LOSSES[problem.loss.name]
         self.rule = kernel.Rule(
-            loss=self.loss.code,
-            columns=problem.loss.label_values is not None,
+            loss=self.loss,
             n_outputs=problem.n_outputs,
             width=width(problem.n_outputs),
             batch_size=batch_size,

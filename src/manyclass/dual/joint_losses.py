@@ -1,4 +1,4 @@
-"""An epoch of exact block steps, and its duality gap, for losses that see all classes of a row together, compiled.
+"""The formulas of losses that see all classes of a row together, compiled; `phi` is a `DualLoss`.
 
 The dual point of a row is a probability vector p; the dual variables are a = e_y − p. With the row's own weight
 q = s_i‖x_i‖²/(alpha·S) in its scores, the exact step maximises
@@ -11,18 +11,50 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
 
 from manyclass.data.compiled import log_sum_exp, project_simplex
-from manyclass.data.prefetch import ask_ahead
-from manyclass.dual.column_kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET, beside_product
-from manyclass.dual.losses import CRAMMER_SINGER
-from manyclass.dual.row_kernels import FAST, row_scores, row_spread_moved
+from manyclass.dual.column_losses import IDLE
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6
 TINY = 1e-300
+
+
+@njit(cache=True, nogil=True)
+def step(phi, y, q, z, threshold, p, change, worst, work):
+    """The exact step of a row, which changes p; the row's share of the gap, or `IDLE` if it needs no visit."""
+    k = p.size
+    new = work[0]
+    change[:] = 0.0
+    if phi.entropic:
+        gap = softmax_step(p, z, q, k, new, work[1])
+    else:
+        slack = crammer_singer_slack(p, z, y, k)
+        if slack > 0.0:
+            return IDLE if slack > threshold else 0.0
+        worst[0] = max(worst[0], -slack)
+        gap = crammer_singer_step(p, z, q, k, new)
+    for j in range(k):
+        change[j] = p[j] - new[j]
+        p[j] = new[j]
+    return gap
+
+
+@njit(cache=True, nogil=True)
+def terms(phi, y, z, p):
+    """ℓ(z), φ*(p), which is −H(p) or −pᵀΔ, and the slack, of which the softmax has none."""
+    k, matched, conjugate = p.size, z[y], 0.0
+    if phi.entropic:
+        for j in range(k):
+            if p[j] > 0.0:
+                conjugate += p[j] * math.log(p[j])
+        return log_sum_exp(z, k) - matched, conjugate, -math.inf
+    slack = crammer_singer_slack(p, z, y, k)
+    best = z[0]
+    for j in range(1, k):
+        best = max(best, z[j])
+    return best - matched, p[y] - 1.0, slack
 
 
 @njit(cache=True, nogil=True)
@@ -116,84 +148,3 @@ def softmax_step(p, z, q, k, new, u):
         for j in range(k):
             new[j] = p[j] + (math.exp(z[j] - level) - p[j]) / (1.0 + q)
     return max(gap, 0.0)
-
-
-@njit(cache=True, fastmath=FAST, nogil=True)
-def complete_scores(affine, product, k, z):
-    """Add to Vᵀx what a score holds beside it, in place."""
-    for j in range(k):
-        z[j] += beside_product(affine[OFFSET, j], affine[DUAL_SUM, j], affine[MEAN_SCORE, j], affine[LIFT, j], product)
-
-
-@njit(cache=True, fastmath=FAST, nogil=True)
-def visit(code, data, indices, indptr, codes, per_row, affine, P, V, order, first, n_visits, n_active, threshold):
-    """A part of an epoch, see `column_kernels.visit_many`; P of shape (n_rows, n_classes) holds the dual points."""
-    k = P.shape[1]
-    estimate, worst = 0.0, 0.0
-    z, change, new, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(k), np.zeros(k)
-    moved = np.empty(k, np.int64)
-    t = first
-    for _ in range(n_visits):
-        if t >= n_active:
-            break
-        ask_ahead(data, indices, indptr, order, t, n_active)
-        i = order[t]
-        start, stop, p, y = indptr[i], indptr[i + 1], P[i], codes[i]
-        share, rise, product = per_row[i, 0], per_row[i, 1], per_row[i, 2]
-        row_scores(data, indices, start, stop, V, z)
-        complete_scores(affine, product, k, z)
-        if code == CRAMMER_SINGER:
-            slack = crammer_singer_slack(p, z, y, k)
-            if slack > threshold:
-                n_active -= 1
-                order[t], order[n_active] = order[n_active], order[t]
-                continue
-            t += 1
-            if slack > 0.0:
-                continue
-            worst = max(worst, -slack)
-            estimate += share * crammer_singer_step(p, z, rise, k, new)
-        else:
-            t += 1
-            estimate += share * softmax_step(p, z, rise, k, new, work)
-        n_moved = 0
-        for j in range(k):
-            change[j] = share * (p[j] - new[j])
-            if change[j] != 0.0:
-                moved[n_moved] = j
-                n_moved += 1
-            affine[DUAL_SUM, j] += change[j]
-            affine[MEAN_SCORE, j] += change[j] * product
-            p[j] = new[j]
-        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
-    return t, n_active, estimate, worst
-
-
-@njit(cache=True, nogil=True)
-def gap_terms(code, data, indices, indptr, codes, r, per_row, affine, P, V, threshold, active):
-    """Σ r ℓ(z) and Σ r φ*(p), φ* being −H(p) or −pᵀΔ, over all rows; and which rows still need visits."""
-    k = P.shape[1]
-    losses, conjugates = 0.0, 0.0
-    z = np.zeros(V.shape[1])
-    for i in range(P.shape[0]):
-        active[i] = False
-        if r[i] == 0.0:
-            continue
-        p, y = P[i], codes[i]
-        row_scores(data, indices, indptr[i], indptr[i + 1], V, z)
-        complete_scores(affine, per_row[i, 2], k, z)
-        matched = z[y]
-        if code == CRAMMER_SINGER:
-            active[i] = crammer_singer_slack(p, z, y, k) <= threshold
-            best = z[0]
-            for j in range(1, k):
-                best = max(best, z[j])
-            losses += r[i] * (best - matched)
-            conjugates -= r[i] * (1.0 - p[y])
-        else:
-            active[i] = True
-            losses += r[i] * (log_sum_exp(z, k) - matched)
-            for j in range(k):
-                if p[j] > 0.0:
-                    conjugates += r[i] * p[j] * math.log(p[j])
-    return losses, conjugates

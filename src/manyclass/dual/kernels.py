@@ -1,0 +1,237 @@
+"""An epoch of exact dual steps, and its duality gap, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from manyclass.data.prefetch import ask_ahead
+from manyclass.dual import column_losses, joint_losses
+from manyclass.dual.row_kernels import FAST, row_add, row_dot, row_scores, row_spread_moved
+
+OFFSET, DUAL_SUM, MEAN_SCORE, LIFT = range(4)
+"""Rows of ``affine``."""
+
+
+class Point(NamedTuple):
+    """The state of the ascent, for rows x_i with mean x̄ and share c_i = s_i/(alpha·S) of W.
+
+    Attributes
+    ----------
+    a : array of shape (n_rows, n_outputs)
+        The dual variables; for a joint loss the probability vector p of each row, whose dual variables are e_y − p.
+    V : array of shape (n_features, `row_kernels.width` of n_outputs)
+        Σ_i c_i x_i a_iᵀ, kept up to date.
+    affine : array of shape (4, n_outputs)
+        What scores hold beside Vᵀx: b₀, Σ_i c_i a_i, x̄ᵀV and κ² + ‖x̄‖², see `beside_product`.
+    per_row : array of shape (n_rows, 3)
+        Side by side in one cache line: c_i, q_i = c_i (κ² + ‖x_i − x̄‖²), which a unit of a_i adds to the row's own
+        score, and x_iᵀx̄.
+    """
+
+    a: np.ndarray
+    V: np.ndarray
+    affine: np.ndarray
+    per_row: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def beside_product(offset, dual_sum, mean_score, lift, product):
+    """What the score of a row holds beside Vᵀx: b₀ + κ² Σ c a + (x − x̄)ᵀ(V − x̄ Σ c a) − xᵀV, `product` being xᵀx̄.
+
+    The rows are centred without being touched, and κ² Σ c a is the share of the intercept that a constant feature κ
+    has.
+    """
+    return offset + dual_sum * (lift - product) - mean_score
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def complete_scores(affine, product, z):
+    """Add to Vᵀx what a score holds beside it, in place."""
+    for j in range(affine.shape[1]):
+        z[j] += beside_product(affine[OFFSET, j], affine[DUAL_SUM, j], affine[MEAN_SCORE, j], affine[LIFT, j], product)
+
+
+@njit(cache=True, nogil=True)
+def target(targets, i, j):
+    """y of row i in output j: −1 or 1 from class codes, else an entry of Y."""
+    if targets.codes.size:
+        return 1.0 if targets.codes[i] == j else -1.0
+    return targets.Y[i, j]
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def step_columns(phi, targets, i, q, z, threshold, a, change, worst):
+    """A step in each output of a row by itself; the row's share of the gap, or `IDLE` if none needs a visit."""
+    gap, idle = 0.0, True
+    for j in range(a.size):
+        change[j] = 0.0
+        old, y = a[j], target(targets, i, j)
+        slack = column_losses.slack(phi, old, z[j], y)
+        idle = idle and slack > threshold[j]
+        if slack > 0.0:
+            continue
+        worst[j] = max(worst[j], -slack)
+        gap += column_losses.fenchel_estimate(phi, old, z[j], y)
+        a[j] = column_losses.step(phi, old, z[j], y, q)
+        change[j] = a[j] - old
+    return column_losses.IDLE if idle else gap
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold, worst):
+    """A part of an epoch: all outputs of a row together, n_outputs contiguous numbers for each of its non-zeros.
+
+    Parameters
+    ----------
+    order : integer array of shape (n_rows,)
+        The first n_active entries are the rows to visit; those before `first` have been.
+    n_visits : int
+        At most.
+    threshold : array of shape (n_outputs,)
+        Slack above which an output needs no visit; a row is dropped when this holds for all its outputs. A joint loss
+        has one slack for all.
+    worst : array of shape (n_outputs,), raised
+        The largest violation of optimality met, which is the next epoch's `threshold`.
+
+    Returns
+    -------
+    first, n_active : int
+        With which to go on.
+    estimate : float
+        The duality gap times 1/alpha, each row's share taken when it is visited.
+    """
+    data, indices, indptr = rows
+    a, V, affine, per_row = point
+    k = a.shape[1]
+    z, change, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros((2, k))
+    moved = np.empty(k, np.int64)
+    estimate, t = 0.0, first
+    for _ in range(n_visits):
+        if t >= n_active:
+            break
+        ask_ahead(data, indices, indptr, order, t, n_active)
+        i = order[t]
+        start, stop = indptr[i], indptr[i + 1]
+        share, q, product = per_row[i, 0], per_row[i, 1], per_row[i, 2]
+        row_scores(data, indices, start, stop, V, z)
+        complete_scores(affine, product, z)
+        if phi.joint:
+            gap = joint_losses.step(phi, targets.codes[i], q, z, threshold[0], a[i], change, worst, work)
+        else:
+            gap = step_columns(phi, targets, i, q, z, threshold, a[i], change, worst)
+        if gap == column_losses.IDLE:
+            n_active -= 1
+            order[t], order[n_active] = order[n_active], order[t]
+            continue
+        t += 1
+        estimate += share * gap
+        n_moved = 0
+        for j in range(k):
+            if change[j] != 0.0:
+                change[j] *= share
+                moved[n_moved] = j
+                n_moved += 1
+                affine[DUAL_SUM, j] += change[j]
+                affine[MEAN_SCORE, j] += change[j] * product
+        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
+    return t, n_active, estimate
+
+
+@njit(cache=True, fastmath=FAST, nogil=True)
+def visit_one(phi, rows, y, point, order, first, n_visits, n_active, threshold):
+    """`visit` for one output, at twice the speed: what has a column per output is a vector; `worst` is returned."""
+    data, indices, indptr = rows
+    a, v, affine, per_row = point
+    estimate, worst, t = 0.0, 0.0, first
+    offset, dual_sum, mean_score, lift = affine[OFFSET], affine[DUAL_SUM], affine[MEAN_SCORE], affine[LIFT]
+    for _ in range(n_visits):
+        if t >= n_active:
+            break
+        ask_ahead(data, indices, indptr, order, t, n_active)
+        i = order[t]
+        start, stop = indptr[i], indptr[i + 1]
+        share, old, y_i, product = per_row[i, 0], a[i], y[i], per_row[i, 2]
+        z = row_dot(data, indices, start, stop, v) + beside_product(offset, dual_sum, mean_score, lift, product)
+        slack = column_losses.slack(phi, old, z, y_i)
+        if slack > threshold:
+            n_active -= 1
+            order[t], order[n_active] = order[n_active], order[t]
+            continue
+        t += 1
+        if slack > 0.0:
+            continue
+        worst = max(worst, -slack)
+        estimate += share * column_losses.fenchel_estimate(phi, old, z, y_i)
+        change = column_losses.step(phi, old, z, y_i, per_row[i, 1]) - old
+        if change != 0.0:
+            a[i] = old + change
+            by = share * change
+            row_add(data, indices, start, stop, by, v)
+            dual_sum += by
+            mean_score += by * product
+    affine[DUAL_SUM], affine[MEAN_SCORE] = dual_sum, mean_score
+    return t, n_active, estimate, worst
+
+
+@njit(cache=True, nogil=True)
+def gap_terms(phi, rows, targets, share, point, threshold, active):
+    """Σ r φ(z), Σ r φ*(−a) and Σ r (φ(z) + φ*(−a) + az) over all rows, r = s_i/S; and which rows still need visits.
+
+    The last is of losses of one score only; `active` is overwritten.
+    """
+    data, indices, indptr = rows
+    a, V, affine, per_row = point
+    losses, conjugates, inner = 0.0, 0.0, 0.0
+    z = np.zeros(V.shape[1])
+    for i in range(a.shape[0]):
+        active[i] = False
+        r = share[i]
+        if r == 0.0:
+            continue
+        row_scores(data, indices, indptr[i], indptr[i + 1], V, z)
+        complete_scores(affine, per_row[i, 2], z)
+        if phi.joint:
+            loss, conjugate, slack = joint_losses.terms(phi, targets.codes[i], z, a[i])
+            losses += r * loss
+            conjugates += r * conjugate
+            active[i] = slack <= threshold[0]
+            continue
+        for j in range(a.shape[1]):
+            y = target(targets, i, j)
+            losses += r * column_losses.loss(phi, z[j], y)
+            conjugates += r * column_losses.conjugate(phi, a[i, j], y)
+            inner += r * column_losses.fenchel(phi, a[i, j], z[j], y)
+            active[i] |= column_losses.slack(phi, a[i, j], z[j], y) <= threshold[j]
+    return losses, conjugates, inner
+
+
+@njit(cache=True, nogil=True)
+def scaled_conjugates(phi, targets, share, a, scale):
+    """Σ r φ*(−a') with the positive entries of a scaled by scale[0] and the negative ones by scale[1]."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            by = scale[0, j] if a[i, j] > 0.0 else scale[1, j]
+            total += share[i] * column_losses.conjugate(phi, by * a[i, j], target(targets, i, j))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def constant_loss(phi, targets, share, z):
+    """Σ_i r_i Σ_j φ(z_j, y_ij)."""
+    total = 0.0
+    for i in range(share.size):
+        for j in range(z.size):
+            total += share[i] * column_losses.loss(phi, z[j], target(targets, i, j))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def make_feasible(phi, targets, a):
+    """Move every dual variable to the nearest feasible one, in place: what a warm start may need."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = column_losses.nearest(phi, a[i, j], target(targets, i, j))
