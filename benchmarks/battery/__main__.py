@@ -31,7 +31,16 @@ def main(
             print(json.dumps(asdict(result)) if as_json else " | ".join(speed.rows_of(result)), flush=True)
     if as_json:
         return
-    columns = ["case", "n×d×columns", "default, s", "method", "best peer, s", "peer/default", "best of ours, s", "lbfgs"]
+    columns = [
+        "case",
+        "n×d×columns",
+        "default, s",
+        "method",
+        "best peer, s",
+        "peer/default",
+        "best of ours, s",
+        "lbfgs",
+    ]
     table = report.Table("The battery: seconds to 1e-3, the worst first", columns)
     for result in sorted(results, key=speed.badness, reverse=True):
         table.add(*speed.rows_of(result))

@@ -1,4 +1,4 @@
-"""Ours and the peers, each as ``fit(X, y, alpha, record)`` that hands over its iterates; and one run in this process."""
+"""Ours and the peers, each as ``fit(X, y, alpha, record)`` that hands over its iterates; and one run of one."""
 
 from __future__ import annotations
 
@@ -123,4 +123,3 @@ def main(method: str, case: str, alpha: float, limit: float, threads: int, folde
         fit(method, X, y, alpha, record, tol)
     except TimeUp:
         pass
-

@@ -97,7 +97,7 @@ def run(method: str, problem: Problem, limit: float, threads: int, tol: float = 
         process = context.Process(target=main, args=given)
         process.start()
         # The wall may run several times as fast as the processor's clock on a busy machine.
-        process.join(3 * limit + 60)
+        process.join(4 * limit + 20)
         if process.is_alive():
             process.kill()
             process.join()

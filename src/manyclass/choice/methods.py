@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class Method:
         Seconds.
     memory : float
         Bytes beside the rows.
+    fits : bool
+        Whether that is no more than `MEMORY_SHARE` of what was free.
     """
 
     solver: str
@@ -52,6 +54,7 @@ class Method:
     set_up: float
     per_pass: float
     memory: float
+    fits: bool = True
 
     @property
     def seconds(self) -> float:
@@ -71,6 +74,12 @@ class Choice:
 
     method: Method
     candidates: tuple[Method, ...]
+
+    @classmethod
+    def of(cls, solver: str, curvature: str, row_space: bool = False) -> Choice:
+        """No choice: what was asked for, of which nothing is expected."""
+        method = Method(solver, curvature, row_space, math.nan, math.nan, math.nan, math.nan)
+        return cls(method, (method,))
 
     def __str__(self) -> str:
         return "\n".join(f"{'→' if one is self.method else ' '} {one}" for one in self.candidates)
@@ -93,9 +102,10 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    candidates = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
     room = MEMORY_SHARE * _free_memory()
-    fitting = [one for one in candidates if one.memory <= room]
+    found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
+    candidates = sorted(found, key=lambda one: one.seconds)
+    fitting = [one for one in candidates if one.fits]
     if not fitting:
         least = min(candidates, key=lambda one: one.memory)
         raise MemoryError(
@@ -124,17 +134,13 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
             memory = 3 * 8.0 * n * n
         for method in inner.methods(metric, plain):
             if problem.loss.quadratic and method.curvature == "kronecker":
-                method = _with(method, curvature="second-moment", passes=1.0)
+                method = replace(method, curvature="second-moment", passes=1.0)
             if solver not in ("auto", method.solver):
                 continue
             if not problem.alpha > 0 and method.curvature == "jacobi":
                 # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
-                method = _with(method, passes=10.0 * method.passes)
-            yield _with(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
-
-
-def _with(method: Method, **changes: object) -> Method:
-    return Method(**(vars(method) | changes))
+                method = replace(method, passes=10.0 * method.passes)
+            yield replace(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ class _Shape:
     itemsize: int
 
     def seconds_of_pass(self) -> float:
-        elementwise = self.n * self.k / self.speed.elementwise + 2e-4
+        elementwise = self.n * self.k / self.speed.elementwise + 5e-4
         if not self.dense:
             return 2.0 * self.stored * max(self.k, 2) / self.speed.sparse + elementwise
         # The second product of a block that fits into the caches finds it there.
@@ -162,14 +168,13 @@ class _Shape:
         per_row = self.stored / max(self.n, 1)
         if self.dense:
             return 0.6 * n_rows * self.d**2 / self.speed.product
-        return 4.0 * n_rows * per_row**2 / self.speed.sparse + 3.0 * self.d**2 / self.speed.elementwise
+        return 4.0 * n_rows * per_row**2 / self.speed.sparse + 3.0 * self.d**2 / self.speed.stream
 
     def gram_of_rows(self) -> float:
         if self.dense:
             return self.n**2 * self.d / self.speed.product
         return (
-            4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse
-            + 3.0 * self.n**2 / self.speed.elementwise
+            4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse + 3.0 * self.n**2 / self.speed.stream
         )
 
     def methods(self, metric: float, plain: float) -> Iterator[Method]:
@@ -177,7 +182,7 @@ class _Shape:
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
-        search = one + MEMORY_PAIRS * parameters / speed.elementwise
+        search = one + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
         # A few refreshes decompose again; a solve is two products with the eigenvectors.
@@ -186,7 +191,7 @@ class _Shape:
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
         if size <= LARGEST:
-            step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.elementwise
+            step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.stream
             step += (size**3 / 3.0) / speed.product + NEWTON_PASSES * one
             yield Method("newton", "hessian", False, NEWTON_STEPS, 0.0, step, 4 * 8.0 * size * size)
 

@@ -11,6 +11,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from manyclass.data import ClassTargets, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -27,7 +30,7 @@ class Rates:
     sparse : float
         Multiplications a second in products of a sparse matrix with a dense one.
     elementwise : float
-        Exponentials a second, as a softmax takes them with what belongs to it.
+        Scores a second of which a softmax takes value and gradient.
     """
 
     product: float
@@ -53,8 +56,16 @@ def rates(dtype: str) -> Rates:
         stream=tall.size / _seconds(lambda: tall @ few, 1),
         decomposition=192**3 / _seconds(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False)),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
-        elementwise=0.5 * A.size / _seconds(lambda: np.exp(A)),
+        elementwise=_scores_a_second(dtype),
     )
+
+
+def _scores_a_second(dtype: str, n_rows: int = 4096, n_outputs: int = 32) -> float:
+    rows = as_rows(np.ones((n_rows, 1), dtype=dtype))
+    targets = ClassTargets(np.arange(n_rows) % n_outputs, n_outputs)
+    problem = Problem(rows, targets, SMOOTH_LOSSES["softmax"], 1.0)
+    theta = problem.constant_model()
+    return n_rows * n_outputs / _seconds(lambda: problem.value_and_gradient(theta))
 
 
 def _seconds(work: Callable[[], object], repeats: int = 3) -> float:

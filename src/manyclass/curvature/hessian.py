@@ -60,6 +60,7 @@ def hessian_matrix(problem: Problem, theta: Array) -> Array:
     """∇²F at theta in float64; parameter i·n_outputs + a is that of feature i (last: intercept) and output a."""
     xp, rows, loss, k = problem.xp, problem.rows, problem.loss, problem.n_outputs
     W, b = problem.unpack(theta)
+    problem.n_passes += 1
     size = int(theta.shape[0])
     H = rows.zeros((size * k, size * k), dtype=xp.float64)
     diagonal = rows.zeros((size, size * k), dtype=xp.float64)

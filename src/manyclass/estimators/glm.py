@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from manyclass.choice import choose
+from manyclass.choice import Choice, choose, in_turn
 from manyclass.curvature import CURVATURES
-from manyclass.data.row_space import RowSpace
-from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS, iterates_in
+from manyclass.solvers import SOLVERS
 
 
 @dataclass(eq=False, repr=False)
@@ -68,7 +65,8 @@ class GLMClassifier(LinearClassifier):
     choice_ : dict
         The solver and curvature taken, whether the rows were first rotated into as many dimensions as there are rows
         (``row_space``, for fewer rows than features: exact for a ridge penalty), and the estimated seconds of every
-        method that could serve (``estimates``).
+        method that could serve (``estimates``); and what took its place, because it needed more than twice what was
+        expected of it (``changed_to``).
     duality_gap_ : float
         For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
     <shared>
@@ -129,50 +127,30 @@ class GLMClassifier(LinearClassifier):
             )
 
     def _iterates(self, task: Task) -> Iterates:
-        given = task.problem
-        solver, curvature, row_space = self._choose(given)
-        start = self._start(given)
-        if not row_space:
-            return (yield from iterates_in(CURVATURES[curvature], SOLVERS[solver], given, task.rng, start))
-        space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
-        options: dict[str, Any] = {"weight": given.weight, "fit_intercept": given.fit_intercept}
-        problem = Problem(space.rows, given.targets, given.loss, given.alpha, **options)
-        problem.on_block = given.on_block
-        if start is not None:
-            start = space.project(start[0], given.unshifted(*start, back=True))
-        iterates = iterates_in(CURVATURES[curvature], SOLVERS[solver], problem, task.rng, start)
-        return (yield from _lifted(iterates, space, given))
+        problem = task.problem
+        choice = self._choice(problem)
+        method = choice.method
+        changes: list[str] = []
+        self.choice_ = {
+            "solver": method.solver,
+            "curvature": method.curvature,
+            "row_space": method.row_space,
+            "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
+            "changed_to": changes,
+        }
+        return (
+            yield from in_turn(choice, problem, task.rng, self._start(problem), lambda new: changes.append(str(new)))
+        )
 
-    def _choose(self, problem: Problem) -> tuple[str, str, bool]:
-        """Solver, curvature, and whether to work in the space of the rows; sets ``choice_``."""
-        solver, curvature, row_space, estimates = self.solver, self.curvature, False, {}
-        if curvature != "auto":
-            own = {"hessian": "newton", "partition-bound": "majorize"}
-            solver = own.get(curvature, "quasi-newton") if solver == "auto" else solver
-        elif solver in ("auto", "quasi-newton", "newton-cg"):
+    def _choice(self, problem: Problem) -> Choice:
+        solver, curvature = self.solver, self.curvature
+        if curvature == "auto" and solver in ("auto", "quasi-newton", "newton-cg"):
             choice = choose(problem, self.tol, solver if solver == "auto" else "quasi-newton")
-            solver = choice.method.solver if solver == "auto" else solver
-            curvature, row_space = choice.method.curvature, choice.method.row_space
-            estimates = {str(one): one.seconds for one in choice.candidates}
-        else:
+            return (
+                choice if solver != "newton-cg" else Choice.of(solver, choice.method.curvature, choice.method.row_space)
+            )
+        if solver == "auto":
+            solver = {"hessian": "newton", "partition-bound": "majorize"}.get(curvature, "quasi-newton")
+        if curvature == "auto":
             curvature = SOLVERS[solver].default_curvature or "second-moment"
-        self.choice_ = {"solver": solver, "curvature": curvature, "row_space": row_space, "estimates": estimates}
-        return solver, curvature, row_space
-
-
-def _lifted(iterates: Iterates, space: RowSpace, given: Problem) -> Iterates:
-    """Iterates in the space of the rows, with models of the rows given."""
-
-    def lift(model: Callable[[], tuple[Array, Array]]) -> Callable[[], tuple[Array, Array]]:
-        def lifted() -> tuple[Array, Array]:
-            W, b = space.lift(*model())
-            return W, given.unshifted(W, b)
-
-        return lifted
-
-    while True:
-        try:
-            iterate = next(iterates)
-        except StopIteration as end:
-            return end.value
-        yield replace(iterate, model=lift(iterate.model))
+        return Choice.of(solver, curvature)

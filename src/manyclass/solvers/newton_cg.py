@@ -70,6 +70,8 @@ class Hessian:
 
     problem: Problem
     pieces: list[tuple[Rows | None, np.ndarray | slice, Array, Array]]
+    share: float
+    """Of all rows."""
 
     @classmethod
     def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Hessian:
@@ -83,11 +85,12 @@ class Hessian:
             P = problem.loss.mean(problem.scores(block, W, b), problem.xp)
             pieces.append((block if keep else None, rows, P, scale))
             start = stop
-        return cls(problem, pieces)
+        return cls(problem, pieces, sample.n_rows(problem) / max(problem.rows.n_rows, 1))
 
     def product(self, V: Array) -> Array:
         problem = self.problem
         xp, held, loss = problem.xp, problem.rows, problem.loss
+        problem.n_passes += self.share
         W, b = problem.unpack(V)
         total = held.zeros((held.n_features, problem.n_outputs), dtype=xp.float64)
         intercept = held.zeros((problem.n_outputs,), dtype=xp.float64)

@@ -1,0 +1,88 @@
+"""The method taken at work, and others in its place when it does not keep what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manyclass.choice.methods import Choice, Method
+from manyclass.curvature import CURVATURES
+from manyclass.data.row_space import RowSpace
+from manyclass.data.rows import Array
+from manyclass.fit import Iterates
+from manyclass.model import Problem
+from manyclass.solvers import SOLVERS, iterates_in
+
+PATIENCE = 2.0
+"""How many times the seconds expected of it a method may take before another is looked for."""
+
+
+def in_turn(
+    choice: Choice,
+    given: Problem,
+    rng: np.random.Generator,
+    start: tuple[Array, Array] | None,
+    on_change: Callable[[Method], None],
+) -> Iterates:
+    """The iterates of the method chosen; from where it is, of another, when that one is right for what is left.
+
+    A method that has taken `PATIENCE` times what was expected of it gives way to the one expected to take the fewest
+    seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
+    what the best of the methods would have taken. Seconds are those of the cost model, so that a fit does not depend on
+    what else the machine does.
+    """
+    left = [one for one in choice.candidates if one is not choice.method and one.fits]
+    method, n_iter, spent, passes = choice.method, 0, 0.0, given.n_passes
+    while True:
+        iterates = _at_work(method, given, rng, start)
+        before, taken = n_iter, 0.0
+        while True:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return end.value
+            n_iter = before + iterate.n_iter
+            used = iterate.n_iter if method.solver == "newton" else iterate.n_passes
+            taken = method.set_up + used * method.per_pass
+            yield replace(iterate, n_iter=n_iter, n_passes=passes + iterate.n_passes)
+            promising = [one for one in left if one.seconds <= spent + taken]
+            if promising and taken > PATIENCE * method.seconds:
+                break
+        iterates.close()
+        spent, passes, start = spent + taken, passes + iterate.n_passes, iterate.model()
+        method = min(promising, key=lambda one: one.seconds)
+        left.remove(method)
+        on_change(method)
+
+
+def _at_work(method: Method, given: Problem, rng: np.random.Generator, start: Any) -> Iterates:
+    """The iterates of one method, as models of the rows given; passes are counted from 0."""
+    curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
+    problem, space = given, None
+    if method.row_space:
+        space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
+        options: dict[str, Any] = {"weight": given.weight, "fit_intercept": given.fit_intercept}
+        problem = Problem(space.rows, given.targets, given.loss, given.alpha, **options)
+        problem.on_block = given.on_block
+        if start is not None:
+            start = space.project(start[0], given.unshifted(*start, back=True))
+    before = problem.n_passes
+    iterates = iterates_in(curvature, solver, problem, rng, start)
+    while True:
+        try:
+            iterate = next(iterates)
+        except StopIteration as end:
+            return end.value
+        model = iterate.model if space is None else _lifted(iterate.model, space, given)
+        yield replace(iterate, model=model, n_passes=iterate.n_passes - before)
+
+
+def _lifted(model: Callable[[], Any], space: RowSpace, given: Problem) -> Callable[[], tuple[Array, Array]]:
+    def lifted() -> tuple[Array, Array]:
+        W, b = space.lift(*model())
+        return W, given.unshifted(W, b)
+
+    return lifted

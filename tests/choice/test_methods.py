@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyclass.choice import choose, methods
+from manyclass.data import ClassTargets, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
+
+
+def problem(n, d, k, alpha=1e-4, sparse=False, loss="softmax", scale=None):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((n, d), density=0.01, format="csr", rng=rng) if sparse else rng.standard_normal((n, d))
+    X = X if scale is None else X * scale
+    return Problem(as_rows(X), ClassTargets(np.arange(n) % k, k), SMOOTH_LOSSES[loss], alpha)
+
+
+def test_the_choice_is_the_least_of_the_estimates_and_all_can_be_read():
+    choice = choose(problem(300, 20, 3), 1e-3)
+    assert choice.method is choice.candidates[0]
+    seconds = [one.seconds for one in choice.candidates]
+    assert seconds == sorted(seconds) and all(np.isfinite(seconds)) and min(seconds) > 0
+    assert all(str(one) in str(choice) for one in choice.candidates)
+
+
+@pytest.mark.parametrize(("n", "d", "k", "sparse"), [(60, 900, 3, False), (60, 900, 3, True), (900, 60, 3, False)])
+def test_rows_are_rotated_only_where_they_are_fewer_than_features(n, d, k, sparse):
+    spaces = {one.row_space for one in choose(problem(n, d, k, sparse=sparse), 1e-3).candidates}
+    assert spaces == ({False, True} if n < d else {False})
+
+
+def test_only_few_parameters_get_the_hessian_of_all_of_them():
+    assert any(one.curvature == "hessian" for one in choose(problem(200, 20, 3), 1e-3).candidates)
+    many = choose(problem(3000, 200, 1000), 1e-3).candidates
+    assert many and not any(one.curvature == "hessian" for one in many)
+
+
+def test_what_does_not_fit_is_not_taken(monkeypatch):
+    given = problem(60, 900, 3)
+    least = min(one.memory for one in choose(given, 1e-3).candidates)
+    monkeypatch.setattr(methods, "_free_memory", lambda: 1.01 * least / methods.MEMORY_SHARE)
+    assert choose(given, 1e-3).method.memory == least
+    monkeypatch.setattr(methods, "_free_memory", lambda: 0.5 * least)
+    with pytest.raises(MemoryError, match="GB beside X"):
+        choose(given, 1e-3)
+
+
+def test_the_squared_loss_is_solved_by_its_own_hessian():
+    assert choose(problem(500, 30, 3, loss="squared"), 1e-3).method.curvature in ("second-moment", "hessian")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_larger_penalty_never_takes_more_passes(sparse):
+    passes = [methods.plain_passes(problem(300, 80, 3, alpha, sparse), 1e-3) for alpha in (1e-6, 1e-4, 1e-2, 1.0)]
+    assert passes == sorted(passes, reverse=True) and passes[0] > passes[-1]
+
+
+def test_the_units_of_the_columns_do_not_matter_without_a_penalty():
+    units = 10.0 ** np.linspace(-3, 3, 20)
+    passes = [methods.plain_passes(problem(300, 20, 3, 0.0, scale=scale), 1e-3) for scale in (None, units)]
+    assert passes[0] == pytest.approx(passes[1], rel=1e-6)

@@ -1,0 +1,57 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from manyclass.choice import Choice, Method, in_turn
+from manyclass.fit import Clock, Run, Status
+from tests import problems
+
+SLOW = Method("gradient", "identity", False, passes=3, set_up=0.0, per_pass=1e-3, memory=0.0)
+SURE = Method("newton", "hessian", False, passes=10, set_up=0.0, per_pass=1e-2, memory=0.0)
+ROTATED = Method("quasi-newton", "kronecker", True, passes=10, set_up=0.0, per_pass=1e-2, memory=0.0)
+
+
+def run(*methods, alpha=1e-6, start=None, **limits):
+    given, *_ = problems.problem("softmax", alpha=alpha)
+    changes = []
+    iterates = in_turn(Choice(methods[0], methods), given, np.random.default_rng(0), start, changes.append)
+    outcome = Run(Clock(None), **limits)(iterates, lambda: None)
+    return given, outcome, changes
+
+
+@pytest.mark.parametrize("second", [SURE, ROTATED])
+def test_a_method_that_takes_far_longer_than_expected_gives_way(second):
+    given, outcome, changes = run(SLOW, second, tol=1e-6, max_iter=1000)
+    assert changes == [second]
+    assert outcome.status is Status.CONVERGED
+    assert [record.n_iter for record in outcome.history] == list(range(1, len(outcome.history) + 1))
+    passes = [record.n_passes for record in outcome.history]
+    assert passes == sorted(passes)
+    # It goes on from where the first had come.
+    objectives = [record.objective for record in outcome.history]
+    assert all(after <= before * (1 + 1e-6) for before, after in zip(objectives, objectives[1:], strict=False))
+    theta = given.pack(*outcome.model)
+    assert given.value_and_gradient(theta).value == pytest.approx(objectives[-1], rel=1e-6)
+
+
+def test_a_method_that_keeps_what_is_expected_of_it_stays():
+    _, outcome, changes = run(SURE, replace(ROTATED, per_pass=1.0), tol=1e-6, max_iter=1000)
+    assert not changes and outcome.status is Status.CONVERGED
+
+
+def test_none_gives_way_to_what_is_expected_to_take_longer_than_all_that_was_spent():
+    _, outcome, changes = run(SLOW, replace(SURE, per_pass=1e3), tol=1e-9, max_iter=50)
+    assert not changes and outcome.n_iter == 50
+
+
+def test_none_gives_way_to_what_does_not_fit():
+    _, _, changes = run(SLOW, replace(SURE, fits=False), tol=1e-9, max_iter=200)
+    assert not changes
+
+
+def test_what_was_asked_for_stays():
+    given, *_ = problems.problem("softmax", alpha=1e-6)
+    changes = []
+    iterates = in_turn(Choice.of("gradient", "identity"), given, np.random.default_rng(0), None, changes.append)
+    assert Run(Clock(None), max_iter=300)(iterates, lambda: None).n_iter == 300 and not changes
