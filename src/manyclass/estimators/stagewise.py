@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
@@ -32,6 +32,7 @@ class GeneratedBlocks(StagewiseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
+        **CHOSEN_ALPHA,
         "features": [HasMethods(["fit", "draw"]), None],
         "n_components": [*_COUNT, None],
         "block_size": _COUNT,
@@ -151,7 +152,7 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     features: FeatureGenerator | None = None
     _: KW_ONLY
     loss: str = "squared"
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
     n_components: int | None = 8192
     block_size: int = 1024
     max_iter: int = 1
@@ -218,7 +219,7 @@ n_iter_no_change, max_time, random_state
 
     features: FeatureGenerator | None = None
     _: KW_ONLY
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
     n_components: int | None = 8192
     block_size: int = 1024
     max_iter: int = 1
