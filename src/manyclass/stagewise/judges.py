@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from manyclass.data.penalty import effective_rows
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates
 from manyclass.fit.run import OutOfTime
@@ -17,17 +18,22 @@ if TYPE_CHECKING:
 
 
 class Score(NamedTuple):
-    """Mean loss on rows that were not fitted to, and the share of wrong labels among them."""
+    """Mean loss on rows that were not fitted to, the share of their labels that are wrong, and the number of these."""
 
     loss: float
     errors: float
+    n_labels: float
+
+    def has_fewer_errors(self, other: Score) -> bool:
+        """By more than one standard error of a difference of counts: √(count + count) at most."""
+        return (other.errors - self.errors) * self.n_labels > ((other.errors + self.errors) * self.n_labels) ** 0.5
 
 
 class Judge(ABC):
     """Ranks stages by their loss on rows that were not fitted to.
 
-    Least squares without any calibration is one of the candidates. Calibration lowers the loss where it makes more
-    errors, too: what has more errors than least squares alone counts for no better than that.
+    Least squares without any calibration is one of the candidates, and what does not make clearly fewer errors counts
+    for no better: of few rows that are told apart already, calibration learns the noise.
     """
 
     plain: Score | None = None
@@ -47,7 +53,7 @@ class Judge(ABC):
         plain = self.plain
         if score is None or plain is None:
             return None if score is None else score.loss, True
-        if not score.errors > plain.errors:
+        if score.has_fewer_errors(plain):
             keeps = score.loss <= plain.loss or not is_first
             return (score.loss if keeps else plain.loss), keeps
         return (plain.loss, False) if is_first else (max(score.loss, math.nextafter(plain.loss, math.inf)), True)
@@ -76,7 +82,8 @@ class HeldOutJudge(Judge):
         return self.latest
 
     def _look(self, update: Update, state: Array) -> Score:
-        return Score(update.loss(state, self.weight), update.errors(state, self.weight))
+        n_labels = effective_rows(self.weight, 0) * update.labels_per_row
+        return Score(update.loss(state, self.weight), update.errors(state, self.weight), n_labels)
 
 
 @dataclass
@@ -118,4 +125,5 @@ class FoldsJudge(Judge):
     def _mean(self, scores: list[Score | None]) -> Score:
         pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
         loss = sum(share * score.loss for share, score in pairs)
-        return Score(loss, sum(share * score.errors for share, score in pairs))
+        errors = sum(share * score.errors for share, score in pairs)
+        return Score(loss, errors, sum(score.n_labels for _, score in pairs))

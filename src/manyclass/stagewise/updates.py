@@ -79,6 +79,11 @@ class Update(ABC):
         """What follows a visit of all blocks: change the state in place, and say how."""
         return None
 
+    @property
+    def labels_per_row(self) -> int:
+        """How many answers of `errors` are right or wrong in a row."""
+        return 1
+
     def errors(self, state: Array, weight: Array) -> float:
         """Weighted share of wrong labels, where predictions are nearest to labels of 0 and 1; nan elsewhere."""
         return float("nan")
@@ -114,6 +119,11 @@ class CalibratedLeastSquares(LeastSquares):
 
     additive = False
     calibrates = True
+
+    @property
+    def labels_per_row(self) -> int:
+        assert self.calibrator is not None
+        return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
 
     def errors(self, state: Array, weight: Array) -> float:
         xp, wrong, total = self.xp, 0.0, float(self.xp.sum(weight, dtype=self.xp.float64))
