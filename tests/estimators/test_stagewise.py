@@ -130,7 +130,8 @@ def test_averaged_models_differ_and_their_average_is_their_mean(digits):
 
 def test_early_stopping_and_time_limit(digits):
     X, X_test, y, y_test = digits
-    model = StagewiseClassifier(n_components=3000, block_size=100, early_stopping=True, n_iter_no_change=3).fit(X, y)
+    options = {"n_components": 3000, "block_size": 100, "alpha": 1e-6, "n_iter_no_change": 3}
+    model = StagewiseClassifier(**options, early_stopping=True).fit(X, y)
     assert len(model.history_) < 30
     assert model.status_ is Status.EARLY_STOPPED
     assert model.score(X_test, y_test) > 0.9
