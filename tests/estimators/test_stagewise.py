@@ -129,7 +129,8 @@ def test_averaged_models_differ_and_their_average_is_their_mean(digits):
 
 def test_early_stopping_and_time_limit(digits):
     X, X_test, y, y_test = digits
-    model = StagewiseClassifier(n_components=3000, block_size=100, early_stopping=True, n_iter_no_change=3).fit(X, y)
+    options = {"n_components": 3000, "block_size": 100, "alpha": 1e-6, "n_iter_no_change": 3}
+    model = StagewiseClassifier(**options, early_stopping=True).fit(X, y)
     assert len(model.history_) < 30
     assert model.status_ is Status.EARLY_STOPPED
     assert model.score(X_test, y_test) > 0.9
@@ -262,6 +263,23 @@ def test_regressor_is_ridge_on_its_features():
     assert_allclose(model.predict(X), Ridge(1e-3 * len(X)).fit(Z, y).predict(Z), rtol=1e-6)
     two = StagewiseRegressor(n_components=60, block_size=60, alpha=1e-3).fit(X, np.c_[y, -y])
     assert_allclose(two.predict(X), np.c_[model.predict(X), -model.predict(X)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", sorted(UPDATES))
+def test_alpha_is_chosen_and_its_model_is_that_of_the_number(digits, loss):
+    X, X_test, y, _ = digits
+    options = {"n_components": 300, "block_size": 100, "loss": loss}
+    model = StagewiseClassifier(**options).fit(X, y)
+    assert model.alpha_ > 0
+    given = StagewiseClassifier(**options, alpha=model.alpha_).fit(X, y)
+    assert_allclose(model.decision_function(X_test), given.decision_function(X_test), atol=1e-3)
+
+
+def test_more_features_than_rows_do_not_overfit(digits):
+    X, X_test, y, y_test = digits
+    model = StagewiseClassifier(n_components=512, block_size=256).fit(X[:256], y[:256])
+    interpolating = StagewiseClassifier(n_components=512, block_size=256, alpha=1e-9).fit(X[:256], y[:256])
+    assert model.score(X_test, y_test) > interpolating.score(X_test, y_test)
 
 
 def test_bad_requests_are_named(digits):

@@ -7,7 +7,7 @@ from manyclass.fit import Clock, Run
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Simplex
-from manyclass.stagewise import UPDATES, DrawnBlocks, OriginalColumns, Stage, Stagewise, StagewiseModel
+from manyclass.stagewise import UPDATES, DrawnBlocks, HeldOutJudge, OriginalColumns, Stage, Stagewise, StagewiseModel
 
 
 def targets_of(codes, k, loss):
@@ -36,10 +36,11 @@ class Fit:
 
         def blocks():
             if generator is None:
-                return OriginalColumns()
+                return OriginalColumns(self.problem.rows)
             return DrawnBlocks(generator, block_size, n_components, rng)
 
-        solver = Stagewise(self.problem, self.update, blocks, max_iter, n_models, scored, clock)
+        judge = None if scored is None else HeldOutJudge(scored)
+        solver = Stagewise(self.problem, self.update, blocks, max_iter, n_models, judge, clock)
         start = Stage(0, rows.zeros((rows.n_features, targets.n_outputs)), rows.zeros((targets.n_outputs,)))
         zero = StagewiseModel((None,), (start,))
         run = Run(clock, max_iter=max_iter, **limits)

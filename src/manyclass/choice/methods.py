@@ -102,7 +102,7 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    room = MEMORY_SHARE * _free_memory()
+    room = MEMORY_SHARE * free_memory()
     found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
     fitting = [one for one in candidates if one.fits]
@@ -110,18 +110,14 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
         least = min(candidates, key=lambda one: one.memory)
         raise MemoryError(
             f"{least.solver} with curvature={least.curvature!r} would take {least.memory / 1e9:.1f} GB beside X, more "
-            f"than half of the {_free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
+            f"than half of the {free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
         )
     return Choice(fitting[0], tuple(candidates))
 
 
 def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
-    rows = problem.rows
-    n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
-    speed = rates("float64" if rows.itemsize == 8 else "float32")
-    plain = plain_passes(problem, tol)
-    dense = rows.row_bytes >= d * rows.itemsize
-    shape = _Shape(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
+    shape, plain = Shape.of(problem), plain_passes(problem, tol)
+    n, d, k, speed, rows = shape.n, shape.d, shape.k, shape.speed, problem.rows
     metric = min(METRIC_PASSES, max(6.0, 0.5 * plain))
     for row_space in (False, True):
         if row_space and n >= d:
@@ -129,7 +125,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
         inner = shape
         before = memory = 0.0
         if row_space:
-            inner = _Shape(n, n, k, n * n, True, speed, rows.itemsize)
+            inner = Shape(n, n, k, n * n, True, speed, rows.itemsize)
             before = shape.gram_of_rows() + 8.0 * n**3 / speed.decomposition / 8.0 + shape.seconds_of_pass()
             memory = 3 * 8.0 * n * n
         for method in inner.methods(metric, plain):
@@ -144,7 +140,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class Shape:
     """Rows as the cost of products with them sees them."""
 
     n: int
@@ -154,6 +150,14 @@ class _Shape:
     dense: bool
     speed: Rates
     itemsize: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Shape:
+        """The shape of the rows of a problem, and what this machine does with such rows."""
+        rows, speed = problem.rows, rates("float64" if problem.rows.itemsize == 8 else "float32")
+        n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
+        dense = rows.row_bytes >= d * rows.itemsize
+        return cls(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
 
     def seconds_of_pass(self) -> float:
         elementwise = self.n * self.k / self.speed.elementwise + 5e-4
@@ -223,7 +227,8 @@ def plain_passes(problem: Problem, tol: float) -> float:
     return float(np.clip(steps.min(), 6.0, 5000.0))
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
+    """Bytes."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             fields = dict(line.split(":") for line in file)

@@ -144,6 +144,7 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "n_iter": classifier.n_iter_,
         "n_passes": classifier.n_passes_,
         "objective": classifier.history_[-1].objective if classifier.history_ else None,
+        "alpha": getattr(classifier, "alpha_", classifier.alpha),
         "duality_gap": getattr(classifier, "duality_gap_", None),
         "status": str(classifier.status_),
         "converged": classifier.status_ in (Status.CONVERGED, Status.STATIONARY, Status.SETTLED),
@@ -160,7 +161,7 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     size = f"{fitted.n_rows:,} rows × {schema.n_features:,} columns ({fitted.kind})"
     outputs = f"{report['n_classes']:,} {'labels' if schema.multilabel else 'classes'}"
     target = f" in column '{schema.target_name}'" if schema.target_name and request.train is not None else ""
-    chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {parameters['alpha']:g}"
+    chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {report['alpha']:g}"
     if fitted.model.is_scaled:
         chosen += f", {SCALERS[request.scale][0]}"
     facts = [("data", f"{request.name}: {size}, {outputs}{target}"), ("model", chosen)]

@@ -110,8 +110,15 @@ class Moments:
             )
         if not self.n:
             return other.around(other.pilot, other.target_pilot)
+        return self._combined(other, +1)
+
+    def without(self, other: Moments) -> Moments:
+        """The moments of the rows that are left when those of `other`, which are among them, are taken out."""
+        return self._combined(other, -1)
+
+    def _combined(self, other: Moments, sign: int) -> Moments:
         moved = other.around(self.pilot, self.target_pilot)
-        sums = {name: getattr(self, name) + getattr(moved, name) for name in _SUMS}
+        sums = {name: getattr(self, name) + sign * getattr(moved, name) for name in _SUMS}
         return replace(self, **sums)
 
     def around(self, pilot: Array, target_pilot: Array) -> Moments:

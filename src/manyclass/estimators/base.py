@@ -74,7 +74,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     history_: list[Record]
     duality_gap_: float
 
-    alpha: float
+    alpha: Any
     random_state: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -139,6 +139,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _store(self, task: Task, model: Any) -> None:
         """Public attributes from a model."""
 
+    @property
+    def _alpha(self) -> float:
+        """The penalty that a fit begins with."""
+        return float(self.alpha)
+
     def _check_rows(self, rows: Rows) -> None:
         """Refuse rows that the estimator cannot work with."""
 
@@ -180,7 +185,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             rows,
             encoded.targets(rows, loss.label_values, one_column=one_column),
             loss,
-            self.alpha,
+            self._alpha,
             weight=weight if held_out is None else held_out.weight,
             fit_intercept=getattr(self, "fit_intercept", True),
         )

@@ -13,6 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
 
+CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
+
 RUN: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "fit_intercept": ["boolean"],

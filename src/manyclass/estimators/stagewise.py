@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
@@ -32,6 +32,7 @@ class GeneratedBlocks(StagewiseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
+        **CHOSEN_ALPHA,
         "features": [HasMethods(["fit", "draw"]), None],
         "n_components": [*_COUNT, None],
         "block_size": _COUNT,
@@ -89,8 +90,11 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         or 1, and Algorithm 2's calibration and projection after each visit of all blocks. "softmax": a Newton step on
         the log loss of a block, with the running scores as offset; "logistic" the same with one logistic loss per class
         or label.
-    alpha : float, default=1e-6
-        Penalty, ≥ 0. Random Fourier features, units and landmarks are scaled so that the mean squared norm of a row is
+    alpha : float or "auto", default="auto"
+        Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
+        four rows for each feature) for the first block, of the linearised loss, times the number of blocks: their
+        kernels add up.
+        Random Fourier features, units and landmarks are scaled so that the mean squared norm of a row is
         about the same for any block size, and alpha does not change its meaning with it; `FeatureSubset` and
         `ImagePatches` leave features as they are.
     n_components : int or None, default=8192
@@ -115,6 +119,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     ----------
     models_ : list of StagewiseModel
         Of each model: blocks (fitted transformers) and stages.
+    alpha_ : float
+        The penalty in use.
     <shared>
 
     Raises
@@ -137,7 +143,7 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     >>> from sklearn.datasets import load_digits
     >>> from manyclass import StagewiseClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = StagewiseClassifier(n_components=1024, block_size=256, alpha=1e-4).fit(X[:1200], y[:1200])
+    >>> model = StagewiseClassifier(n_components=1024, block_size=256).fit(X[:1200], y[:1200])
     >>> bool(model.score(X[1200:], y[1200:]) > 0.95)
     True
     """
@@ -151,7 +157,7 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     features: FeatureGenerator | None = None
     _: KW_ONLY
     loss: str = "squared"
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
     n_components: int | None = 8192
     block_size: int = 1024
     max_iter: int = 1
@@ -203,7 +209,7 @@ n_iter_no_change, max_time, random_state
 
     Attributes
     ----------
-    models_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
+    models_, alpha_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
         As in `StagewiseClassifier`.
 
     Examples
@@ -211,14 +217,14 @@ n_iter_no_change, max_time, random_state
     >>> from sklearn.datasets import load_diabetes
     >>> from manyclass import StagewiseRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = StagewiseRegressor(n_components=512, block_size=128, alpha=1e-3).fit(X[:300], y[:300])
+    >>> model = StagewiseRegressor(n_components=512, block_size=128).fit(X[:300], y[:300])
     >>> bool(model.score(X[300:], y[300:]) > 0.4)
     True
     """
 
     features: FeatureGenerator | None = None
     _: KW_ONLY
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
     n_components: int | None = 8192
     block_size: int = 1024
     max_iter: int = 1

@@ -12,11 +12,14 @@ from manyclass.data import Rows
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
-from manyclass.fit import Iterates
+from manyclass.fit import Clock, Iterates
+from manyclass.model import Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
-from manyclass.stagewise import UPDATES, Stage, Stagewise, StagewiseModel
+from manyclass.stagewise import UPDATES, HeldOutJudge, Stage, Stagewise, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
+from manyclass.stagewise.equations import Equations
+from manyclass.stagewise.judges import Judge
 
 
 class StagewiseEstimator(Estimator):
@@ -27,11 +30,14 @@ class StagewiseEstimator(Estimator):
     Attributes
     ----------
     models_ : list of StagewiseModel
+    alpha_ : float
+        The penalty in use.
     """
 
     _model_parts = (Stage, StagewiseModel)
 
     models_: list[StagewiseModel]
+    alpha_: float
     n_models: int = 1
     max_iter: int
 
@@ -44,23 +50,39 @@ class StagewiseEstimator(Estimator):
         return None
 
     def _iterates(self, task: Task) -> Iterates:
-        solver = Stagewise(
-            task.problem,
-            UPDATES[self.loss_](task.problem, self._calibrator()),
-            self._draw_blocks(task),
+        solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
+        return (yield from solver.iterates())
+
+    def _solver(
+        self,
+        problem: Problem,
+        draw_blocks: Callable[[], Blocks],
+        judge: Judge | None = None,
+        clock: Clock | None = None,
+        equations: dict[int, Equations] | None = None,
+    ) -> Stagewise:
+        return Stagewise(
+            problem,
+            UPDATES[self.loss_](problem, self._calibrator()),
+            draw_blocks,
             self.max_iter,
             self.n_models,
-            None if task.held_out is None else task.held_out.scored,
-            task.clock,
+            judge,
+            clock or Clock(),
+            chooses_alpha=self.alpha == "auto",
+            equations=equations or {},
         )
-        return (yield from solver.iterates())
+
+    @property
+    def _alpha(self) -> float:
+        return 0.0 if self.alpha == "auto" else float(self.alpha)
 
     def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
         coef, intercept = constant_model(task.problem)
         return (StagewiseModel((None,), (Stage(0, coef, intercept),)),)
 
     def _store(self, task: Task, model: tuple[StagewiseModel, ...]) -> None:
-        self.models_ = list(model)
+        self.models_, self.alpha_ = list(model), task.problem.alpha
         self._shift, self._dtype = task.problem.shift, str(task.rows.dtype).rsplit(".", 1)[-1]
 
     def _fitted_rows(self, X: Any) -> Rows:
@@ -84,6 +106,11 @@ class StagewiseEstimator(Estimator):
         for _ in range(max(len(model.stages) for model in self.models_)):
             yield sum(present[1:], present[0]) / len(present)
             present = [next(run, last) for run, last in zip(runs, present, strict=True)]
+
+
+def judge_of(task: Task) -> HeldOutJudge | None:
+    """By the rows that are held out, where some are."""
+    return None if task.held_out is None else HeldOutJudge(task.held_out.scored)
 
 
 class StagewiseClassifierBase(StagewiseEstimator, Classifier):

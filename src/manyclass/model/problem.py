@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -90,6 +91,14 @@ class Problem:
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.on_block: Callable[[], None] | None = None
+
+    def variant(self, **changes: Any) -> Problem:
+        """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""
+        twin = copy(self)
+        for name in [name for name in vars(twin) if isinstance(getattr(Problem, name, None), cached_property)]:
+            delattr(twin, name)
+        vars(twin).update(changes)
+        return twin
 
     @cached_property
     def total_weight(self) -> float:

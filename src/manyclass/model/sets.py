@@ -8,6 +8,16 @@ from manyclass.data.rows import Array
 
 
 class ConvexSet(Protocol):
+    """A convex set of predictions.
+
+    Attributes
+    ----------
+    exclusive : bool
+        Whether its corners are single classes, of which a row has one.
+    """
+
+    exclusive: bool
+
     def project(self, V: Array, xp: Any) -> Array:
         """The nearest point of the set to each row of V."""
 
@@ -22,6 +32,8 @@ class ConvexSet(Protocol):
 
 class WholeSpace:
     """R^k."""
+
+    exclusive = False
 
     def project(self, V: Array, xp: Any) -> Array:
         return V
@@ -38,6 +50,8 @@ class WholeSpace:
 class Simplex:
     """Probability vectors."""
 
+    exclusive = True
+
     def project(self, V: Array, xp: Any) -> Array:
         """Euclidean projection by sorting, O(k log k) a row (Held, Wolfe and Crowder, 1974)."""
         return project_simplex(V, xp)[0]
@@ -48,6 +62,8 @@ class Simplex:
 
 class Box:
     """[0, 1]^k: a probability for each label."""
+
+    exclusive = False
 
     def project(self, V: Array, xp: Any) -> Array:
         return xp.clip(V, 0.0, 1.0)

@@ -1,8 +1,19 @@
 """Stagewise regression: *Least Squares Revisited*, Algorithm 3, and Algorithm 2, which is the same over one block."""
 
 from manyclass.stagewise.blocks import DrawnBlocks, OriginalColumns
+from manyclass.stagewise.judges import FoldsJudge, HeldOutJudge
 from manyclass.stagewise.solver import Stagewise
 from manyclass.stagewise.stage import Stage, StagewiseModel
 from manyclass.stagewise.updates import UPDATES, Update
 
-__all__ = ["UPDATES", "DrawnBlocks", "OriginalColumns", "Stage", "Stagewise", "StagewiseModel", "Update"]
+__all__ = [
+    "UPDATES",
+    "DrawnBlocks",
+    "FoldsJudge",
+    "HeldOutJudge",
+    "OriginalColumns",
+    "Stage",
+    "Stagewise",
+    "StagewiseModel",
+    "Update",
+]

@@ -1,18 +1,15 @@
-"""Where blocks of features come from, and what is known of each: its normal equations, its coefficients so far."""
+"""Where blocks of features come from, and their coefficients so far."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from manyclass.data import Moments, Rows
-from manyclass.data.factor import Factor
+from manyclass.data import Rows
 from manyclass.data.rows import Array
-from manyclass.model import Problem
 
 FACTOR_BYTES = 1 << 30
 """Memory for the factors of blocks that are visited again; those of other blocks are computed again."""
@@ -27,9 +24,12 @@ class Blocks(ABC):
         Fitted transformers, or None for the original columns.
     redraws : bool
         Whether each visit brings new blocks.
+    n_components : int
+        Features of all blocks together.
     """
 
     redraws: bool = False
+    n_components: int
 
     def __init__(self) -> None:
         self.drawn: list[Any] = []
@@ -55,6 +55,10 @@ class Blocks(ABC):
 
 class OriginalColumns(Blocks):
     """One block, of the rows as they are: with calibration after each visit this is Algorithm 2."""
+
+    def __init__(self, rows: Rows):
+        super().__init__()
+        self.n_components = rows.n_features
 
     def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
         self.drawn.append(None)
@@ -87,44 +91,6 @@ class DrawnBlocks(Blocks):
             self.drawn.append(block)
             n_drawn += block.n_features_out
             yield len(self.drawn) - 1, n_drawn >= self.n_components
-
-
-@dataclass(frozen=True)
-class NormalEquations:
-    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, decomposed; c is the mean row under the weights h.
-
-    Attributes
-    ----------
-    share : float
-        Σ h_i / S, the curvature in the intercept.
-    """
-
-    factor: Factor
-    center: Array
-    share: float
-    alpha: float
-    fit_intercept: bool
-
-    @classmethod
-    def of(cls, moments: Moments, problem: Problem) -> NormalEquations:
-        """From the moments of a block under the weights h."""
-        share = max(moments.weight / problem.total_weight, 1e-12)
-        second = moments.covariance if problem.fit_intercept else moments.second_moment
-        second *= share
-        factor = Factor(second, problem.rows.precision)
-        return cls(factor, moments.mean, share, problem.alpha, problem.fit_intercept)
-
-    @property
-    def n_bytes(self) -> float:
-        """Memory of the matrix and its factor."""
-        return 16.0 * int(self.center.shape[0]) ** 2
-
-    def solve(self, cross: Array, mean: Array) -> tuple[Array, Array]:
-        """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r."""
-        if not self.fit_intercept:
-            return self.factor.solve(cross, self.alpha), mean * 0
-        coef = self.factor.solve(cross - self.center[:, None] * mean[None, :], self.alpha)
-        return coef, mean / self.share - self.center @ coef
 
 
 class Coefficients:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from manyclass.data import Rows
 from manyclass.data.moments import MomentSums
@@ -12,7 +12,9 @@ from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.fit import Clock, Iterate, Iterates, Status
 from manyclass.fit.history import NAN
 from manyclass.model import Problem
-from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients, NormalEquations
+from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
+from manyclass.stagewise.equations import Equations, NormalEquations, Responses
+from manyclass.stagewise.judges import Judge
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.updates import Update, heavy_rows
 
@@ -40,9 +42,13 @@ class Stagewise:
         Visits of every block.
     n_models : int
         Models, fitted one after the other and averaged.
-    scored : array of shape (n_rows,), optional
-        Weights of the held-out rows.
+    judge : Judge, optional
+        What ranks the stages, by rows that are not fitted to.
     clock : Clock, optional
+    chooses_alpha : bool
+        Whether the first stage chooses ``problem.alpha``, from leave-one-out errors on its block.
+    equations : dict, optional
+        Of blocks whose normal equations are known beforehand.
     """
 
     problem: Problem
@@ -50,8 +56,10 @@ class Stagewise:
     draw_blocks: Callable[[], Blocks]
     max_iter: int = 1
     n_models: int = 1
-    scored: Array | None = None
+    judge: Judge | None = None
     clock: Clock = field(default_factory=Clock)
+    chooses_alpha: bool = False
+    equations: dict[int, Equations] = field(default_factory=dict)
 
     def iterates(self) -> Iterates:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
@@ -85,7 +93,7 @@ class _Fit:
         self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
         self.state = solver._zeros()
         self.done: list[Stage] = []
-        self.equations: dict[int, NormalEquations] = {}
+        self.equations = dict(solver.equations)
         self.coefficients = Coefficients(self.problem.rows, self.problem.n_outputs)
 
     def stages(self) -> Iterates:
@@ -97,6 +105,8 @@ class _Fit:
                 self._fit_block(index, visit, phases)
                 before_calibration, gain = NAN, NAN
                 if is_last:
+                    if solver.judge is not None and not visit and self._drops_calibration:
+                        solver.judge.before_calibration(self.update, self.state)
                     before_calibration = self._calibrate(phases)
                 error = self.update.loss(self.state, self.problem.weight)
                 if is_last and error <= before_visit:
@@ -106,23 +116,34 @@ class _Fit:
                     return Status.MAX_TIME
         return None
 
-    def model(self, n_stages: int) -> StagewiseModel:
-        """What the first so many stages make."""
+    @property
+    def _drops_calibration(self) -> bool:
+        """Whether the first calibration can be left out where held-out rows say so."""
+        return self.update.calibrates and self.solver.n_models == 1
+
+    def model(self, n_stages: int, keeps_calibration: bool = True) -> StagewiseModel:
+        """What the first so many stages make, the calibration of the last among them or not."""
         stages = tuple(self.done[:n_stages])
+        if not keeps_calibration:
+            stages = (*stages[:-1], replace(stages[-1], calibration=None))
         return StagewiseModel(tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)]), stages)
 
     # -- one stage --------------------------------------------------------------------------------------------------
 
     def _fit_block(self, index: int, visit: int, phases: _Phases) -> None:
-        block, xp, update, alpha = self.blocks.drawn[index], self.xp, self.update, self.problem.alpha
+        block, xp, update = self.blocks.drawn[index], self.xp, self.update
         features = features_of(self.problem.rows, block)
         with phases("gram", features):
             equations, cross, mean = self._read(index, features)
+        if self.solver.chooses_alpha and not self.solver.n_stages:
+            with phases("solve", features):
+                self._choose_alpha(features, equations, cross, mean)
+        alpha = self.problem.alpha
         previous = self.coefficients.of(index, block) if update.additive else None
         if previous is not None:
             cross -= alpha * previous
         with phases("solve"):
-            wide = equations.solve(cross, mean)
+            wide = equations.solve(cross, mean, alpha)
             coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
             self._keep(index, equations, visit)
         square = self.coefficients.along(previous, coef)
@@ -136,6 +157,23 @@ class _Fit:
         self.problem.n_passes += 2
         self.done.append(Stage(index, coef, intercept))
 
+    def _choose_alpha(self, features: Rows, equations: Equations, cross: Array, mean: Array) -> None:
+        """Leave-one-out errors of the first block choose the penalty, and its share of all features scales it.
+
+        The kernels of T blocks add up to T times that of one, so T times the penalty is the same model; and one visit
+        of T blocks with it stops gradient descent, for many blocks, where ridge regression on one would. Chosen on the
+        residuals of each block instead, the penalty of every block but the first is infinite wherever rows are few:
+        what is left over after fitting them holds no signal that leave-one-out could see.
+        """
+        problem, share = self.problem, equations.share
+
+        def residual(rows: slice) -> Array:
+            state = self.state[rows, :]
+            return self.update.residual(state, problem.targets.dense(rows, state, self.xp)) / share
+
+        responses = Responses(problem, features, cross / share, mean / share, residual)
+        problem.alpha = equations.best_alpha(responses) * max(self.blocks.n_components / features.n_features, 1.0)
+
     def _calibrate(self, phases: _Phases) -> float:
         """The objective before calibration; nan where there is none."""
         with phases("update"):
@@ -147,7 +185,7 @@ class _Fit:
         self.done[-1] = Stage(last.block, last.coef, last.intercept, calibration)
         return between
 
-    def _read(self, index: int, features: Rows) -> tuple[NormalEquations, Array, Array]:
+    def _read(self, index: int, features: Rows) -> tuple[Equations, Array, Array]:
         """The normal equations of a block, and Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r."""
         problem, xp = self.problem, self.xp
         known = self.equations.get(index)
@@ -201,7 +239,7 @@ class _Fit:
         if self.problem.on_block is not None:
             self.problem.on_block()
 
-    def _keep(self, index: int, equations: NormalEquations, visit: int) -> None:
+    def _keep(self, index: int, equations: Equations, visit: int) -> None:
         if self.update.weighs_rows or self.blocks.redraws or visit + 1 == self.solver.max_iter:
             self.equations.pop(index, None)
         elif sum(kept.n_bytes for kept in self.equations.values()) + equations.n_bytes <= FACTOR_BYTES:
@@ -212,12 +250,12 @@ class _Fit:
     def _iterate(self, error: float, visits: int, gain: float, before: float, phases: _Phases) -> Iterate:
         solver, n_done = self.solver, len(self.done)
         solver.n_stages += 1
-        held_out_loss = None
-        if solver.scored is not None:
-            held_out_loss = self.update.loss(self._average(), solver.scored)
+        held_out_loss, keeps_calibration = None, True
+        if solver.judge is not None:
+            held_out_loss, keeps_calibration = solver.judge(self.update, self._average())
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
         return Iterate(
-            lambda: (*solver.finished, self.model(n_done)),
+            lambda: (*solver.finished, self.model(n_done, keeps_calibration)),
             error + penalty,
             visits if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,

@@ -32,6 +32,8 @@ class Update(ABC):
     ----------
     additive : bool
         Whether the state is the sum of what the stages contribute, so that the penalty is that of summed coefficients.
+    calibrates : bool
+        Whether `calibrate` does anything.
     weighs_rows : bool
         Whether the curvature of a row changes with the state; otherwise a block keeps its normal equations.
 
@@ -43,6 +45,7 @@ class Update(ABC):
     """
 
     additive: ClassVar[bool] = True
+    calibrates: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, calibrator: Calibrator | None = None):
@@ -76,6 +79,15 @@ class Update(ABC):
         """What follows a visit of all blocks: change the state in place, and say how."""
         return None
 
+    @property
+    def labels_per_row(self) -> int:
+        """How many answers of `errors` are right or wrong in a row."""
+        return 1
+
+    def errors(self, state: Array, weight: Array) -> float:
+        """Weighted share of wrong labels, where predictions are nearest to labels of 0 and 1; nan elsewhere."""
+        return float("nan")
+
     def loss(self, state: Array, weight: Array | None, gain: Array | None = None, length: float = 0.0) -> float:
         """Weighted mean loss of the state, or of state + length·gain."""
         problem = self.problem
@@ -106,6 +118,23 @@ class CalibratedLeastSquares(LeastSquares):
     """
 
     additive = False
+    calibrates = True
+
+    @property
+    def labels_per_row(self) -> int:
+        assert self.calibrator is not None
+        return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
+
+    def errors(self, state: Array, weight: Array) -> float:
+        xp, wrong, total = self.xp, 0.0, float(self.xp.sum(weight, dtype=self.xp.float64))
+        for rows, block in _blocks(state):
+            Y = self.problem.targets.dense(rows, block, xp)
+            if self.calibrator is not None and self.calibrator.domain.exclusive:
+                missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
+            else:
+                missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
+            wrong += float(xp.sum(missed * xp.astype(weight[rows], xp.float64)))
+        return wrong / total
 
     def calibrate(self, state: Array) -> Map | None:
         assert self.calibrator is not None

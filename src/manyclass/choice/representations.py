@@ -1,0 +1,64 @@
+"""What stands for X in repeated least squares: its second moments, the space of its rows, or products with X itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manyclass.choice.methods import MEMORY_SHARE, Shape, free_memory
+from manyclass.model import Problem
+from manyclass.stagewise.equations import SAMPLED_ROWS
+
+SOLVES = 8
+"""Least-squares problems that a fit is expected to solve, one after the other."""
+STEPS = {True: 15, False: 100}
+"""Steps of conjugate gradients, by whether the penalty is chosen: one that generalises conditions the problem, too."""
+COPIES = 4
+"""Matrices that a decomposition keeps, and for each fold those that a fit of its own does."""
+
+
+@dataclass(frozen=True)
+class Representation:
+    """One of "moments" (d×d), "row-space" (n×n) and "products" (no matrix), with estimated seconds and bytes."""
+
+    name: str
+    seconds: float
+    memory: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.seconds:.2g} s, {self.memory / 1e9:.2g} GB"
+
+
+def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[Representation, ...]:
+    """What could stand for X and fits into memory, the fastest first.
+
+    Raises
+    ------
+    MemoryError
+        If nothing fits.
+    """
+    shape, fits = Shape.of(problem), 1 + n_folds
+    n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
+
+    def with_matrix(name: str, of: Shape, before: float) -> Representation:
+        eigen, cholesky = of.d**3 / speed.decomposition, of.d**3 / (3.0 * speed.product)
+        passes = 2.0 * SOLVES * fits * of.seconds_of_pass()
+        seconds = before + 2.0 * of.gram(n) + (eigen if chooses_alpha else 0.0) + fits * cholesky + passes
+        return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
+
+    found = [with_matrix("moments", shape, 0.0)]
+    if n < d:
+        inner = Shape(n, n, k, n * n, True, speed, shape.itemsize)
+        found.append(with_matrix("row-space", inner, shape.gram_of_rows() + n**3 / speed.decomposition))
+    sampled = min(n, SAMPLED_ROWS)
+    choosing = sampled**3 / speed.decomposition + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
+    steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
+    found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
+    room = MEMORY_SHARE * free_memory()
+    fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
+    if not fitting:
+        least = min(one.memory for one in found)
+        raise MemoryError(
+            f"Coefficients for {d} features and {k} outputs would take {least / 1e9:.1f} GB, more than half of the "
+            f"{free_memory() / 1e9:.1f} GB that are free; use fewer features, or PegasosClassifier."
+        )
+    return tuple(fitting)

@@ -1,0 +1,138 @@
+"""Which ridge penalty: leave-one-out and generalised cross-validation for a whole path, from one eigendecomposition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from manyclass.data.rows import Array, to_numpy
+
+LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
+"""The grid of penalties, relative to the mean squared norm of the centred rows."""
+ALIKE = 0.01
+"""Relative differences of errors that count for none: less than the noise of a mean over ten thousand rows."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Ridge regression in the directions in which it is diagonal, for any penalty.
+
+    With Σ s_i (x_i − c)(x_i − c)ᵀ / S = QΛQᵀ, z_i = Qᵀ(x_i − c) and C = Σ s_i z_i (r_i − r̄)ᵀ / S, the minimum of
+    (1/2S) Σ s_i ‖r_i − b − Wᵀx_i‖² + (alpha/2) ‖W‖² predicts r̄ + Cᵀ(Λ + alpha·I)⁻¹z_i, so that one decomposition serves
+    every penalty and every output. Without an intercept c and r̄ are 0.
+
+    Attributes
+    ----------
+    eigenvalues : array of shape (n_directions,)
+        Λ, float64.
+    cross : array of shape (n_directions, n_outputs)
+        C.
+    total_weight : float
+        S.
+    fit_intercept : bool
+    """
+
+    eigenvalues: Array
+    cross: Array
+    total_weight: float
+    fit_intercept: bool = True
+
+    def grid(self, precision: float = 0.0) -> np.ndarray:
+        """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero."""
+        scale = float(np.maximum(to_numpy(self.eigenvalues), 0.0).sum())
+        most, least = math.log10(LARGEST), math.log10(max(LEAST, 10.0 * precision))
+        grid = np.logspace(most, least, 1 + round(PER_DECADE * (most - least)))
+        return grid * (scale if scale > 0 else 1.0)
+
+    def generalised_cross_validation(self, alphas: np.ndarray, squares: Array, n: float) -> np.ndarray:
+        """Mean squared residual over the squared share of the degrees of freedom that are left (Golub, Heath and
+        Wahba, 1979, eq. 2.3).
+
+        It needs no pass over the rows, and is close to leave-one-out where these are many times the directions; with
+        fewer rows than directions it tends to 0/0 and says nothing.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+        squares : array of shape (n_outputs,)
+            Σ s_i (r_i − r̄)² / S.
+        n : float
+            Rows (see `effective_rows`).
+
+        Returns
+        -------
+        errors : ndarray of shape (n_alphas, n_outputs)
+        """
+        values, cross = np.maximum(to_numpy(self.eigenvalues), 0.0), to_numpy(self.cross)
+        seen = values > values.max(initial=0.0) * 1e-15
+        values, power = values[seen], cross[seen] ** 2
+        outside = np.maximum(to_numpy(squares) - (power / values[:, None]).sum(axis=0), 0.0)
+        errors = np.empty((len(alphas), cross.shape[1]))
+        for place, alpha in enumerate(alphas):
+            shrunk = alpha / (values + alpha)
+            left = 1.0 - (np.sum(1.0 - shrunk) + self.fit_intercept) / n
+            errors[place] = (outside + (shrunk**2 / values) @ power) / max(left, 1e-12) ** 2
+        return errors
+
+    def leave_one_out(
+        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = 0.0
+    ) -> np.ndarray:
+        """Mean squared error of each row under the model fitted to the others, exactly: (r − f)/(1 − u·h).
+
+        h is the leverage of a unit of weight, and u = min(s, 1) what is left out: all of a row, or one of its copies,
+        where a weight stands for several. The penalty of the sum, S·alpha, stays as it is.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+        blocks : iterable of (Z, R, s)
+            Rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for 1).
+        precision : float
+            Of the rows: leverages are not told from 1 more finely.
+
+        Returns
+        -------
+        errors : ndarray of shape (n_alphas, n_outputs)
+        """
+        xp, n_outputs = array_namespace(self.eigenvalues), int(self.cross.shape[1])
+        values = xp.clip(self.eigenvalues, min=0.0)
+        total = np.zeros((len(alphas), n_outputs))
+        least = max(precision, 1e-10)
+        for Z, R, weight in blocks:
+            squares = Z * Z
+            left_out = 1.0 if weight is None else xp.clip(weight, max=1.0)
+            for place, alpha in enumerate(alphas):
+                inverse = 1.0 / (values + float(alpha))
+                leverage = (squares @ inverse + self.fit_intercept) / self.total_weight
+                residual = R - Z @ (inverse[:, None] * self.cross)
+                error = residual / xp.clip(1.0 - left_out * leverage, min=least)[:, None]
+                error = error * error if weight is None else weight[:, None] * (error * error)
+                total[place] += to_numpy(xp.sum(error, axis=0))
+        return total / self.total_weight
+
+
+def effective_rows(weight: Array | None, n_rows: int) -> float:
+    """How many rows of equal weight tell as much: S²/Σ s_i min(s_i, 1).
+
+    A weight above 1 counts as so many copies; for weights up to 1 it is Kish's effective sample size.
+    """
+    if weight is None:
+        return float(n_rows)
+    s = to_numpy(weight).astype(np.float64)
+    return float(s.sum() ** 2 / max((s * np.minimum(s, 1.0)).sum(), 1e-300))
+
+
+def best(alphas: np.ndarray, errors: np.ndarray, *, per_output: bool = False) -> np.ndarray | float:
+    """The largest penalty whose error is as good as the least, up to `ALIKE`: one in all, or one for each output.
+
+    Where few rows are separated in many dimensions, errors hardly change below some penalty; the largest of these is
+    the best conditioned, and the one that still holds for other rows.
+    """
+    order = np.argsort(-alphas, kind="stable")
+    ranked = errors[order] if per_output else errors[order].sum(axis=1)
+    chosen = alphas[order][np.argmax(ranked <= (1.0 + ALIKE) * ranked.min(axis=0), axis=0)]
+    return chosen if per_output else float(chosen)

@@ -1,0 +1,243 @@
+"""The normal equations of a block of features: with a factor of its second moments, or from products with its rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manyclass.data import Moments, Rows
+from manyclass.data.factor import Factor, eigh_in_place
+from manyclass.data.penalty import Spectrum, best, effective_rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.model import Problem
+
+ROWS_PER_DIRECTION = 4
+"""Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
+SAMPLED_ROWS = 1024
+"""Rows that the penalty is chosen from where no second moments are formed."""
+ACCURACY, LONGEST = 1e-2, 100
+"""Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
+which they do."""
+
+
+@dataclass(frozen=True)
+class Responses:
+    """What a stage is fitted to, in units of a row's curvature of 1.
+
+    Attributes
+    ----------
+    problem : Problem
+    features : Rows
+    cross : array of shape (n_features, n_outputs)
+        Σ s x rᵀ / S.
+    mean : array of shape (n_outputs,)
+        Σ s r / S.
+    residual : callable
+        r of a slice of rows.
+    """
+
+    problem: Problem
+    features: Rows
+    cross: Array
+    mean: Array
+    residual: Callable[[slice], Array]
+
+    @property
+    def n_effective(self) -> float:
+        return effective_rows(self.problem.weight, self.features.n_rows)
+
+    def squares(self) -> Array:
+        """Σ s (r − r̄)² / S."""
+        xp, problem = self.problem.xp, self.problem
+        total, step = 0.0 * self.mean, 1 << 14
+        for start in range(0, self.features.n_rows, step):
+            part = slice(start, min(start + step, self.features.n_rows))
+            centred = self.centred(part)
+            square = centred * centred
+            total = total + xp.sum(square if problem.weight is None else square * self.weight(part)[:, None], axis=0)
+        return total / problem.total_weight
+
+    def centred(self, part: slice) -> Array:
+        """r − r̄ of some rows, float64; r where there is no intercept."""
+        wide = self.problem.xp.astype(self.residual(part), self.problem.xp.float64)
+        return wide - self.mean if self.problem.fit_intercept else wide
+
+    def weight(self, part: slice) -> Array:
+        assert self.problem.weight is not None
+        return self.problem.xp.astype(self.problem.weight[part], self.problem.xp.float64)
+
+    def rotated(self, vectors: Array, center: Array) -> Iterator[tuple[Array, Array, Array | None]]:
+        """(Z, R, s) for `Spectrum.leave_one_out`, in blocks of rows."""
+        xp, features, problem = self.problem.xp, self.features, self.problem
+        narrow, origin = xp.astype(vectors, features.dtype), center @ vectors
+        for part, chunk in features.blocks(features.rows_per_block(problem.n_outputs, GRAM_BLOCK_BYTES)):
+            if problem.on_block is not None:
+                problem.on_block()
+            Z = xp.astype(chunk.matmat(narrow), xp.float64) - origin
+            yield Z, self.centred(part), None if problem.weight is None else self.weight(part)
+
+
+class Equations(ABC):
+    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, for any alpha; c is the mean row under the weights h.
+
+    Attributes
+    ----------
+    center : array of shape (n_features,)
+    share : float
+        Σ h_i / S, the curvature in the intercept.
+    fit_intercept : bool
+    """
+
+    center: Array
+    share: float
+    fit_intercept: bool
+
+    @property
+    @abstractmethod
+    def n_bytes(self) -> float:
+        """Memory of what is kept."""
+
+    @abstractmethod
+    def best_alpha(self, responses: Responses) -> float:
+        """The penalty with the least leave-one-out error of the squared loss, all outputs together."""
+
+    @abstractmethod
+    def _solve(self, cross: Array, alpha: float) -> Array:
+        """Coefficients for a right-hand side that is centred."""
+
+    def solve(self, cross: Array, mean: Array, alpha: float) -> tuple[Array, Array]:
+        """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r."""
+        coef = self._solve(self._centred(cross, mean), alpha)
+        return coef, mean / self.share - self.center @ coef if self.fit_intercept else mean * 0
+
+    def _centred(self, cross: Array, mean: Array) -> Array:
+        return cross - self.center[:, None] * mean[None, :] if self.fit_intercept else cross
+
+
+@dataclass(frozen=True)
+class NormalEquations(Equations):
+    """With a factor of the second moments."""
+
+    factor: Factor
+    center: Array
+    share: float
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, moments: Moments, problem: Problem, rows: Rows | None = None) -> NormalEquations:
+        """From the moments of a block under the weights h."""
+        share = max(moments.weight / problem.total_weight, 1e-12)
+        second = moments.covariance if problem.fit_intercept else moments.second_moment
+        second *= share
+        precision = (problem.rows if rows is None else rows).precision
+        return cls(Factor(second, precision), moments.mean, share, problem.fit_intercept)
+
+    @property
+    def n_bytes(self) -> float:
+        return 16.0 * int(self.center.shape[0]) ** 2
+
+    def _solve(self, cross: Array, alpha: float) -> Array:
+        return self.factor.solve(cross, alpha)
+
+    def best_alpha(self, responses: Responses) -> float:
+        problem, share = responses.problem, self.share
+        eigenvalues, vectors = self.factor.spectrum
+        cross = vectors.T @ self._centred(responses.cross, responses.mean)
+        spectrum = Spectrum(eigenvalues / share, cross, problem.total_weight, self.fit_intercept)
+        precision, n = problem.rows.precision, responses.n_effective
+        alphas = spectrum.grid(precision)
+        if n >= ROWS_PER_DIRECTION * int(eigenvalues.shape[0]):
+            errors = spectrum.generalised_cross_validation(alphas, responses.squares(), n)
+        else:
+            center = self.center if self.fit_intercept else 0.0 * self.center
+            errors = spectrum.leave_one_out(alphas, responses.rotated(vectors, center), precision)
+        return share * float(best(alphas, errors))
+
+
+@dataclass(frozen=True)
+class ProductEquations(Equations):
+    """From products with the rows alone, by conjugate gradients: for rows too wide for a matrix of any kind.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose rows are the features, and whose weights are h.
+    sample : ndarray of integers
+        Rows that the penalty is chosen from.
+    """
+
+    problem: Problem
+    sample: np.ndarray
+    share: float = field(default=1.0, init=False)
+    n_bytes: float = field(default=0.0, init=False)
+
+    @property
+    def fit_intercept(self) -> bool:  # type: ignore[override]
+        return self.problem.fit_intercept
+
+    @property
+    def center(self) -> Array:
+        rows = self.problem.rows
+        return self.problem.feature_mean if self.fit_intercept else rows.zeros((rows.n_features,), rows.xp.float64)
+
+    def _solve(self, cross: Array, alpha: float) -> Array:
+        xp = self.problem.xp
+        W, residual = 0.0 * cross, cross + 0.0
+        direction, square = residual, xp.sum(residual * residual, axis=0)
+        enough = ACCURACY**2 * square
+        for _ in range(LONGEST):
+            if bool(xp.all(square <= enough)):
+                break
+            image = self._times(direction) + alpha * direction
+            curvature = xp.sum(direction * image, axis=0)
+            length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0 + 0 * square), 0 * square)
+            W = W + length * direction
+            residual = residual - length * image
+            before, square = square, xp.sum(residual * residual, axis=0)
+            direction = (
+                residual
+                + xp.where(before > 0, square / xp.where(before > 0, before, 1.0 + 0 * before), 0 * before) * direction
+            )
+        return W
+
+    def _times(self, V: Array) -> Array:
+        """Σ h (x − c)(x − c)ᵀ V / S."""
+        problem, xp = self.problem, self.problem.xp
+        narrow, origin = xp.astype(V, problem.rows.dtype), xp.astype(self.center @ V, problem.rows.dtype)
+        total = problem.rows.zeros((problem.rows.n_features, int(V.shape[1])), dtype=xp.float64)
+        for _, block, weight in problem.blocks(GRAM_BLOCK_BYTES):
+            scores = block.matmat(narrow) - origin
+            block.rmatmat(scores if weight is None else scores * weight[:, None], total)
+        problem.n_passes += 2
+        return total / problem.total_weight
+
+    def best_alpha(self, responses: Responses) -> float:
+        """Of the sampled rows, in the space that they span, times the root of their share of all rows.
+
+        The best penalty of n rows falls like 1/n where few coefficients matter and more slowly where many do; 1/√n is
+        the rate that needs no assumption (Caponnetto and De Vito, 2007).
+        """
+        problem, xp = self.problem, self.problem.xp
+        index = problem.rows.asarray(self.sample, xp.int64)
+        sample = problem.rows.take(self.sample)
+        R = xp.concat([xp.astype(responses.residual(slice(i, i + 1)), xp.float64) for i in self.sample.tolist()])
+        weight = None if problem.weight is None else xp.astype(xp.take(problem.weight, index, axis=0), xp.float64)
+        S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
+        if self.fit_intercept:
+            sample = sample.shifted(sample.mean(weight))
+            R = R - (xp.mean(R, axis=0) if weight is None else weight @ R / S)
+        root = sample.ones(sample.n_rows)[:, None] if weight is None else xp.sqrt(weight)[:, None]
+        root = xp.astype(root, xp.float64)
+        squares, U = eigh_in_place(sample.outer() * (root * root[:, 0]))
+        kept = squares > max(float(squares[-1]), 0.0) * sample.n_rows * max(problem.rows.precision**2, 2.2e-16)
+        squares, U = squares[kept], U[:, kept]
+        lengths = xp.sqrt(squares)
+        cross = lengths[:, None] * (U.T @ (root * R)) / S
+        spectrum = Spectrum(squares / S, cross, S, self.fit_intercept)
+        alphas = spectrum.grid(problem.rows.precision)
+        Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
+        chosen = float(best(alphas, spectrum.leave_one_out(alphas, [(Z, R, weight)])))
+        return chosen * (S / problem.total_weight) ** 0.5

@@ -1,0 +1,94 @@
+"""Leave-one-out and generalised cross-validation along a path of penalties, against what they stand for."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from manyclass.data.penalty import ALIKE, Spectrum, best, effective_rows
+
+
+def problem(n=14, d=5, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 2.0
+    Y = (rng.random((n, k)) < 0.4).astype(float)  # several labels at once
+    return X, Y, 0.9 * rng.random(n) + 0.05
+
+
+def ridge(X, Y, weight, penalty, fit_intercept):
+    A = np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
+    P = penalty * np.eye(A.shape[1])
+    P[X.shape[1] :, X.shape[1] :] = 0.0
+    return lambda T: (
+        (np.hstack([T, np.ones((len(T), 1))]) if fit_intercept else T)
+        @ np.linalg.solve(A.T @ (weight[:, None] * A) + P, A.T @ (weight[:, None] * Y))
+    )
+
+
+def spectrum(X, Y, weight, fit_intercept):
+    S = weight.sum()
+    center, mean = (weight @ X / S, weight @ Y / S) if fit_intercept else (0.0, 0.0)
+    A, R = X - center, Y - mean
+    eigenvalues, vectors = np.linalg.eigh(A.T @ (weight[:, None] * A) / S)
+    Z = A @ vectors
+    return Spectrum(eigenvalues, Z.T @ (weight[:, None] * R) / S, S, fit_intercept), Z, R
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(14, 5), (6, 9)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_leave_one_out_is_n_refits(fit_intercept, shape, weighted):
+    X, Y, weight = problem(*shape)
+    s = weight if weighted else np.ones(len(X))
+    path, Z, R = spectrum(X, Y, s, fit_intercept)
+    alphas = np.array([1e-3, 0.1, 2.0])
+    halves = [(Z[part], R[part], s[part] if weighted else None) for part in (slice(0, 4), slice(4, None))]
+    errors = path.leave_one_out(alphas, halves)
+    for alpha, found in zip(alphas, errors, strict=True):
+        expected = np.zeros(Y.shape[1])
+        for i in range(len(X)):
+            kept = np.arange(len(X)) != i
+            fit = ridge(X[kept], Y[kept], s[kept], alpha * s.sum(), fit_intercept)
+            expected += s[i] * (Y[i] - fit(X[i : i + 1])[0]) ** 2
+        assert_allclose(found, expected / s.sum(), rtol=1e-8)
+
+
+def test_a_weight_of_copies_leaves_out_one_of_them():
+    X, Y, _ = problem()
+    weight = np.arange(len(X)) % 3 + 1.0
+    repeat = weight.astype(int)
+    alphas = np.logspace(-3, 1, 4)
+    weighted, Z, R = spectrum(X, Y, weight, True)
+    copied, ZZ, RR = spectrum(np.repeat(X, repeat, axis=0), np.repeat(Y, repeat, axis=0), np.ones(repeat.sum()), True)
+    expected = copied.leave_one_out(alphas, [(ZZ, RR, None)])
+    assert_allclose(weighted.leave_one_out(alphas, [(Z, R, weight)]), expected, rtol=1e-9)
+    assert effective_rows(weight, len(X)) == pytest.approx(repeat.sum())
+    assert effective_rows(np.full(7, 0.2), 7) == pytest.approx(7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_generalised_cross_validation_is_one_fit_for_each_alpha(fit_intercept):
+    X, Y, _ = problem(30)
+    s = np.ones(len(X))
+    path, _, R = spectrum(X, Y, s, fit_intercept)
+    alphas = np.logspace(-4, 1, 5)
+    errors = path.generalised_cross_validation(alphas, np.mean(R**2, axis=0), len(X))
+    for alpha, found in zip(alphas, errors, strict=True):
+        hat = ridge(X, np.eye(len(X)), s, alpha * len(X), fit_intercept)(X)
+        residual = np.mean((Y - hat @ Y) ** 2, axis=0)
+        assert_allclose(found, residual / (1.0 - np.trace(hat) / len(X)) ** 2, rtol=1e-8)
+
+
+def test_with_many_rows_both_agree():
+    X, Y, weight = problem(2000)
+    path, Z, R = spectrum(X, Y, weight, True)
+    alphas = path.grid()
+    squares = weight @ R**2 / weight.sum()
+    one = path.generalised_cross_validation(alphas, squares, effective_rows(weight, len(X)))
+    assert_allclose(one, path.leave_one_out(alphas, [(Z, R, weight)]), rtol=1e-2)
+
+
+def test_the_best_is_the_largest_of_those_as_good_as_the_least():
+    alphas = np.array([1e-3, 1.0, 1e-1, 1e-2])
+    errors = np.array([[1.0, 4.0], [2.0, 1.0], [1.0 + 0.5 * ALIKE, 3.0], [1.0, 2.0]])
+    assert_allclose(best(alphas, errors, per_output=True), [1e-1, 1.0])
+    assert best(alphas, errors) == pytest.approx(1e-2 if errors[3].sum() < errors[1].sum() else 1.0)

@@ -1,0 +1,43 @@
+"""Normal equations from second moments and from products with the rows are the same equations."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from manyclass.data import MatrixTargets, Moments, as_rows
+from manyclass.model import LOSSES, Problem
+from manyclass.stagewise import equations
+from manyclass.stagewise.equations import NormalEquations, ProductEquations, Responses
+
+
+def build(weighted, fit_intercept, n=40, d=12):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5) + 0.3
+    Y = (X @ rng.standard_normal((d, 3)) + rng.standard_normal((n, 3)) > 0.5).astype(float)
+    weight = rng.random(n) + 0.1 if weighted else None
+    rows = as_rows(sp.csr_array(X))
+    problem = Problem(rows, MatrixTargets(Y), LOSSES["squared"], 0.0, weight=weight, fit_intercept=fit_intercept)
+    s = np.ones(n) if weight is None else weight
+    cross, mean = X.T @ (s[:, None] * Y) / s.sum(), s @ Y / s.sum()
+    responses = Responses(problem, rows, cross, mean, lambda part: Y[part])
+    return (
+        NormalEquations.of(Moments.of(rows, weight=weight), problem),
+        ProductEquations(problem, np.random.default_rng(1).permutation(n)),
+        responses,
+    )
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_products_solve_what_a_factor_solves(monkeypatch, weighted, fit_intercept):
+    monkeypatch.setattr(equations, "ACCURACY", 1e-9)
+    moments, products, responses = build(weighted, fit_intercept)
+    for one, two in zip(
+        moments.solve(responses.cross, responses.mean, 1e-2),
+        products.solve(responses.cross, responses.mean, 1e-2),
+        strict=True,
+    ):
+        assert_allclose(two, one, atol=1e-7)
+    # A sample of all rows tells what all rows tell.
+    assert products.best_alpha(responses) == pytest.approx(moments.best_alpha(responses), rel=1e-6)
