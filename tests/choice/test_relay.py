@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ def test_a_method_that_takes_far_longer_than_expected_gives_way(second):
     assert passes == sorted(passes)
     # It goes on from where the first had come.
     objectives = [record.objective for record in outcome.history]
-    assert all(after <= before * (1 + 1e-6) for before, after in zip(objectives, objectives[1:], strict=False))
+    assert all(after <= before * (1 + 1e-6) for before, after in itertools.pairwise(objectives))
     theta = given.pack(*outcome.model)
     assert given.value_and_gradient(theta).value == pytest.approx(objectives[-1], rel=1e-6)
 
