@@ -71,7 +71,7 @@ _LOSS = _model(
 )
 _ALPHA = _model(
     "--alpha",
-    help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise chosen from the data.",
+    help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise auto, from the data.",
 )
 _CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
 _TOL = _model(

@@ -169,8 +169,9 @@ class Rows(ABC):
 
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
         """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`."""
-        widest = max(self.row_bytes, n_outputs * self.itemsize, 1)
-        return int(min(max(block_bytes // widest, 64), max(self.n_rows, 1)))
+        # Each block adds a matrix as large as the parameters to the gradient, which takes enough rows to pay.
+        of_scores = max(block_bytes // max(n_outputs * self.itemsize, 1), 256)
+        return int(min(max(block_bytes // max(self.row_bytes, 1), 64), of_scores, max(self.n_rows, 1)))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
         """Pairs (slice of rows, those rows), in order."""

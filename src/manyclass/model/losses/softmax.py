@@ -4,6 +4,8 @@ from manyclass.data.rows import Array
 from manyclass.model.losses.base import SmoothLoss, xlogx
 from manyclass.model.sets import Simplex
 
+FEW_COLUMNS = 16
+
 
 class Softmax(SmoothLoss):
     """Φ(z) = log Σ_j exp z_j, g(z) = softmax(z): multinomial logistic regression.
@@ -22,14 +24,14 @@ class Softmax(SmoothLoss):
     labels_cost = False
 
     def normalise(self, Z: Array, xp: Any) -> Array:
-        Z -= xp.max(Z, axis=1, keepdims=True)
+        Z -= _row_maxima(Z, xp)
         return Z
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         P = xp.exp(Z)
-        total = xp.sum(P, axis=1, keepdims=True)
-        P /= total
-        return xp.log(total[:, 0]), P
+        total = P @ xp.ones_like(P[:1, :])[0, :]
+        P /= total[:, None]
+        return xp.log(total), P
 
     def scores(self, mean: Array, xp: Any) -> Array:
         return xp.log(mean)
@@ -39,3 +41,13 @@ class Softmax(SmoothLoss):
 
     def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
         return P, P
+
+
+def _row_maxima(Z: Array, xp: Any) -> Array:
+    """Of shape (n_rows, 1); reductions over a short last axis are slow, so few columns are compared one by one."""
+    if not 0 < Z.shape[1] <= FEW_COLUMNS:
+        return xp.max(Z, axis=1, keepdims=True)
+    largest = Z[:, 0]
+    for column in range(1, Z.shape[1]):
+        largest = xp.maximum(largest, Z[:, column])
+    return largest[:, None]
