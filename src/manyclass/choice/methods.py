@@ -126,7 +126,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
         before = memory = 0.0
         if row_space:
             inner = Shape(n, n, k, n * n, True, speed, rows.itemsize)
-            before = shape.gram_of_rows() + 8.0 * n**3 / speed.decomposition / 8.0 + shape.seconds_of_pass()
+            before = shape.gram_of_rows() + speed.seconds_of_decomposition(n) + shape.seconds_of_pass()
             memory = 3 * 8.0 * n * n
         for method in inner.methods(metric, plain):
             if problem.loss.quadratic and method.curvature == "kronecker":
@@ -190,7 +190,7 @@ class Shape:
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
         # A few refreshes decompose again; a solve is two products with the eigenvectors.
-        set_up = 2 * one + self.gram(sample) + d**3 / speed.decomposition
+        set_up = 2 * one + self.gram(sample) + speed.seconds_of_decomposition(d)
         solve = 4.0 * d * parameters / speed.product
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k

@@ -26,7 +26,7 @@ class Rates:
     stream : float
         Numbers a second that a product with few columns reads from memory.
     decomposition : float
-        n³ a second in an eigendecomposition of an n×n matrix.
+        n² a second in an eigendecomposition of an n×n matrix, beside its products.
     sparse : float
         Multiplications a second in products of a sparse matrix with a dense one.
     elementwise : float
@@ -38,6 +38,10 @@ class Rates:
     decomposition: float
     sparse: float
     elementwise: float
+
+    def seconds_of_decomposition(self, n: float) -> float:
+        """Of an eigendecomposition: it is bound by memory where n is small, by products where it is large."""
+        return n**2 / self.decomposition + 5.0 * n**3 / self.product
 
 
 @cache
@@ -51,10 +55,12 @@ def rates(dtype: str) -> Rates:
     tall = np.ones((12288, 512 if dtype == "float64" else 1024), dtype=dtype)  # larger than the caches
     few = np.ones((tall.shape[1], 8), dtype=dtype)
     symmetric = (A[:192, :192] @ A[:192, :192].T).astype(dtype)
+    product = 512**3 / _seconds(lambda: A @ B)
+    beside = _seconds(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False)) - 5.0 * 192**3 / product
     return Rates(
-        product=512**3 / _seconds(lambda: A @ B),
+        product=product,
         stream=tall.size / _seconds(lambda: tall @ few, 1),
-        decomposition=192**3 / _seconds(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False)),
+        decomposition=192**2 / max(beside, 1e-5),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
         elementwise=_scores_a_second(dtype),
     )

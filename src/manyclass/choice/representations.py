@@ -40,7 +40,7 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
 
     def with_matrix(name: str, of: Shape, before: float) -> Representation:
-        eigen, cholesky = of.d**3 / speed.decomposition, of.d**3 / (3.0 * speed.product)
+        eigen, cholesky = speed.seconds_of_decomposition(of.d), of.d**3 / (3.0 * speed.product)
         passes = 2.0 * SOLVES * fits * of.seconds_of_pass()
         seconds = before + 2.0 * of.gram(n) + (eigen if chooses_alpha else 0.0) + fits * cholesky + passes
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
@@ -48,9 +48,11 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     found = [with_matrix("moments", shape, 0.0)]
     if n < d:
         inner = Shape(n, n, k, n * n, True, speed, shape.itemsize)
-        found.append(with_matrix("row-space", inner, shape.gram_of_rows() + n**3 / speed.decomposition))
+        found.append(with_matrix("row-space", inner, shape.gram_of_rows() + speed.seconds_of_decomposition(n)))
     sampled = min(n, SAMPLED_ROWS)
-    choosing = sampled**3 / speed.decomposition + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
+    choosing = (
+        speed.seconds_of_decomposition(sampled) + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
+    )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
     found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
     room = MEMORY_SHARE * free_memory()

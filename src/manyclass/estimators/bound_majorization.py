@@ -46,11 +46,11 @@ class BoundMajorizationClassifier(LinearClassifier):
         and time a row. None keeps all of it.
     alpha : float, default=1e-4
         Penalty, ≥ 0; the paper's λ is ``alpha * S``.
-    step : {"paper", "refreshed"} or float, default="paper"
-        Stochastic method only. "paper": steps of 1/n, and statistics that keep every row ever seen. A float η₀: steps
-        of η₀/n (the paper takes 50 to 100 for low rank). "refreshed": from the second pass on each row replaces its
-        own old statistics and steps grow for as long as the objective falls. Only this one converges to the optimum;
-        as published the objective comes near it and then swings about it.
+    step : {"refreshed", "paper"} or float, default="refreshed"
+        Stochastic method only. "refreshed": from the second pass on each row replaces its own old statistics and steps
+        grow for as long as the objective falls; only this one converges to the optimum. "paper": as published, steps of
+        1/n and statistics that keep every row ever seen, which comes near the optimum and then swings about it. A float
+        η₀: the same with steps of η₀/n (the paper takes 50 to 100 for low rank).
     fit_intercept : bool, default=True
     tol : float, default=1e-3
         Relative duality gap at which to stop (alpha=0: squared gradient in the metric of the curvature, relative to
@@ -108,7 +108,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     _: KW_ONLY
     rank: int | None = None
     alpha: float = 1e-4
-    step: str | float = "paper"
+    step: str | float = "refreshed"
     fit_intercept: bool = True
     class_weight: Any = None
     tol: float = 1e-3

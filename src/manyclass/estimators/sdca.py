@@ -97,7 +97,8 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
 
     Parameters
     ----------
-    loss : {"squared_hinge", "hinge", "logistic", "squared", "crammer_singer", "softmax"}, default="squared_hinge"
+    loss : {"auto", "squared_hinge", "hinge", "logistic", "squared", "crammer_singer", "softmax"}, default="auto"
+        "auto" takes "softmax", or "logistic" when y is an indicator matrix, as everywhere.
         Of each class (or label) against the rest, all in one pass over X, φ(z, y) with y = ±1: max(0, 1 − yz)²,
         max(0, 1 − yz), log(1 + exp(−yz)) or ½(y − z)². Of all classes of a row together, with one dual point in the
         simplex per row: max_j (z_j + [j ≠ y]) − z_y ("crammer_singer") or log Σ_j exp z_j − z_y ("softmax"), which are
@@ -170,8 +171,9 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**DualEstimator._parameter_constraints, **CLASS_WEIGHT}
+    _also_losses = ("auto",)
 
-    loss: str = "squared_hinge"
+    loss: str = "auto"
     _: KW_ONLY
     alpha: float = 1e-4
     homotopy: str | bool | int = "auto"
