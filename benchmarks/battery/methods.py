@@ -68,7 +68,9 @@ def _fit_own(X: Any, y: np.ndarray, alpha: float, record: Recorder, tol: float) 
 
     def remember(problem: Any, tol: float, solver: str = "auto", inner: Any = None) -> Choice:
         found = inner(problem, tol, solver)
-        chosen.update(chosen=key(found.method), estimates={key(one): one.seconds for one in found.candidates})
+        chosen.update(
+            chosen=key(found.method), estimates={key(one): one.seconds for one in found.candidates if one.fits}
+        )
         return found
 
     import manyclass.estimators.glm as glm

@@ -160,7 +160,7 @@ def test_interrupt_gives_a_model_and_a_warning(digits):
                 raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="Interrupted"):
-        model = StagewiseClassifier(**SMALL).set_callbacks(Stop()).fit(X, y)
+        model = StagewiseClassifier(**SMALL, alpha=1e-3).set_callbacks(Stop()).fit(X, y)
     assert len(model.models_[0].stages) == 2
     assert model.score(X_test, y_test) > 0.8
 
@@ -302,3 +302,23 @@ def test_the_generator_given_is_not_touched(digits):
     StagewiseClassifier(features, **SMALL).fit(X, y)
     assert not hasattr(features, "bandwidth_")
     assert features.random_state == 7
+
+
+def test_columns_are_taken_where_they_predict_better_and_generated_features_elsewhere():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 60))
+    linear, round_ = X @ rng.standard_normal(60) > 0, (X[:, :2] ** 2).sum(axis=1) > 1.4
+    assert StagewiseClassifier(random_state=0).fit(X, linear).choice_["features"] == "columns"
+    found = StagewiseClassifier(random_state=0).fit(X[:, :2], round_)
+    assert found.choice_["features"] == "RandomFourierFeatures"
+    assert found.score(X[:, :2], round_) > 0.9
+
+
+@pytest.mark.parametrize("loss", ["squared", "calibrated", "softmax"])
+def test_wide_sparse_rows_are_fitted_by_their_columns_without_a_matrix_of_them(loss):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((120, 5000), density=0.01, format="csr", rng=rng)
+    y = np.asarray(X @ rng.standard_normal((5000, 3))).argmax(axis=1)
+    model = StagewiseClassifier(loss=loss, random_state=0).fit(X, y)
+    assert set(model.choice_["errors"]) == {"columns", "RandomFourierFeatures"}
+    assert model.predict(X).shape == (120,) and set(model.predict(X)) <= set(y)

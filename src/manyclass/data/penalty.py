@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.factor import eigh_in_place
+from manyclass.data.rows import Array, Rows, to_numpy
 
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
@@ -98,21 +100,32 @@ class Spectrum:
         -------
         errors : ndarray of shape (n_alphas, n_outputs)
         """
-        xp, n_outputs = array_namespace(self.eigenvalues), int(self.cross.shape[1])
-        values = xp.clip(self.eigenvalues, min=0.0)
-        total = np.zeros((len(alphas), n_outputs))
-        least = max(precision, 1e-10)
+        xp = array_namespace(self.eigenvalues)
+        total = np.zeros((len(alphas), int(self.cross.shape[1])))
         for Z, R, weight in blocks:
             squares = Z * Z
-            left_out = 1.0 if weight is None else xp.clip(weight, max=1.0)
             for place, alpha in enumerate(alphas):
-                inverse = 1.0 / (values + float(alpha))
-                leverage = (squares @ inverse + self.fit_intercept) / self.total_weight
-                residual = R - Z @ (inverse[:, None] * self.cross)
-                error = residual / xp.clip(1.0 - left_out * leverage, min=least)[:, None]
+                error = self.left_out(float(alpha), Z, R, weight, precision, squares)
                 error = error * error if weight is None else weight[:, None] * (error * error)
                 total[place] += to_numpy(xp.sum(error, axis=0))
         return total / self.total_weight
+
+    def left_out(
+        self,
+        alpha: float,
+        Z: Array,
+        R: Array,
+        weight: Array | None = None,
+        precision: float = 0.0,
+        squares: Array | None = None,
+    ) -> Array:
+        """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`; `squares` are those of Z."""
+        xp = array_namespace(self.eigenvalues)
+        inverse = 1.0 / (xp.clip(self.eigenvalues, min=0.0) + alpha)
+        leverage = ((Z * Z if squares is None else squares) @ inverse + self.fit_intercept) / self.total_weight
+        u = 1.0 if weight is None else xp.clip(weight, max=1.0)
+        residual = R - Z @ (inverse[:, None] * self.cross)
+        return residual / xp.clip(1.0 - u * leverage, min=max(precision, 1e-10))[:, None]
 
 
 def effective_rows(weight: Array | None, n_rows: int) -> float:
@@ -124,6 +137,45 @@ def effective_rows(weight: Array | None, n_rows: int) -> float:
         return float(n_rows)
     s = to_numpy(weight).astype(np.float64)
     return float(s.sum() ** 2 / max((s * np.minimum(s, 1.0)).sum(), 1e-300))
+
+
+def path_of_rows(
+    rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True
+) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
+    """A grid of penalties and the leave-one-out errors of each, from the Gram matrix of a few rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        A few thousand at most; of any width.
+    R : array of shape (n_rows, n_outputs)
+        Responses, float64.
+    weight : array of shape (n_rows,), optional
+        Float64.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,)
+    errors : ndarray of shape (n_alphas, n_outputs)
+    left_out : callable
+        alpha ↦ R less what models of all other rows predict, of shape (n_rows, n_outputs).
+    """
+    xp = rows.xp
+    S = float(rows.n_rows) if weight is None else float(xp.sum(weight))
+    if fit_intercept:
+        rows = rows.shifted(rows.mean(weight))
+        R = R - (xp.mean(R, axis=0) if weight is None else weight @ R / S)
+    root = rows.ones(rows.n_rows)[:, None] if weight is None else xp.sqrt(weight)[:, None]
+    root = xp.astype(root, xp.float64)
+    squares, U = eigh_in_place(rows.outer() * (root * root[:, 0]))
+    kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)
+    squares, U = squares[kept], U[:, kept]
+    lengths = xp.sqrt(squares)
+    spectrum = Spectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
+    alphas = spectrum.grid(rows.precision)
+    Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
+    errors = spectrum.leave_one_out(alphas, [(Z, R, weight)])
+    return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight)
 
 
 def best(alphas: np.ndarray, errors: np.ndarray, *, per_output: bool = False) -> np.ndarray | float:

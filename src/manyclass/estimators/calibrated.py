@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from manyclass.choice.representations import represent
 from manyclass.data import Moments, Rows
 from manyclass.data.row_space import RowSpace
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, judge_of
@@ -22,7 +22,7 @@ from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
-from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
+from manyclass.stagewise.equations import Equations, NormalEquations, ProductEquations, sampled_rows
 
 MANY_ROWS = 10_000
 """Rows from which ``early_stopping="auto"`` holds some out; fewer are cross-validated."""
@@ -186,8 +186,7 @@ def _equations(
 ) -> tuple[dict[int, Equations], list[Equations]]:
     """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
     if with_products:
-        present = np.arange(problem.rows.n_rows) if problem.weight is None else np.flatnonzero(to_numpy(problem.weight))
-        sample = np.random.default_rng(0).permutation(present)[:SAMPLED_ROWS]
+        sample = sampled_rows(problem)
         parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]  # type: ignore[arg-type]
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]
     if fold is None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 
+from manyclass.choice.features import columns_suffice, errors_of_representations
+from manyclass.choice.representations import represent
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
+from manyclass.fit import Iterates
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks
-from manyclass.stagewise.blocks import Blocks
+from manyclass.stagewise.blocks import Blocks, OriginalColumns
+from manyclass.stagewise.equations import Equations, ProductEquations, sampled_rows
 
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -38,6 +43,25 @@ class GeneratedBlocks(StagewiseEstimator):
         "block_size": _COUNT,
         "n_models": _COUNT,
     }
+
+    def _iterates(self, task: Task) -> Iterates:
+        problem = task.problem
+        # What a given penalty means depends on the features.
+        if self.features is not None or self.n_models > 1 or self.alpha != "auto":
+            return (yield from super()._iterates(task))
+        generator = RandomFourierFeatures(random_state=0)
+        errors = errors_of_representations(problem, generator, task.encoded.guide, self.n_components)
+        way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
+        # Newton's weights are others at each stage, and take the second moments of all columns.
+        takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
+        self.choice_ = {"features": "columns" if takes_columns else type(generator).__name__, "errors": errors}
+        if not takes_columns:
+            return (yield from super()._iterates(task))
+        equations: dict[int, Equations] = (
+            {} if way == "moments" else {0: ProductEquations(problem, sampled_rows(problem))}
+        )
+        draw = partial(OriginalColumns, problem.rows)
+        return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates())
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
         generator: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
@@ -82,9 +106,10 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     Parameters
     ----------
     features : FeatureGenerator, default=None
-        Where blocks come from: `RandomFourierFeatures` (the default), `RandomUnits`, `RandomPolynomials`,
-        `Landmarks`, `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not
-        used.
+        Where blocks come from: `RandomFourierFeatures`, `RandomUnits`, `RandomPolynomials`, `Landmarks`,
+        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. None takes
+        `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
+        errors on a sample of rows are smaller for these (see ``choice_``).
     loss : {"squared", "calibrated", "softmax", "logistic"}, default="squared"
         "squared": ½‖z − y‖² with y = ±1, least squares on the residuals, the fastest. "calibrated": the same with y = 0
         or 1, and Algorithm 2's calibration and projection after each visit of all blocks. "softmax": a Newton step on
@@ -121,6 +146,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         Of each model: blocks (fitted transformers) and stages.
     alpha_ : float
         The penalty in use.
+    choice_ : dict
+        Where it was chosen: what was taken (``features``) and the leave-one-out errors (``errors``).
     <shared>
 
     Raises

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyclass.data import Moments, Rows
-from manyclass.data.factor import Factor, eigh_in_place
-from manyclass.data.penalty import Spectrum, best, effective_rows
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.data.factor import Factor
+from manyclass.data.penalty import Spectrum, best, effective_rows, path_of_rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
 
 ROWS_PER_DIRECTION = 4
@@ -21,6 +21,13 @@ SAMPLED_ROWS = 1024
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
+
+
+def sampled_rows(problem: Problem) -> np.ndarray:
+    """Up to `SAMPLED_ROWS` rows of positive weight, always the same."""
+    weight = problem.weight
+    present = np.arange(problem.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight))
+    return np.random.default_rng(0).permutation(present)[:SAMPLED_ROWS]
 
 
 @dataclass(frozen=True)
@@ -221,23 +228,11 @@ class ProductEquations(Equations):
         the rate that needs no assumption (Caponnetto and De Vito, 2007).
         """
         problem, xp = self.problem, self.problem.xp
-        index = problem.rows.asarray(self.sample, xp.int64)
-        sample = problem.rows.take(self.sample)
         R = xp.concat([xp.astype(responses.residual(slice(i, i + 1)), xp.float64) for i in self.sample.tolist()])
-        weight = None if problem.weight is None else xp.astype(xp.take(problem.weight, index, axis=0), xp.float64)
+        weight = problem.weight
+        if weight is not None:
+            index = problem.rows.asarray(self.sample, xp.int64)
+            weight = xp.astype(xp.take(weight, index, axis=0), xp.float64)
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
-        if self.fit_intercept:
-            sample = sample.shifted(sample.mean(weight))
-            R = R - (xp.mean(R, axis=0) if weight is None else weight @ R / S)
-        root = sample.ones(sample.n_rows)[:, None] if weight is None else xp.sqrt(weight)[:, None]
-        root = xp.astype(root, xp.float64)
-        squares, U = eigh_in_place(sample.outer() * (root * root[:, 0]))
-        kept = squares > max(float(squares[-1]), 0.0) * sample.n_rows * max(problem.rows.precision**2, 2.2e-16)
-        squares, U = squares[kept], U[:, kept]
-        lengths = xp.sqrt(squares)
-        cross = lengths[:, None] * (U.T @ (root * R)) / S
-        spectrum = Spectrum(squares / S, cross, S, self.fit_intercept)
-        alphas = spectrum.grid(problem.rows.precision)
-        Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
-        chosen = float(best(alphas, spectrum.leave_one_out(alphas, [(Z, R, weight)])))
-        return chosen * (S / problem.total_weight) ** 0.5
+        alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
+        return float(best(alphas, errors)) * (S / problem.total_weight) ** 0.5
