@@ -69,7 +69,7 @@ class StagewiseEstimator(Estimator):
         xp = rows.xp
         common = xp.result_type(rows.dtype, getattr(xp, self._dtype))
         if rows.dtype != common:
-            rows = rows.map(lambda values: xp.astype(values, common))
+            rows = rows.typed(common)
         return rows if self._shift is None else rows.shifted(rows.asarray(self._shift, dtype=xp.float64))
 
     def _scores(self, rows: Rows) -> Array:
@@ -114,7 +114,7 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _per_column(self) -> bool:
-        return self.multilabel_ or len(self.classes_) == 2
+        return self.multilabel_ or int(self.classes_.shape[0]) == 2
 
     def _calibrator(self) -> Calibrator | None:
         return Calibrator(self.basis, Box() if self._per_column else Simplex()) if self.loss_ == "calibrated" else None
