@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.linalg import get_blas_funcs
 
-from manyclass.data.rows import HALF, Array, GramSum, RowArrays, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
 
 
 class DenseRows(Rows):
@@ -89,6 +89,16 @@ class DenseRows(Rows):
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:
         out += self.dense().T @ R
+
+    def outer(self) -> Array:
+        # By columns, so that no second copy of X is there in float64.
+        step = max(GRAM_BLOCK_BYTES // (8 * max(self.n_rows, 1)), 64)
+        total = self.zeros((self.n_rows, self.n_rows), dtype=self.xp.float64)
+        for start in range(0, self.n_features, step):
+            columns = np.arange(start, min(start + step, self.n_features))
+            some = self.xp.astype(self.select(columns).dense(), self.xp.float64)
+            total += some @ some.T
+        return total
 
     def gram(self, weight: Array | None) -> Array:
         block = (self if weight is None else self.scaled(weight**0.5)).dense()

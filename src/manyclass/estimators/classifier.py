@@ -15,6 +15,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, encode
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
+from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
 
@@ -224,7 +225,9 @@ def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
     xp = rows.xp
     wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
     dtype = xp.float64 if wide else rows.dtype
-    return rows.matmat(rows.asarray(coef, dtype=dtype).T) + rows.asarray(intercept, dtype=dtype)
+    W = rows.asarray(coef, dtype=dtype).T
+    with blas_threads(threads_for(multiplications(rows, int(W.shape[1])))):
+        return rows.matmat(W) + rows.asarray(intercept, dtype=dtype)
 
 
 def constant_model(problem: Problem) -> tuple[Array, Array]:

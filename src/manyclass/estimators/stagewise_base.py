@@ -13,6 +13,7 @@ from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
 from manyclass.fit import Iterates
+from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
 from manyclass.stagewise import UPDATES, Stage, Stagewise, StagewiseModel
@@ -74,7 +75,8 @@ class StagewiseEstimator(Estimator):
 
     def _scores(self, rows: Rows) -> Array:
         calibrator = self._calibrator()
-        scores = [model.scores(rows, calibrator) for model in self.models_]
+        with blas_threads(threads_for(multiplications(rows, self.models_[0].n_outputs))):
+            scores = [model.scores(rows, calibrator) for model in self.models_]
         return sum(scores[1:], scores[0]) / len(scores)
 
     def _staged_scores(self, rows: Rows) -> Iterator[Array]:
