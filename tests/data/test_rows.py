@@ -1,5 +1,7 @@
 """Every kind of rows means the same: what plain NumPy computes from the matrix that they stand for."""
 
+import tracemalloc
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -66,6 +68,12 @@ KINDS = {
 }
 HELD = [kind for kind in KINDS if not kind.startswith("chunked")]
 SPARSE = ("csr", "csr matrix", "csr int64", "chunked csr")
+INTEGERS = ("bool", "int8", "uint8", "int16", "int32")
+NARROW = [
+    *(("torch", narrow) for narrow in ("bfloat16", "float16", *INTEGERS)),
+    *(("strict", narrow) for narrow in INTEGERS),
+    *((kind, narrow) for kind in ("C", "F", "memmap", "chunked") for narrow in ("float16", *INTEGERS)),
+]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_held_kind = pytest.mark.parametrize("kind", HELD)
 each_shift = pytest.mark.parametrize("shifted", [False, True], ids=["as given", "shifted"])
@@ -154,6 +162,62 @@ def test_columns_can_be_selected(made, kind, shifted):
     some = rows.select(np.array([3, 0]))
     assert some.n_features == 2
     close(some.matmat(some.asarray(np.eye(2))), X[:, [3, 0]])
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize(("kind", "narrow"), NARROW)
+def test_narrow_numbers_are_kept_and_read_as_wider_ones(kind, narrow, shifted, tmp_path, rng):
+    """The rows mean what their copy in the dtype of the products does, from the first digit to the last."""
+    if narrow == "bfloat16":
+        torch = pytest.importorskip("torch")
+        held = as_rows(torch.asarray(3 * matrix()).to(torch.bfloat16))
+        X = to_numpy(held.X.to(torch.float32))
+    else:
+        held = KINDS[kind]((3 * matrix()).astype(narrow), tmp_path)
+        X = (3 * matrix()).astype(narrow).astype(np.float64 if narrow == "int32" else np.float32)
+    (tmp_path / "wide").mkdir()
+    wide = KINDS[kind](X, tmp_path / "wide")
+    assert held.dtype == wide.dtype and held.row_bytes == wide.row_bytes
+    if shifted:
+        held, wide = (rows.shifted(rows.asarray(np.linspace(-2, 3, D), rows.xp.float64)) for rows in (held, wide))
+    W, R = held.asarray(rng.standard_normal((D, 3))), held.asarray(rng.standard_normal((N, 3)))
+    index, weight = np.array([3, 3, 136, 0]), held.asarray(rng.random(N))
+    for computed in (
+        lambda rows: rows.matmat(W),
+        lambda rows: rows.rmatmat(R),
+        lambda rows: rows.sandwich(weight),
+        lambda rows: rows.mean_square(weight),
+        lambda rows: rows.take(index).dense(),
+        lambda rows: rows.part(slice(20, 90)).dense(),
+        lambda rows: rows.typed(rows.xp.empty(0, dtype=rows.xp.float64).dtype).part(slice(0, N)).dense(),
+        lambda rows: rows.select(np.array([3, 0])).part(slice(0, N)).dense(),
+    ):
+        found, expected = computed(held), computed(wide)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8])
+def test_narrow_numbers_are_never_converted_all_at_once(dtype, rng):
+    X = rng.integers(0, 200, (200_000, 50)).astype(dtype)  # 40 MB in float32
+    rows = as_rows(X).shifted(np.linspace(0, 1, 50))
+    W, R, weight = np.ones((50, 2), np.float32), np.ones((len(X), 2), np.float32), np.ones(len(X), np.float32)
+    rows.sandwich()
+    tracemalloc.start()
+    as_rows(X).matmat(W), rows.matmat(W), rows.rmatmat(R), rows.mean(), rows.mean_square(weight), rows.pilot()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 24 << 20
+
+
+def test_every_number_of_half_precision_is_read_by_compiled_loops():
+    from manyclass.dual.row_kernels import gather
+
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    total = np.zeros((len(halves), 1))
+    gather(*as_rows(halves[None, :]).arrays(), np.ones((1, 1)), total)
+    np.testing.assert_array_equal(total[:, 0], halves.astype(np.float64))
 
 
 @every_held_kind

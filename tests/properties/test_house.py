@@ -112,5 +112,10 @@ def test_each_folder_knows_only_those_before_it(path):
             assert RANK[folder] < RANK[own], f"{name(path)} imports {module}"
 
 
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_compiled_loops_start_no_threads_beside_those_of_blas(path):
+    assert not re.search(r"parallel=True|prange", path.read_text())
+
+
 def test_every_folder_has_its_place():
     assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == set(RANK)

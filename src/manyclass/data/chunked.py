@@ -23,17 +23,17 @@ class ChunkedRows(Rows):
     n_rows : int
     """
 
-    def __init__(self, read: Callable[[], Iterable[Any]], n_rows: int, shift: Array | None = None):
-        self._chunks, self.shift = read, shift
+    def __init__(self, read: Callable[[], Iterable[Any]], n_rows: int, shift: Array | None = None, dtype: Any = None):
+        self._chunks, self.shift, self._dtype = read, shift, dtype
         first = self._kind(next(iter(read())))
         self.xp, self.device, self.dtype = first.xp, first.device, first.dtype
         self.n_rows, self.n_features = n_rows, first.n_features
         self._row_bytes, self._centred = first.row_bytes, first.can_be_centred
         self._empty = first.part(slice(0, 0))
 
-    @staticmethod
-    def _kind(chunk: Any) -> Rows:
-        return SparseRows(sp.csr_array(chunk)) if sp.issparse(chunk) else DenseRows(chunk)
+    def _kind(self, chunk: Any) -> Rows:
+        held: Rows = SparseRows(sp.csr_array(chunk)) if sp.issparse(chunk) else DenseRows(chunk)
+        return held if self._dtype is None else held.typed(self._dtype)
 
     @property
     def row_bytes(self) -> float:
@@ -77,7 +77,11 @@ class ChunkedRows(Rows):
         return together if self.shift is None else together.shifted(self.shift).part(slice(0, together.n_rows))
 
     def shifted(self, center: Array) -> ChunkedRows:
-        return ChunkedRows(self._chunks, self.n_rows, center if self.shift is None else self.shift + center)
+        total = center if self.shift is None else self.shift + center
+        return ChunkedRows(self._chunks, self.n_rows, total, self._dtype)
+
+    def typed(self, dtype: Any) -> ChunkedRows:
+        return ChunkedRows(self._chunks, self.n_rows, self.shift, dtype)
 
     def matmat(self, W: Array) -> Array:
         return self.xp.concat([block.matmat(W) for _, block in self.blocks(self.rows_per_block(int(W.shape[1])))])
@@ -90,6 +94,7 @@ class ChunkedRows(Rows):
             lambda: (chunk[:, columns] for chunk in self._chunks()),
             self.n_rows,
             None if self.shift is None else self.shift[columns],
+            self._dtype,
         )
 
     def _whole(self) -> Rows:

@@ -4,7 +4,34 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+
+def number(data, position):
+    """data[position] of `RowArrays`, as float32 where that holds it."""
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(number)
+def _number(data, position):
+    kind = data.dtype
+    if isinstance(kind, types.Record):  # HALF
+        return lambda data, position: widened(np.uint32(data[position].half))
+    if isinstance(kind, types.Float):
+        return lambda data, position: data[position]
+    if kind.bitwidth <= 16:
+        return lambda data, position: np.float32(data[position])
+    return lambda data, position: np.float64(data[position])
+
+
+@njit(cache=True)
+def widened(half):
+    """A finite float16 as float32, from its bits: at their places in a float32, whose exponents are 112 higher."""
+    sign, magnitude = half & np.uint32(0x8000), half & np.uint32(0x7FFF)
+    bits = np.uint32((sign << np.uint32(16)) | (magnitude << np.uint32(13)))
+    return bits.view(np.float32) * np.float32(2.0**112)
 
 
 @njit(cache=True)

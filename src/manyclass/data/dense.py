@@ -9,26 +9,31 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.linalg import get_blas_funcs
 
-from manyclass.data.rows import Array, GramSum, RowArrays, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
 
 
 class DenseRows(Rows):
-    """Rows of a floating-point array (NumPy, including ``np.memmap``, torch, ...), which is never copied or written to.
+    """Rows of an array of real numbers (NumPy, including ``np.memmap``, torch, ...), never copied or written to.
+
+    float32 and float64 are computed with as they are. What has no products of its own, or slow and coarse ones (half
+    precision, integers, truth values), is converted block by block when it is read, see `dtype_of_products`.
 
     Parameters
     ----------
     X : array of shape (n_rows, n_features)
         In C or Fortran order, possibly read-only.
     shift : array of shape (n_features,), optional
-        Subtracted from every block when it is read, in the dtype of X.
+        Subtracted from every block when it is read, in the dtype of the products.
+    dtype : dtype, optional
+        Of the products.
     """
 
-    def __init__(self, X: Array, shift: Array | None = None):
+    def __init__(self, X: Array, shift: Array | None = None, dtype: Any = None):
         self.X, self.shift = X, shift
         self.xp: Any = array_namespace(X)
         self.device = device(X)
         self.n_rows, self.n_features = map(int, X.shape)
-        self.dtype = X.dtype
+        self.dtype = dtype_of_products(X.dtype, self.xp) if dtype is None else dtype
 
     @property
     def row_bytes(self) -> float:
@@ -39,15 +44,23 @@ class DenseRows(Rows):
 
     def take(self, index: np.ndarray) -> DenseRows:
         if self.is_numpy:
-            return self._read(np.take(self.X, index, axis=0))
-        return self._read(self.xp.take(self.X, self.asarray(index, dtype=self.xp.int64), axis=0))
+            return self._like(np.take(self.X, index, axis=0))
+        return self._like(self.xp.take(self.X, self.asarray(index, dtype=self.xp.int64), axis=0))
+
+    def _like(self, X: Array) -> DenseRows:
+        """Other rows in the dtype of X, still to be read."""
+        return DenseRows(X, self.shift, self.dtype)
 
     def _read(self, block: Array) -> DenseRows:
+        block = self.xp.astype(block, self.dtype, copy=False)
         return DenseRows(block if self.shift is None else block - self.shift)
+
+    def typed(self, dtype: Any) -> DenseRows:
+        return DenseRows(self.X, None if self.shift is None else self.xp.astype(self.shift, dtype), dtype)
 
     def shifted(self, center: Array) -> DenseRows:
         total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
-        return DenseRows(self.X, self.asarray(total))
+        return DenseRows(self.X, self.asarray(total), self.dtype)
 
     def map(self, function: Callable[[Array], Array]) -> DenseRows:
         return DenseRows(function(self.dense()))
@@ -56,15 +69,18 @@ class DenseRows(Rows):
         return DenseRows(self.dense() * weight[:, None])
 
     def dense(self) -> Array:
-        return self.X if self.shift is None else self.X - self.shift
+        return self._read(self.X).X
+
+    def unwrapped(self) -> Array:
+        return self.X if self.shift is None else self.dense()
 
     def select(self, columns: np.ndarray) -> DenseRows:
         chosen = self.asarray(columns, dtype=self.xp.int64)
         part = self.X[:, columns] if self.is_numpy else self.xp.take(self.X, chosen, axis=1)
-        return DenseRows(part, None if self.shift is None else self.xp.take(self.shift, chosen))
+        return DenseRows(part, None if self.shift is None else self.xp.take(self.shift, chosen), self.dtype)
 
     def matmat(self, W: Array) -> Array:
-        if self.shift is None and W.dtype == self.dtype:
+        if self.shift is None and W.dtype == self.X.dtype:
             return self.X @ W
         if self.shift is None and self.rows_per_block(int(W.shape[1])) >= self.n_rows:
             return self.xp.astype(self.X, W.dtype) @ W  # coefficients may be wider than the rows they are applied to
@@ -73,6 +89,16 @@ class DenseRows(Rows):
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:
         out += self.dense().T @ R
+
+    def outer(self) -> Array:
+        # By columns, so that no second copy of X is there in float64.
+        step = max(GRAM_BLOCK_BYTES // (8 * max(self.n_rows, 1)), 64)
+        total = self.zeros((self.n_rows, self.n_rows), dtype=self.xp.float64)
+        for start in range(0, self.n_features, step):
+            columns = np.arange(start, min(start + step, self.n_features))
+            some = self.xp.astype(self.select(columns).dense(), self.xp.float64)
+            total += some @ some.T
+        return total
 
     def gram(self, weight: Array | None) -> Array:
         block = (self if weight is None else self.scaled(weight**0.5)).dense()
@@ -88,9 +114,21 @@ class DenseRows(Rows):
     def arrays(self) -> RowArrays:
         if not self.has_arrays:
             return super().arrays()
-        X = np.ascontiguousarray(self.dense())
+        X = np.ascontiguousarray(self.unwrapped())
+        X = X.view({"f2": HALF, "b1": np.dtype(np.uint8)}.get(X.dtype.str[1:], X.dtype))
         indptr = np.arange(self.n_rows + 1, dtype=np.uint64) * np.uint64(self.n_features)
         return RowArrays(np.asarray(X).reshape(-1), np.empty(0, np.uint32), indptr)
+
+
+def dtype_of_products(dtype: Any, xp: Any) -> Any:
+    """float32 for half precision, truth values and integers of up to 16 bits, float64 for wider integers."""
+    if xp.isdtype(dtype, "real floating"):
+        narrow, wide = xp.finfo(dtype).bits < 32, dtype
+    elif xp.isdtype(dtype, "integral"):
+        narrow, wide = xp.iinfo(dtype).bits <= 16, xp.float64
+    else:
+        narrow, wide = xp.isdtype(dtype, "bool"), dtype
+    return xp.empty(0, dtype=xp.float32 if narrow else wide).dtype
 
 
 class _SymmetricSum(GramSum):

@@ -55,6 +55,10 @@ class GeneratedRows(Rows):
         self.seconds += time.perf_counter() - started
         return DenseRows(made if self.shift is None else made - self.shift)
 
+    def typed(self, dtype: Any) -> GeneratedRows:
+        shift = None if self.shift is None else self.xp.astype(self.shift, dtype)
+        return GeneratedRows(self.base.typed(dtype), self.transformer, shift)
+
     def shifted(self, center: Array) -> GeneratedRows:
         total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
         return GeneratedRows(self.base, self.transformer, self.asarray(total))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_namespace
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 
 Array = Any
 
@@ -24,8 +24,15 @@ FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 of uncentred columns would lose the square of it in relative accuracy."""
 
 
+HALF = np.dtype([("half", np.uint16)], align=True)
+"""float16 as compiled loops are given it: numba has no such numbers, so `data.compiled.number` reads their bits."""
+
+
 class RowArrays(NamedTuple):
-    """Rows for compiled loops: CSR arrays with unsigned indices, or dense rows end to end with empty `indices`."""
+    """Rows for compiled loops: CSR arrays with unsigned indices, or dense rows end to end with empty `indices`.
+
+    Numbers of `data` are read by `data.compiled.number`, as they may be float16 (as ``HALF``) or integers.
+    """
 
     data: np.ndarray
     indices: np.ndarray
@@ -70,6 +77,10 @@ class Rows(ABC):
     @abstractmethod
     def take(self, index: np.ndarray) -> Rows:
         """A copy of the rows named by an integer array."""
+
+    @abstractmethod
+    def typed(self, dtype: Any) -> Rows:
+        """The same rows with products in another real floating dtype of the namespace."""
 
     @abstractmethod
     def shifted(self, center: Array) -> Rows:
@@ -170,7 +181,8 @@ class Rows(ABC):
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
         """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`."""
         # Each block adds a matrix as large as the parameters to the gradient, which takes enough rows to pay.
-        of_scores = max(block_bytes // max(n_outputs * self.itemsize, 1), 256)
+        row_of_scores = max(n_outputs * self.itemsize, 1)
+        of_scores = max(block_bytes // row_of_scores, min(256, 16 * block_bytes // row_of_scores), 64)
         return int(min(max(block_bytes // max(self.row_bytes, 1), 64), of_scores, max(self.n_rows, 1)))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
@@ -180,9 +192,9 @@ class Rows(ABC):
             yield rows, self.part(rows)
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
-        """`values` in the namespace, on the device and (by default) in the dtype of the rows."""
-        if hasattr(values, "cpu") and self.is_numpy:
-            values = values.cpu()
+        """`values`, of any namespace, in that of the rows, on their device and (by default) in their dtype."""
+        if is_array_api_obj(values) and array_namespace(values) is not self.xp:
+            values = to_numpy(values)
         return self.xp.asarray(values, dtype=self.dtype if dtype is None else dtype, device=self.device)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = None) -> Array:

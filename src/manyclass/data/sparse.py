@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,6 +49,9 @@ class SparseRows(Rows):
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[index]), self.shift)
+
+    def typed(self, dtype: Any) -> SparseRows:
+        return SparseRows(self._with(self.X.data.astype(dtype, copy=False)), self.shift)
 
     def shifted(self, center: np.ndarray) -> SparseRows:
         total = center if self.shift is None else self.shift + center

@@ -12,23 +12,28 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from manyclass.data import as_rows
-from manyclass.data.rows import Array, Rows, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
+
+SPARSE_DTYPES = (np.float64, np.float32)
+DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ"))
+"""What stays as it is; everything else becomes the first."""
 
 
 def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
-    arrays of other array-API namespaces stay where they are.
+    arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
+    where X is dense, and converted block by block.
     """
     if isinstance(X, Rows):
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
-        return as_rows(_check_array_api(estimator, X, reset)), y
+        return _check_array_api(estimator, X, reset), y
     options: dict[str, Any] = {
         "accept_sparse": "csr",
-        "dtype": [np.float64, np.float32],
+        "dtype": list(SPARSE_DTYPES if sp.issparse(X) else DENSE_DTYPES),
         "accept_large_sparse": True,
     }
     if not reset and y is None:
@@ -48,21 +53,24 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
     return as_rows(X), y
 
 
-def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Array:
+def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
     xp = array_namespace(X)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows, features), got {X.ndim}; reshape it first.")
-    if not xp.isdtype(X.dtype, "real floating"):
-        X = xp.astype(X, xp.float64)
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("Complex data not supported: pass the real and the imaginary part as separate columns.")
     n_rows, n_features = map(int, X.shape)
     if n_rows == 0 or n_features == 0:
         raise ValueError(
             f"X is empty, of shape {(n_rows, n_features)}; a minimum of one row and one feature is needed."
         )
-    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
-        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
+    rows = as_rows(X)
+    for _, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
+        values = block.dense()
+        if not bool(xp.isfinite(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
+            raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
     _check_n_features(estimator, X, reset=reset)
-    return X
+    return rows
 
 
 def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:

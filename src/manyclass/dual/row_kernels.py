@@ -1,7 +1,8 @@
 """Reading a row and adding a multiple of it, compiled; the one place that knows how rows are stored.
 
 Rows come as `RowArrays`, that is (data, indices, indptr): CSR with unsigned integers (which spares the loops Python's
-negative indices), or dense rows end to end in `data` with empty `indices`. Data may be float32; all sums are float64.
+negative indices), or dense rows end to end in `data` with empty `indices`. Numbers may be of any kind that
+`number` reads; all sums are float64.
 ``fastmath`` lets the sums be reordered, so that they fill vector registers.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from manyclass.data.compiled import number
 
 LANES = 8
 """Outputs that a row meets together in registers: one cache line of float64."""
@@ -32,10 +35,10 @@ def row_dot(data, indices, start, stop, v):
     total = 0.0
     if indices.size:
         for p in range(start, stop):
-            total += data[p] * v[indices[p]]
+            total += number(data, p) * v[indices[p]]
     else:
         for p in range(start, stop):
-            total += data[p] * v[p - start]
+            total += number(data, p) * v[p - start]
     return total
 
 
@@ -44,10 +47,10 @@ def row_add(data, indices, start, stop, by, v):
     """v += by·x."""
     if indices.size:
         for p in range(start, stop):
-            v[indices[p]] += by * data[p]
+            v[indices[p]] += by * number(data, p)
     else:
         for p in range(start, stop):
-            v[p - start] += by * data[p]
+            v[p - start] += by * number(data, p)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -61,7 +64,7 @@ def row_scores(data, indices, start, stop, V, z):
     while first + LANES <= z.size:
         z0, z1, z2, z3, z4, z5, z6, z7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
-            x = np.float64(data[p])
+            x = np.float64(number(data, p))
             row = V[indices[p] if sparse else p - start]
             z0 += x * row[first]
             z1 += x * row[first + 1]
@@ -77,7 +80,7 @@ def row_scores(data, indices, start, stop, V, z):
     if first < z.size:
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
-            x = np.float64(data[p])
+            x = np.float64(number(data, p))
             row = V[indices[p] if sparse else p - start]
             s0 += x * row[first]
             s1 += x * row[first + 1]
@@ -91,7 +94,7 @@ def row_spread(data, indices, start, stop, change, V):
     """V += x·changeᵀ."""
     sparse = indices.size > 0
     for p in range(start, stop):
-        x = np.float64(data[p])
+        x = np.float64(number(data, p))
         row = V[indices[p] if sparse else p - start]
         for j in range(change.size):
             row[j] += x * change[j]
@@ -115,7 +118,7 @@ def products_and_norms(data, indices, indptr, v):
         products[i] = row_dot(data, indices, indptr[i], indptr[i + 1], v)
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            total += np.float64(data[p]) ** 2
+            total += np.float64(number(data, p)) ** 2
         norms[i] = total
     return products, norms
 

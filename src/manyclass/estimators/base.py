@@ -21,7 +21,7 @@ from manyclass.estimators.parameters import complete_docstring, generator
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
-from manyclass.fit.run import threads_for
+from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
 
 
@@ -90,7 +90,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
             float32 stays float32; CSR with 32- or 64-bit indices, memory maps, data frames and arrays of any array-API
-            namespace (where the estimator computes with those) are accepted.
+            namespace (where the estimator computes with those) are accepted. Dense float16, bfloat16, integers and
+            truth values are kept as they are and converted block by block: to float32, integers of 32 and 64 bits to
+            float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
+            products.) Sparse rows of such numbers are converted to float64 as a whole.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
             Labels of any dtype, or an indicator matrix; for regressors real responses.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -162,9 +165,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _n_multiplications(self, problem: Problem) -> float:
         """In the largest product of an iteration; small ones are faster on one thread."""
-        rows = problem.rows
-        stored = min(rows.n_features, rows.row_bytes / rows.itemsize)
-        return float(rows.n_rows) * stored * problem.n_outputs
+        return multiplications(problem.rows, problem.n_outputs)
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
 

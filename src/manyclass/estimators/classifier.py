@@ -6,14 +6,16 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, device, is_array_api_obj
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, encode
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
+from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
 
@@ -58,10 +60,28 @@ class Classifier(ClassifierMixin, Estimator):
         Returns
         -------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
+            Where X is, but for strings and other labels that only NumPy has.
         """
         rows = self._fitted_rows(X)
         blocks = rows.blocks(rows.rows_per_block(int(self.classes_.shape[0])))
         return self._labels(rows.xp.concat([self._best(self._scores(block)) for _, block in blocks]))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose labels are predicted right.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        # Compared on the host, whatever holds the rows and whatever their labels came in.
+        host = [to_numpy(part) if is_array_api_obj(part) else part for part in (y, self.predict(X), sample_weight)]
+        return float(accuracy_score(*host[:2], sample_weight=host[2]))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
@@ -115,16 +135,14 @@ class Classifier(ClassifierMixin, Estimator):
         return xp.where(total > 0, P / xp.where(total > 0, total, xp.ones_like(total)), 1.0 / int(P.shape[1]))
 
     def _labels(self, codes: Array) -> Array:
-        """Labels as they were given to ``fit``."""
+        """Labels as they were given to ``fit``, in the namespace of the codes where that has such labels."""
         if self.multilabel_:
             return codes
-        classes = self.classes_
-        if is_array_api_obj(classes) and not is_numpy_array(classes):
-            xp = array_namespace(codes)
-            if xp is array_namespace(classes):
-                return xp.take(classes, codes, axis=0)
-            classes = to_numpy(classes)
-        return np.take(classes, to_numpy(codes), axis=0)
+        xp = array_namespace(codes)
+        if is_array_api_obj(self.classes_) and array_namespace(self.classes_) is xp:
+            return xp.take(self.classes_, codes, axis=0)
+        labels = np.take(to_numpy(self.classes_), to_numpy(codes), axis=0)
+        return xp.asarray(labels, device=device(codes)) if labels.dtype.kind in "biuf" else labels
 
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:
@@ -207,7 +225,9 @@ def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
     xp = rows.xp
     wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
     dtype = xp.float64 if wide else rows.dtype
-    return rows.matmat(rows.asarray(coef, dtype=dtype).T) + rows.asarray(intercept, dtype=dtype)
+    W = rows.asarray(coef, dtype=dtype).T
+    with blas_threads(threads_for(multiplications(rows, int(W.shape[1])))):
+        return rows.matmat(W) + rows.asarray(intercept, dtype=dtype)
 
 
 def constant_model(problem: Problem) -> tuple[Array, Array]:

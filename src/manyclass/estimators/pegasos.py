@@ -18,6 +18,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run
+from manyclass.fit.run import threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
@@ -190,7 +191,7 @@ class PegasosClassifier(LinearClassifier):
         )
         problem.on_block = clock.check
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
-        run = Run(clock, max_iter=1)
+        run = Run(clock, max_iter=1, n_threads=threads_for(self._n_multiplications(problem)))
         # A chunk of which no row was drawn must not undo those before it.
         fallback = (lambda: self._fallback(task)) if is_first else (lambda: (self.coef_.T, self.intercept_))
         self._store_outcome(task, run(self._chunk_iterates(task), fallback), keep=True)

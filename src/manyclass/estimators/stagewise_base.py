@@ -13,6 +13,7 @@ from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
 from manyclass.fit import Clock, Iterates
+from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
@@ -91,12 +92,13 @@ class StagewiseEstimator(Estimator):
         xp = rows.xp
         common = xp.result_type(rows.dtype, getattr(xp, self._dtype))
         if rows.dtype != common:
-            rows = rows.map(lambda values: xp.astype(values, common))
+            rows = rows.typed(common)
         return rows if self._shift is None else rows.shifted(rows.asarray(self._shift, dtype=xp.float64))
 
     def _scores(self, rows: Rows) -> Array:
         calibrator = self._calibrator()
-        scores = [model.scores(rows, calibrator) for model in self.models_]
+        with blas_threads(threads_for(multiplications(rows, self.models_[0].n_outputs))):
+            scores = [model.scores(rows, calibrator) for model in self.models_]
         return sum(scores[1:], scores[0]) / len(scores)
 
     def _staged_scores(self, rows: Rows) -> Iterator[Array]:
@@ -141,7 +143,7 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _per_column(self) -> bool:
-        return self.multilabel_ or len(self.classes_) == 2
+        return self.multilabel_ or int(self.classes_.shape[0]) == 2
 
     def _calibrator(self) -> Calibrator | None:
         return Calibrator(self.basis, Box() if self._per_column else Simplex()) if self.loss_ == "calibrated" else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
+from manyclass.data import Rows
 from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
 
@@ -222,6 +223,12 @@ def _same(model: Any) -> Any:
 def threads_for(n_multiplications: float) -> int | None:
     """How many BLAS threads a fit whose largest product has so many multiplications should use; None for all."""
     return 1 if n_multiplications <= SMALL_PRODUCT else None
+
+
+def multiplications(rows: Rows, n_outputs: int) -> float:
+    """In the product of all rows with coefficients."""
+    stored = min(rows.n_features, rows.row_bytes / rows.itemsize)
+    return float(rows.n_rows) * stored * n_outputs
 
 
 def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:

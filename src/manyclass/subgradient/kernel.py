@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from manyclass.data.compiled import number
 from manyclass.data.prefetch import LINE, touch
 from manyclass.subgradient.draws import draw
 from manyclass.subgradient.losses import Formula, residual
@@ -147,7 +148,7 @@ def gather(rows, i, table, stride, width, v):
     for c in range(width):
         v[c] = 0
     for p in range(start, stop):
-        x = rows.data[p]
+        x = number(rows.data, p)
         if x == 0:
             continue
         at = np.uint64(rows.indices[p - base]) * stride
@@ -160,7 +161,7 @@ def scatter(rows, i, table, stride, step):
     """V and U less the outer products of x_i and `step`."""
     start, stop, base = row_of(rows, i)
     for p in range(start, stop):
-        x = rows.data[p]
+        x = number(rows.data, p)
         if x == 0:
             continue
         at = np.uint64(rows.indices[p - base]) * stride
@@ -173,7 +174,7 @@ def scatter_few(rows, i, table, stride, step, places, count):
     """What `scatter` does where `step` is zero but in the first `count` of `places`."""
     start, stop, base = row_of(rows, i)
     for p in range(start, stop):
-        x = rows.data[p]
+        x = number(rows.data, p)
         at = np.uint64(rows.indices[p - base]) * stride
         for j in range(count):
             table[at + places[j]] -= x * step[places[j]]

@@ -1,0 +1,104 @@
+"""What X is held in, and where, changes neither the model nor what it predicts."""
+
+import warnings
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+from sklearn.exceptions import ConvergenceWarning
+
+from manyclass.data.rows import to_numpy
+from tests.properties.registry import MODELS, data, make
+
+COMPILED = ("Pegasos", "SDCA", "BoundMajorizationClassifier")
+ONE_OF_EACH = [name for name in MODELS if name in (name.split()[0], "BoundMajorizationClassifier batch")]
+ANYWHERE = [name for name in ONE_OF_EACH if not name.startswith(COMPILED)] + ["BoundMajorizationClassifier batch"]
+PREDICTIONS = ("predict", "decision_function", "predict_proba")
+
+
+def images(X):
+    return np.clip(np.round(20 * X + 100), 0, 255)
+
+
+def torch_array(X, dtype=None):
+    torch = pytest.importorskip("torch")
+    made = torch.asarray(np.array(X))
+    return made if dtype is None else made.to(getattr(torch, dtype))
+
+
+NARROW = {
+    "float16": lambda X: X.astype(np.float16),
+    "uint8": lambda X: images(X).astype(np.uint8),
+    "torch float16": lambda X: torch_array(X, "float16"),
+    "torch bfloat16": lambda X: torch_array(X, "bfloat16"),
+    "torch uint8": lambda X: torch_array(images(X), "uint8"),
+}
+PLACES = {
+    "numpy": np.asarray,
+    "csr": sp.csr_array,
+    "torch": torch_array,
+    "strict": lambda X: array_api_strict.asarray(np.array(X)),
+}
+
+
+def wide(X):
+    return X.astype(np.float32) if isinstance(X, np.ndarray) else X.to(pytest.importorskip("torch").float32)
+
+
+def fitted(model, X, y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return make(model, max_iter=3, **options).fit(X, y)
+
+
+def outputs(model, X):
+    return [to_numpy(getattr(model, name)(X)) for name in PREDICTIONS if hasattr(model, name)]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [(model, kind) for model in ONE_OF_EACH for kind in NARROW if "torch" not in kind or model in ANYWHERE],
+)
+def test_narrow_numbers_are_fitted_as_their_float32_copy(model, kind):
+    X, y, X_test, _ = data(model)
+    narrow, test = NARROW[kind](X[:300]), NARROW[kind](X_test[:300])
+    weight = np.linspace(0.5, 1.5, 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, other = (make(model, max_iter=3).fit(rows, y[:300].copy(), weight) for rows in (narrow, wide(narrow)))
+    if hasattr(one, "coef_"):
+        assert "float32" in str(one.coef_.dtype)
+        scale = float(abs(to_numpy(other.coef_)).max())
+        np.testing.assert_allclose(to_numpy(one.coef_), to_numpy(other.coef_), rtol=1e-4, atol=1e-4 * scale)
+    for found, expected in zip(outputs(one, test), outputs(one, wide(test)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+
+
+@pytest.mark.parametrize("home", PLACES)
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_a_model_predicts_wherever_the_rows_are(model, home):
+    if home in ("torch", "strict") and model not in ANYWHERE:
+        pytest.skip("fitted by compiled loops, on NumPy arrays only")
+    if home == "strict" and model.startswith("BoundMajorization"):
+        pytest.skip("the partition bound does not fit in a namespace this strict")
+    X, y, X_test, _ = data(model)
+    X, y, X_test = X[:200], y[:200], X_test[:200]
+    ours = fitted(model, PLACES[home](X), PLACES[home](y) if home in ("torch", "strict") else y)
+    expected = outputs(ours, PLACES[home](X_test))
+    for place in PLACES.values():
+        rows = place(X_test)
+        there = array_namespace(np.empty(0) if sp.issparse(rows) else rows)
+        given = [getattr(ours, name)(rows) for name in PREDICTIONS if hasattr(ours, name)]
+        for found, wanted in zip(given, expected, strict=True):
+            assert array_namespace(found) is there
+            np.testing.assert_allclose(to_numpy(found), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_labels_that_are_no_numbers_stay_in_numpy():
+    X, y, X_test, _ = data("GLMClassifier")
+    names = np.array(["a", "b", "c"])[y]
+    model = fitted("GLMClassifier", X, names)
+    assert set(model.predict(torch_array(X_test))) <= set(names)
+    assert model.score(torch_array(X), names) == model.score(X, names)
