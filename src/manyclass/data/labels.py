@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from manyclass.data.rows import Array, Rows, to_numpy
@@ -113,6 +113,20 @@ def encode(y: Any, estimator_name: str) -> Labels:
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     _require_two(classes, estimator_name)
     return Labels(classes, codes, None)
+
+
+def decode(classes: Array, codes: Array) -> Array:
+    """Labels of class numbers, in the namespace of those; NumPy's where only that has such labels, as of strings."""
+    xp = array_namespace(codes)
+    if array_namespace(classes) is xp:
+        return xp.take(classes, codes, axis=0)
+    labels = np.take(to_numpy(classes), to_numpy(codes), axis=0)
+    return xp.asarray(labels, device=device(codes)) if labels.dtype.kind in "biuf" else labels
+
+
+def on_host(values: Any) -> Any:
+    """Arrays as NumPy's; anything else as it is."""
+    return to_numpy(values) if is_array_api_obj(values) else values
 
 
 def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Labels:

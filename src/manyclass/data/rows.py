@@ -293,4 +293,6 @@ def add_to_diagonal(matrix: Array, values: Array | float) -> None:
 
 def to_numpy(values: Array) -> np.ndarray:
     """A NumPy copy or view of an array of any namespace."""
+    if "bfloat16" in str(getattr(values, "dtype", "")):
+        values = values.float()  # NumPy has no such numbers
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)

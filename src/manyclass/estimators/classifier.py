@@ -6,14 +6,14 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from manyclass.data import Rows
-from manyclass.data.labels import Labels, encode
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.labels import Labels, decode, encode, on_host
+from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
 from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
@@ -80,8 +80,7 @@ class Classifier(ClassifierMixin, Estimator):
         accuracy : float
         """
         # Compared on the host, whatever holds the rows and whatever their labels came in.
-        host = [to_numpy(part) if is_array_api_obj(part) else part for part in (y, self.predict(X), sample_weight)]
-        return float(accuracy_score(*host[:2], sample_weight=host[2]))
+        return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 
@@ -136,13 +135,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     def _labels(self, codes: Array) -> Array:
         """Labels as they were given to ``fit``, in the namespace of the codes where that has such labels."""
-        if self.multilabel_:
-            return codes
-        xp = array_namespace(codes)
-        if is_array_api_obj(self.classes_) and array_namespace(self.classes_) is xp:
-            return xp.take(self.classes_, codes, axis=0)
-        labels = np.take(to_numpy(self.classes_), to_numpy(codes), axis=0)
-        return xp.asarray(labels, device=device(codes)) if labels.dtype.kind in "biuf" else labels
+        return codes if self.multilabel_ else decode(self.classes_, codes)
 
 
 def _gives_probabilities(estimator: LinearClassifier) -> bool:

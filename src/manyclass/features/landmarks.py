@@ -76,8 +76,7 @@ class Landmarks(FeatureGenerator):
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
         present = present_rows(rows, weight)
         self._n_taken = 0
-        held = rows.unwrapped() if rows.is_numpy else to_numpy(rows.dense())
-        self._rows, self._order = held, rng.permutation(present)
+        self._rows, self._order = to_numpy(rows.unwrapped()), rng.permutation(present)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         n_landmarks = min(n_components, len(self._order))
