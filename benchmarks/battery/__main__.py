@@ -1,36 +1,85 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks import data, report
-from benchmarks.battery import cases, speed
+from benchmarks.battery import cases, classes, errors, limits, speed
+
+LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
+"""Cases whose fits take longer than short limits."""
+
+
+class Part(StrEnum):
+    """What is measured: seconds to the same points; errors of defaults; how limits are kept; thousands of classes."""
+
+    SPEED = "speed"
+    ERRORS = "errors"
+    LIMITS = "limits"
+    CLASSES = "classes"
 
 
 def main(
     quick: Annotated[bool, typer.Option(help="Small cases at one alpha, 10 s each.")] = False,
     names: Annotated[list[str], typer.Option("--data", help="Names of cases (a part will do), or files.")] = [],  # noqa: B006
+    part: Annotated[list[Part], typer.Option(help="All by default.")] = list(Part),  # noqa: B006
     alpha: Annotated[list[float], typer.Option()] = [],  # noqa: B006
     limit: Annotated[float, typer.Option(help="Seconds of each run.")] = 60.0,
     threads: Annotated[int, typer.Option(help="With one, seconds of the processor are counted.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON for each case.")] = False,
+    known: Annotated[Path | None, typer.Option(help="Races run before, as --json printed them.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each result, and no tables.")] = False,
 ) -> None:
-    """Race the default of GLMClassifier with its peers and our own other methods on every case."""
+    """Race the default of GLMClassifier with its peers and our own other methods, and look at every default."""
     limit = min(limit, 10.0) if quick else limit
-    alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
-    results = []
-    for name in chosen(names):
-        if quick and not names and size(name) > cases.LARGEST_QUICK:
-            continue
+    suffix = ("_quick" if quick else "") + ("_chosen" if names else "")
+    found = [name for name in chosen(names) if names or not quick or size(name) <= cases.LARGEST_QUICK]
+    for one in part:
+        print("" if as_json else f"== {one}", end="" if as_json else "\n", flush=True)
+        if one is Part.SPEED:
+            alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
+            publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
+        elif one is Part.ERRORS:
+            publish_errors(
+                [shown(errors.contest(name, limit), errors.rows_of, as_json) for name in found], suffix, as_json
+            )
+        elif one is Part.LIMITS:
+            grid = limits.LIMITS[:2] if quick else limits.LIMITS
+            publish_limits(
+                [one for name in (found if names else LIMITED) for one in limits.contest(name, grid)], as_json
+            )
+        elif not names:
+            publish_classes(
+                [1000] if quick else list(classes.CLASSES), 10_000 if quick else classes.N_ROWS, limit, as_json
+            )
+
+
+def shown(result: Any, cells: Any, as_json: bool) -> Any:
+    print(json.dumps(asdict(result)) if as_json else " | ".join(cells(result)), flush=True)
+    return result
+
+
+def raced(
+    names: list[str], alphas: list[float], limit: float, threads: int, known: Path | None, as_json: bool
+) -> Iterator[speed.Result]:
+    before: dict[tuple[str, float], speed.Result] = {}
+    if known is not None:
+        lines = (json.loads(line) for line in known.read_text().splitlines() if line.startswith("{"))
+        before = {(one["case"], one["alpha"]): speed.Result(**one) for one in lines}
+    for name in names:
         for value in alphas:
-            result = speed.contest(speed.Problem(name, value), limit, threads)
-            results.append(result)
-            print(json.dumps(asdict(result)) if as_json else " | ".join(speed.rows_of(result)), flush=True)
-    if as_json:
-        return
+            if (name, value) in before:
+                yield before[name, value]
+            else:
+                yield shown(speed.contest(speed.Problem(name, value), limit, threads), speed.rows_of, as_json)
+
+
+def publish_speed(results: list[speed.Result], limit: float, suffix: str, as_json: bool) -> None:
     columns = [
         "case",
         "n×d×columns",
@@ -46,7 +95,45 @@ def main(
         table.add(*speed.rows_of(result))
     for line in speed.summary(results, limit):
         table.note(line)
-    table.publish("battery" + ("_quick" if quick else "") + ("_chosen" if names else ""))
+    if not as_json:
+        table.publish("battery" + suffix)
+
+
+def publish_errors(results: list[errors.Result], suffix: str, as_json: bool) -> None:
+    columns = ["case", "n×d×k", *errors.peers(False), *errors.ours()]
+    table = report.Table("Errors of every default on held-out rows, in %", columns)
+    for result in sorted(results, key=lambda one: max(map(one.excess, errors.found(one)), default=0.0), reverse=True):
+        table.add(*errors.rows_of(result))
+    beyond = [f"{name} on {case} by {100 * points:.1f}" for points, case, name in errors.worst(results) if points > 0]
+    table.note(
+        "Points beyond 1.2 times or one point more than LogisticRegression(): " + (", ".join(beyond) or "none") + "."
+    )
+    if not as_json:
+        table.publish("battery_errors" + suffix)
+
+
+def publish_limits(results: list[limits.Result], as_json: bool) -> None:
+    table = report.Table("How max_time is kept", ["case", "estimator", "max_time, s", "took, s", "beyond, s", "status"])
+    for one in sorted(results, key=lambda one: one.over, reverse=True):
+        table.add(one.case, one.estimator, one.limit, f"{one.seconds:.2f}", f"{max(one.over, 0):.2f}", one.status)
+    table.note("Beyond is what a fit took past 1.1 times its limit and 0.2 s.")
+    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_limits")
+
+
+def publish_classes(counts: list[int], n_rows: int, limit: float, as_json: bool) -> None:
+    columns = ["classes", "estimator", "s", "gap", "status", "errors, %", "largest coefficient", "memory, GB"]
+    table = report.Table(f"{n_rows} unit-norm rows of {classes.N_FEATURES} features, balanced classes", columns)
+    for n_classes in counts:
+        for name in ("GLMClassifier", "LogisticRegression"):
+            found = classes.contest(name, n_classes, limit, n_rows)
+            if found is None:
+                table.add(n_classes, name, f"> {2 * limit:.0f}", *["-"] * 5)
+                continue
+            cells = [f"{found.seconds:.1f}", f"{found.gap:.1e}", found.status, f"{100 * found.errors:.1f}"]
+            table.add(n_classes, name, *cells, f"{found.largest_coefficient:.2g}", f"{found.gigabytes:.1f}")
+            print(json.dumps(asdict(found)) if as_json else table.rows[-1], flush=True)
+    if not as_json:
+        table.publish("battery_classes")
 
 
 def chosen(names: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import data
 from benchmarks.text import newsgroups_texts
+from manyclass.data.readers import read
 
 ALPHAS = (1e-2, 1e-4, 1e-6)
 Pair = tuple[Any, np.ndarray]
@@ -94,8 +95,13 @@ def _real(folder: Path) -> Iterator[tuple[str, Callable[[], Pair]]]:
         yield f"banking77-tfidf-{min_df}", partial(_banking, folder, min_df)
     yield "banking77-few-5", partial(_few, partial(_banking, folder, 1), 5)
     for name in ("yeast", "scene", "bibtex", "delicious"):
-        path = folder / "multilabel" / name / f"{name}-train.arff.gz"
-        yield name, partial(data.rows, str(path))
+        yield name, partial(_multilabel, folder / "multilabel" / name / name)
+
+
+def _multilabel(stem: Path) -> Pair:
+    found = read(stem.with_name(f"{stem.name}-train.arff.gz"), labels=stem.with_suffix(".xml"))
+    assert found.y is not None
+    return found.X, found.y
 
 
 def _dense(pair: Pair) -> Pair:

@@ -91,13 +91,11 @@ def rows_of(result: Result) -> list[Any]:
     return [result.case, "×".join(map(str, result.shape)), *cells]
 
 
+def found(result: Result) -> list[str]:
+    """Which of our estimators were compared."""
+    return [name for name in ours() if name in result.errors] if YARDSTICK in result.errors else []
+
+
 def worst(results: list[Result]) -> list[tuple[float, str, str]]:
     """(points beyond what is allowed, case, estimator), the worst first."""
-    found = [
-        (result.excess(name), result.case, name)
-        for result in results
-        if YARDSTICK in result.errors
-        for name in ours()
-        if name in result.errors
-    ]
-    return sorted(found, reverse=True)
+    return sorted(((one.excess(name), one.case, name) for one in results for name in found(one)), reverse=True)

@@ -41,6 +41,8 @@ def errors_of_representations(
     has_classes = isinstance(problem.targets, ClassTargets)
     found = {}
     for name, kind in (("columns", sample), (type(generator).__name__, DenseRows(drawn.generate(sample)))):
+        if problem.on_block is not None:
+            problem.on_block()
         alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
         residual = left_out(float(best(alphas, errors)))
         if has_classes:
