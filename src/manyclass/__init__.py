@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
     from manyclass.data.moments import Moments
+    from manyclass.diagnostics.analysis import analyze
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
@@ -26,6 +27,7 @@ _PUBLIC = {
     "SDCARegressor": "manyclass.estimators.sdca",
     "StagewiseClassifier": "manyclass.estimators.stagewise",
     "StagewiseRegressor": "manyclass.estimators.stagewise",
+    "analyze": "manyclass.diagnostics.analysis",
 }
 
 _PACKAGES = ("diagnostics",)
@@ -40,6 +42,7 @@ __all__ = [
     "SDCARegressor",
     "StagewiseClassifier",
     "StagewiseRegressor",
+    "analyze",
 ]
 
 
