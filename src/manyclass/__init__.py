@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
     from manyclass.data.moments import Moments
+    from manyclass.diagnostics.analysis import analyze
+    from manyclass.estimators.auto import AutoClassifier
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that importing the package stays fast.
 _PUBLIC = {
+    "AutoClassifier": "manyclass.estimators.auto",
     "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
     "GLMClassifier": "manyclass.estimators.glm",
@@ -26,11 +29,13 @@ _PUBLIC = {
     "SDCARegressor": "manyclass.estimators.sdca",
     "StagewiseClassifier": "manyclass.estimators.stagewise",
     "StagewiseRegressor": "manyclass.estimators.stagewise",
+    "analyze": "manyclass.diagnostics.analysis",
 }
 
 _PACKAGES = ("diagnostics",)
 
 __all__ = [
+    "AutoClassifier",
     "BoundMajorizationClassifier",
     "CalibratedLeastSquaresClassifier",
     "GLMClassifier",
@@ -40,6 +45,7 @@ __all__ = [
     "SDCARegressor",
     "StagewiseClassifier",
     "StagewiseRegressor",
+    "analyze",
 ]
 
 

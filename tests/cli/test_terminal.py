@@ -107,6 +107,6 @@ def test_version(run_ok):
     assert re.fullmatch(r"manyclass \d+\.\d+\S*\n", run_ok("--version"))
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+@pytest.mark.parametrize("command", ["analyze", "fit", "predict", "evaluate"])
 def test_help_of_every_command(run_ok, command):
     assert "--json" in run_ok(command, "--help")

@@ -167,6 +167,23 @@ def fit(
 
 
 @app.command()
+def analyze(
+    data: Annotated[Path | None, _TRAIN] = None,
+    target: Annotated[Strings, _TARGET] = None,
+    labels: Annotated[str | None, _LABELS] = None,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    n_features: Annotated[int | None, _N_FEATURES] = None,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Say what the data are, how hard they are to fit, what each estimator would cost, and which to begin with."""
+    from manyclass.cli.analyze import run
+    from manyclass.cli.inputs import DataOptions
+
+    run(data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features), json)
+
+
+@app.command()
 def predict(
     model: ModelArgument,
     data: DataArgument,

@@ -35,12 +35,20 @@ class DataOptions:
         return self.labels is not None and self.labels.isdigit() and not Path(self.labels).exists()
 
 
-def load(path: Path, options: DataOptions, *, schema: Schema | None = None, labels_needed: bool = True) -> Dataset:
+def load(
+    path: Path,
+    options: DataOptions,
+    *,
+    schema: Schema | None = None,
+    labels_needed: bool = True,
+    may_be_incomplete: bool = False,
+) -> Dataset:
     """Read a file for fitting, or as a model that knows `schema` expects it."""
     dataset = read(path, **reading(path, options, schema, labels_needed))
     if labels_needed:
         check_labels(path, dataset)
-    check_finite(path, dataset)
+    if not may_be_incomplete:
+        check_finite(path, dataset)
     dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 

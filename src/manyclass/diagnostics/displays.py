@@ -12,13 +12,17 @@ from manyclass.diagnostics.spectra import Spectrum, spectrum
 from manyclass.fit import Record
 
 
-def _axes(ax: Any) -> Any:
-    """`ax`, or that of a new figure; matplotlib is imported here and nowhere else."""
+def new_axes(n: int = 1) -> Any:
+    """The axes of a new figure, side by side; matplotlib is imported here and nowhere else."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install 'manyclass[plot]'.") from error
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+    return plt.subplots(1, n, layout="constrained", figsize=(4.8 * n, 4.0) if n > 1 else None)[1]
+
+
+def _axes(ax: Any) -> Any:
+    return new_axes() if ax is None else ax
 
 
 class SpectrumDisplay:

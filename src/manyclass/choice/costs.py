@@ -1,0 +1,98 @@
+"""Estimated seconds and bytes of each estimator on this machine, from the shape of the data and one small sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from manyclass.choice.methods import MEMORY_SHARE, Shape, choose, free_memory
+from manyclass.choice.representations import represent
+from manyclass.data import Rows
+from manyclass.data.labels import Labels
+from manyclass.model import SMOOTH_LOSSES, Problem
+
+FOLDS, MANY_ROWS = 5, 10_000
+"""Parts in which calibrated least squares is cross-validated, and rows from which it holds some out instead."""
+FEATURES, BLOCK = 8192, 1024
+"""Of a stagewise fit by default."""
+DUAL_PASSES = 20
+"""Passes that dual ascent is expected to take to a gap of 1e-3."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a fit with the defaults of an estimator is expected to take.
+
+    Attributes
+    ----------
+    estimator, loss, how : str
+    seconds : float
+    memory : float
+        Bytes beside the rows.
+    fits : bool
+        Whether that is no more than half of what was free.
+    """
+
+    estimator: str
+    loss: str
+    how: str
+    seconds: float
+    memory: float
+    fits: bool
+
+
+def costs(rows: Rows, labels: Labels, *, alpha: float = 1e-4, tol: float = 1e-3) -> tuple[Cost, ...]:
+    """Of the estimators that read all rows, the fastest first; what no method of an estimator can hold is left out."""
+    link = "softmax" if labels.codes is not None and not labels.is_binary else "logistic"
+    found: list[Cost] = []
+    for loss in (link, "squared"):
+        found += _linear(_problem(rows, labels, loss, alpha), loss, tol)
+    problem = _problem(rows, labels, "squared", alpha)
+    found += [*_calibrated(problem), *_generated(problem), *_dual(problem)]
+    return tuple(sorted(found, key=lambda one: one.seconds))
+
+
+def _problem(rows: Rows, labels: Labels, name: str, alpha: float) -> Problem:
+    loss = SMOOTH_LOSSES[name]
+    return Problem(rows, labels.targets(rows, loss.label_values), loss, alpha)
+
+
+def _linear(problem: Problem, loss: str, tol: float) -> Iterator[Cost]:
+    try:
+        best = choose(problem, tol).method
+    except MemoryError:
+        return
+    how = f"{best.solver} with {best.curvature}" + (", rows rotated" if best.row_space else "")
+    yield Cost("GLMClassifier", loss, how, best.seconds, best.memory, best.fits)
+
+
+def _calibrated(problem: Problem) -> Iterator[Cost]:
+    n_folds = FOLDS if problem.rows.n_rows < MANY_ROWS else 0
+    try:
+        best = represent(problem, n_folds=n_folds, chooses_alpha=True)[0]
+    except MemoryError:
+        return
+    yield Cost("CalibratedLeastSquaresClassifier", "calibrated", best.name, best.seconds, best.memory, True)
+
+
+def _generated(problem: Problem) -> Iterator[Cost]:
+    """Each block is generated for its Gram matrix and again to move the predictions; the first one chooses alpha."""
+    shape, speed = Shape.of(problem), Shape.of(problem).speed
+    n, k, blocks = shape.n, shape.k, FEATURES // BLOCK
+    product = speed.product if shape.dense else speed.sparse
+    generate = shape.stored * BLOCK / product + n * BLOCK / speed.elementwise
+    solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
+    seconds = blocks * (2.0 * generate + solve) + BLOCK**3 / speed.decomposition
+    memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
+    fits = memory <= MEMORY_SHARE * free_memory()
+    how = f"{FEATURES} Fourier features in blocks of {BLOCK}"
+    yield Cost("StagewiseClassifier", "squared", how, seconds, memory, fits)
+
+
+def _dual(problem: Problem) -> Iterator[Cost]:
+    """A visit of a row reads it twice for each output."""
+    shape = Shape.of(problem)
+    seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
+    memory = float(shape.itemsize * (shape.n + 3 * shape.d) * shape.k)
+    how = f"dual ascent, {DUAL_PASSES} passes"
+    yield Cost("SDCAClassifier", "squared_hinge", how, seconds, memory, bool(memory <= MEMORY_SHARE * free_memory()))

@@ -1,0 +1,241 @@
+"""A look at data before anything is fitted to them: what they are, how hard they are, and what to fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._testing import ignore_warnings
+from sklearn.utils.validation import _get_feature_names
+
+from manyclass.choice.costs import Cost, costs
+from manyclass.data import Rows, as_rows
+from manyclass.data.labels import Labels, encode
+from manyclass.data.rows import to_numpy
+from manyclass.data.summary import Ranges, column_keys, finite_rows, ranges, row_keys
+from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
+from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, LabelFacts, RowFacts, Trial
+from manyclass.estimators.glm import GLMClassifier
+from manyclass.estimators.stagewise import StagewiseClassifier
+
+FLOPS = 1e10
+"""Of the Gram matrix that the spectrum is taken from: a second or so."""
+CELLS, RESPONSES = 1e8, 1e7
+"""Numbers that the sample of the spectrum may hold, and entries of its responses."""
+ALPHAS = (1e-2, 1e-4, 1e-6)
+FAR, DIFFERENT = 10.0, 100.0
+"""Standard deviations from which a mean is far, and the factor from the median size at which a column is different."""
+TRIAL_ROWS, TRIAL_CELLS, TRIAL_CLASSES, FEWEST = 3000, 3e6, 200, 60
+"""Most rows, numbers and classes that a trial is made on, and the fewest rows."""
+SLOW, WORTH_IT = 1.0, 4.0
+"""Seconds below which speed decides nothing, and the factor by which another estimator has to be faster."""
+
+
+def analyze(X: Any, y: Any, *, feature_names: Any = None) -> DataReport:
+    """What the data are, how hard they are to fit, what each estimator would cost, and which to begin with.
+
+    Counts, ranges, density, repeated rows and columns are of all rows. The spectrum is of as many rows drawn at random
+    as a second allows, all of them for 10⁶ rows of 100 columns; no d×d matrix is made that this would not allow. The
+    trial of generated features against a linear model is made on at most 3000 rows. Seconds are estimates, from the
+    speed of this machine, measured in a few milliseconds, and from the spectrum of 192 rows.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Missing and infinite numbers are counted, and their rows left out of what follows.
+    y : array-like of shape (n_samples,), or (n_samples, n_labels)
+        Labels of any dtype, or an indicator matrix.
+    feature_names : sequence of str, optional
+        What columns are called in the report; by default those of a data frame, else numbers from 0.
+
+    Returns
+    -------
+    DataReport
+        ``print`` it, show it in a notebook, or take ``to_dict()`` and ``plot()``.
+
+    Raises
+    ------
+    ValueError
+        If y is missing or real, holds one class, or has another number of rows than X.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from manyclass import analyze
+    >>> report = analyze(*load_wine(return_X_y=True))
+    >>> report.rows.n_rows, report.labels.n_classes, report.columns.constant
+    (178, 3, ())
+    >>> report.columns.largest_ratio > 1000  # proline beside the hue of the colour
+    True
+    """
+    if y is None:
+        raise ValueError("analyze requires y, the labels of the rows, but it is None.")
+    names = _get_feature_names(X) if feature_names is None else feature_names
+    rows = as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
+    labels = _encoded(rows, y)
+    complete, n_missing = finite_rows(rows)
+    balance, index = _balance(labels), np.flatnonzero(complete)
+    shape: dict[str, Any] = {
+        "n_rows": rows.n_rows,
+        "n_features": rows.n_features,
+        "dtype": str(rows.dtype),
+        "memory": rows.row_bytes * rows.n_rows,
+        "n_missing": n_missing,
+        "n_rows_with_missing": rows.n_rows - len(index),
+    }
+    if not len(index):
+        facts = RowFacts(**shape, density=0.0, n_repeated=0, n_contradicting=0)
+        sentence = "Fill in what is missing (SimpleImputer): no row is complete."
+        return DataReport(facts, balance, ColumnFacts((), (), (), (), 1.0), None, (), None, "SimpleImputer", sentence)
+    if n_missing:
+        rows, labels = rows.take(index), _taken(labels, index)
+    n_repeated, n_contradicting = _repeated(rows, labels)
+    found = ranges(rows)
+    density = found.n_nonzero / (rows.n_rows * rows.n_features)
+    facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
+    columns = _columns(rows, found, names)
+    spread = _correlation(rows, labels)
+    methods, trial = costs(rows, labels), _trial(rows, labels)
+    chosen = _recommended(facts, columns, methods, trial)
+    return DataReport(facts, balance, columns, _hardness(spread), methods, trial, *chosen, spread.spectrum)
+
+
+def _encoded(rows: Rows, y: Any) -> Labels:
+    y = y if hasattr(y, "shape") else np.asarray(y)
+    if y.shape[0] != rows.n_rows:
+        raise ValueError(f"X has {rows.n_rows} rows but y has {y.shape[0]}; give one label per row of X.")
+    return encode(column_or_1d(y) if y.ndim == 2 and y.shape[1] == 1 else y, "analyze")
+
+
+def _balance(labels: Labels) -> LabelFacts:
+    if labels.codes is None:
+        counts = np.asarray(to_numpy(labels.indicator) != 0).sum(axis=0)
+    else:
+        counts = np.bincount(to_numpy(labels.codes), minlength=labels.n_classes)
+    return LabelFacts(labels.is_multilabel, tuple(to_numpy(labels.classes).tolist()), tuple(counts.tolist()))
+
+
+def _taken(labels: Labels, index: np.ndarray) -> Labels:
+    pick = lambda values: None if values is None else values[index]  # noqa: E731
+    return Labels(labels.classes, pick(labels.codes), pick(labels.indicator))
+
+
+def _repeated(rows: Rows, labels: Labels) -> tuple[int, int]:
+    """Rows that equal another, and those of them that equal one with another label."""
+    _, group, size = np.unique(row_keys(rows), return_inverse=True, return_counts=True)
+    label = to_numpy(labels.guide)
+    if label.ndim == 2:
+        label = np.unique(row_keys(as_rows(label.astype(np.float64))), return_inverse=True)[1]
+    first = np.unique(group * (int(label.max()) + 1) + label, return_index=True)[1]
+    n_labels = np.bincount(group[first], minlength=len(size))
+    return int(size[size > 1].sum()), int(size[n_labels > 1].sum())
+
+
+def _columns(rows: Rows, found: Ranges, names: Any) -> ColumnFacts:
+    named = np.arange(rows.n_features) if names is None else np.asarray(names)
+    varies = found.maximum > found.minimum
+    deviation = np.where(varies, found.deviation, 1.0)
+    seen: dict[int, int] = {}
+    keys = column_keys(rows)
+    repeated = [seen.setdefault(int(key), place) != place for place, key in enumerate(keys)]
+    sizes = found.deviation[varies & (found.deviation > 0)]
+    different = varies & False
+    if len(sizes):
+        relative = found.deviation / np.median(sizes)
+        different = varies & ((relative > DIFFERENT) | (relative < 1.0 / DIFFERENT))
+    if not rows.can_be_centred:
+        # Columns of rare words differ in variance by how rare they are, which is no matter of their units.
+        sizes = np.maximum(abs(found.minimum), abs(found.maximum))[varies]
+        different &= False
+        different[varies] = (sizes > DIFFERENT * np.median(sizes)) | (sizes < np.median(sizes) / DIFFERENT)
+    return ColumnFacts(
+        tuple(named[~varies].tolist()),
+        tuple(named[varies & np.array(repeated, dtype=bool)].tolist()),
+        tuple(named[varies & (abs(found.mean) > FAR * deviation)].tolist()),
+        tuple(named[different].tolist()),
+        float(sizes.max() / sizes.min()) if len(sizes) else 1.0,
+    )
+
+
+def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
+    """All rows, or so many of them at random."""
+    if n_rows >= rows.n_rows:
+        return rows, labels
+    index = np.sort(np.random.default_rng(0).choice(rows.n_rows, n_rows, replace=False))
+    return rows.take(index), _taken(labels, index)
+
+
+def _correlation(rows: Rows, labels: Labels) -> ResponseCorrelation:
+    n, d = rows.n_rows, rows.n_features
+    allowed = max(FLOPS / d**2, (FLOPS / d) ** 0.5)
+    sample, part = _drawn(rows, labels, int(min(n, allowed, CELLS / d + 100, RESPONSES / labels.n_classes + 100)))
+    # Columns that do not occur in the sample have no variance there.
+    values = sample.compact()[0]
+    return response_correlation(values, to_numpy(part.guide))
+
+
+def _hardness(found: ResponseCorrelation) -> Hardness:
+    spectrum = found.spectrum
+    free = {alpha: spectrum.effective_dimension(alpha) for alpha in ALPHAS}
+    return Hardness(spectrum.n_rows, spectrum.n_components, spectrum.condition_number(), free, found.tau)
+
+
+@ignore_warnings(category=ConvergenceWarning)
+def _trial(rows: Rows, labels: Labels) -> Trial | None:
+    """Both models on two thirds of a sample, judged by the rest."""
+    few = int(min(TRIAL_ROWS, TRIAL_CELLS / rows.n_features, rows.n_rows))
+    if not rows.can_be_centred or labels.codes is None or few < FEWEST or labels.n_classes > TRIAL_CLASSES:
+        return None
+    sample, part = _drawn(rows, labels, few)
+    order = np.random.default_rng(1).permutation(few)
+    X, codes = to_numpy(sample.dense()), to_numpy(part.guide)
+    learn, judge = order[: 2 * few // 3], order[2 * few // 3 :]
+    if len(np.unique(codes[learn])) < 2:
+        return None
+    models = (
+        GLMClassifier(alpha=1e-3, tol=1e-2, max_iter=100),
+        StagewiseClassifier(n_components=1024, block_size=512),
+    )
+    errors = []
+    for model in models:
+        fitted = make_pipeline(StandardScaler(), model).fit(X[learn], codes[learn])
+        errors.append(float(np.mean(fitted.predict(X[judge]) != codes[judge])))
+    return Trial(len(learn), len(judge), *errors)
+
+
+def _recommended(
+    rows: RowFacts, columns: ColumnFacts, methods: tuple[Cost, ...], trial: Trial | None
+) -> tuple[str, str]:
+    """A class and the sentence for it."""
+    before = []
+    if rows.n_missing:
+        before.append("fill in what is missing (SimpleImputer)")
+    if columns.badly_scaled or columns.largest_ratio > DIFFERENT:
+        before.append("put a StandardScaler in front" if rows.density > 0.5 else "put a MaxAbsScaler in front")
+    fitting: dict[str, Cost] = {}
+    for one in methods:
+        if one.fits:
+            fitting.setdefault(one.estimator, one)
+    linear = next((one for one in methods if one.loss in ("softmax", "logistic") and one.fits), None)
+    dual = fitting.get("SDCAClassifier")
+    if trial is not None and trial.gains and "StagewiseClassifier" in fitting:
+        name = "StagewiseClassifier"
+        why = (
+            f"generated features made {100 * trial.generated_error:.1f} % errors where a linear model made "
+            f"{100 * trial.linear_error:.1f} %"
+        )
+    elif linear is None and dual is None:
+        name, why = "PegasosClassifier", "nothing that reads all rows again and again fits into memory"
+    elif linear is None or (dual is not None and linear.seconds > SLOW and dual.seconds * WORTH_IT < linear.seconds):
+        name, why = "SDCAClassifier", "its steps cost one row each, and no factor of the columns is cheap"
+    else:
+        name = "GLMClassifier"
+        why = f"an estimated {linear.seconds:.2g} s bring it to a proven minimum"
+        if trial is not None:
+            why += ", and generated features did not clearly make fewer errors"
+    first = " and ".join(before)
+    return name, (f"{first[0].upper()}{first[1:]}, then take" if first else "Take") + f" {name}: {why}."

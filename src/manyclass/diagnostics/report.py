@@ -1,0 +1,310 @@
+"""What `analyze` found, for people, notebooks and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from manyclass.choice.costs import Cost
+from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
+from manyclass.diagnostics.spectra import Spectrum
+
+SHOWN = 5
+"""Columns named in a line of the report; `DataReport.to_dict` has all."""
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """The matrix X: its size, and which of its rows are of no or of doubtful use."""
+
+    n_rows: int
+    n_features: int
+    dtype: str
+    density: float
+    memory: float
+    n_missing: int
+    n_rows_with_missing: int
+    n_repeated: int
+    n_contradicting: int
+
+
+@dataclass(frozen=True)
+class LabelFacts:
+    """How many rows each class, or label of several, has."""
+
+    multilabel: bool
+    classes: tuple[Any, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    def _at(self, place: int) -> str:
+        return f"{self.classes[place]} ({self.counts[place]:,} rows)"
+
+    @property
+    def rarest(self) -> str:
+        return self._at(int(np.argmin(self.counts)))
+
+    @property
+    def most_frequent(self) -> str:
+        return self._at(int(np.argmax(self.counts)))
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Columns, by number or name, that are of no use or hard on a solver.
+
+    Attributes
+    ----------
+    constant : tuple
+    duplicated : tuple
+        Each equals a column before it.
+    far_from_origin : tuple
+        Their mean is more than ten standard deviations.
+    badly_scaled : tuple
+        Their standard deviation is more than a hundred times that of the median column, or less than a hundredth.
+    largest_ratio : float
+        Of the standard deviations of two columns that vary.
+    """
+
+    constant: tuple[Any, ...]
+    duplicated: tuple[Any, ...]
+    far_from_origin: tuple[Any, ...]
+    badly_scaled: tuple[Any, ...]
+    largest_ratio: float
+
+
+@dataclass(frozen=True)
+class Hardness:
+    """What the eigenvalues of the covariance say, from `n_rows` rows.
+
+    Attributes
+    ----------
+    rank : int
+        Directions in which those rows vary.
+    condition_number : float
+        Of least squares without a penalty.
+    effective_dimension : dict
+        Σ λ/(λ + alpha) by alpha.
+    tau : float
+        Bound on the correlation of the response with directions of small variance; see `response_correlation`.
+    """
+
+    n_rows: int
+    rank: int
+    condition_number: float
+    effective_dimension: dict[float, float]
+    tau: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Errors of a linear model and of generated features on rows of a sample that they have not seen."""
+
+    n_rows: int
+    n_judged: int
+    linear_error: float
+    generated_error: float
+
+    @property
+    def gains(self) -> bool:
+        """Whether generated features make fewer errors by a point and by two standard errors."""
+        gain = self.linear_error - self.generated_error
+        spread = (self.linear_error + self.generated_error) / self.n_judged
+        return gain > max(0.01, 2.0 * spread**0.5)
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What `analyze` found.
+
+    ``print`` shows it as tables, a notebook as HTML.
+
+    Attributes
+    ----------
+    rows : RowFacts
+    labels : LabelFacts
+    columns : ColumnFacts
+    hardness : Hardness or None
+        None where no row is complete.
+    methods : tuple of Cost
+        Estimated seconds and bytes of each estimator on this machine, the fastest first.
+    trial : Trial or None
+        None for sparse, tiny or multi-label data, of which none is made.
+    estimator : str
+        The class to begin with.
+    recommendation : str
+        Why, in one sentence.
+    spectrum : Spectrum or None
+    """
+
+    rows: RowFacts
+    labels: LabelFacts
+    columns: ColumnFacts
+    hardness: Hardness | None
+    methods: tuple[Cost, ...]
+    trial: Trial | None
+    estimator: str
+    recommendation: str
+    spectrum: Spectrum | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the eigenvectors, in lists, dictionaries, strings and numbers that JSON has.
+
+        Returns
+        -------
+        dict
+        """
+        parts = {name: value for name, value in vars(self).items() if name != "spectrum"}
+        found = {name: _plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in parts.items()}
+        found["methods"] = [_plain(asdict(one)) for one in self.methods]
+        found["eigenvalues"] = [] if self.spectrum is None else self.spectrum.eigenvalues.tolist()
+        return found
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the eigenvalues and the number of rows of each class, the most frequent first.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib Axes, optional
+
+        Returns
+        -------
+        axes : array of two matplotlib Axes
+        """
+        left, right = axes = new_axes(2) if axes is None else axes
+        if self.spectrum is not None:
+            SpectrumDisplay(self.spectrum).plot(left, kind="eigenvalues")
+        left.set_title("eigenvalues of the covariance")
+        counts = np.sort(self.labels.counts)[::-1]
+        right.bar(np.arange(1, len(counts) + 1), counts, width=1.0 if len(counts) > 50 else 0.8)
+        noun = "labels" if self.labels.multilabel else "classes"
+        right.set(xlabel=f"{noun}, the most frequent first", ylabel="rows", title="balance", ylim=(0, None))
+        return axes
+
+    def __str__(self) -> str:
+        lines = []
+        for title, facts in self._sections():
+            width = max(len(name) for name, _ in facts) + 2
+            lines += [title, *(f"  {name:<{width}}{fact}" for name, fact in facts), ""]
+        names, *body = self._table()
+        widths = [max(len(row[place]) for row in (names, *body)) for place in range(len(names))]
+        lines += ["estimated for a fit, on this machine"]
+        for row in (names, *body):
+            lines.append(("  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True))).rstrip())
+        return "\n".join([*lines, "", self.recommendation])
+
+    def _repr_html_(self) -> str:
+        def row(cells: Any, tag: str = "td") -> str:
+            return (
+                "<tr>" + "".join(f'<{tag} style="text-align:left">{escape(cell)}</{tag}>' for cell in cells) + "</tr>"
+            )
+
+        parts = []
+        for title, facts in self._sections():
+            parts.append(f"<table><caption>{escape(title)}</caption>{''.join(map(row, facts))}</table>")
+        names, *body = self._table()
+        rows = row(names, "th") + "".join(map(row, body))
+        parts.append(f"<table><caption>estimated for a fit, on this machine</caption>{rows}</table>")
+        return f"<div>{''.join(parts)}<p><strong>{escape(self.recommendation)}</strong></p></div>"
+
+    # -- in words -------------------------------------------------------------------------------------------------
+
+    def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        yield "rows", self._about_rows()
+        labels = self.labels
+        facts = [
+            ("number", f"{labels.n_classes:,}"),
+            ("rarest", labels.rarest),
+            ("most frequent", labels.most_frequent),
+        ]
+        if labels.n_classes <= 2 * SHOWN:
+            each = zip(labels.classes, labels.counts, strict=True)
+            facts[1:] = [("rows of each", ", ".join(f"{name}: {count:,}" for name, count in each))]
+        yield "labels" if labels.multilabel else "classes", facts
+        yield "columns", self._about_columns()
+        if self.hardness is not None:
+            yield self._about_hardness(self.hardness)
+        if self.trial is not None:
+            trial = self.trial
+            facts = [
+                ("linear model", f"{100 * trial.linear_error:.1f} % errors"),
+                ("generated features", f"{100 * trial.generated_error:.1f} % errors"),
+            ]
+            yield f"a trial on {trial.n_rows:,} rows, judged by {trial.n_judged:,} others", facts
+
+    def _about_rows(self) -> list[tuple[str, str]]:
+        rows = self.rows
+        facts = [
+            ("size", f"{rows.n_rows:,} rows × {rows.n_features:,} columns of {rows.dtype}, {size(rows.memory)}"),
+            ("density", f"{100 * rows.density:.3g} % are not 0"),
+        ]
+        if rows.n_missing:
+            facts.append(("missing", f"{rows.n_missing:,} cells in {rows.n_rows_with_missing:,} rows, left out below"))
+        facts.append(("repeated", f"{rows.n_repeated:,} rows equal another"))
+        facts.append(("contradicting", f"{rows.n_contradicting:,} rows equal one with another label"))
+        return facts
+
+    def _about_columns(self) -> list[tuple[str, str]]:
+        columns = self.columns
+        return [
+            ("constant", _listed(columns.constant)),
+            ("duplicated", _listed(columns.duplicated)),
+            ("far from the origin", _listed(columns.far_from_origin)),
+            ("of very different size", _listed(columns.badly_scaled)),
+            ("largest ratio of sizes", f"{columns.largest_ratio:.3g}"),
+        ]
+
+    def _about_hardness(self, hard: Hardness) -> tuple[str, list[tuple[str, str]]]:
+        whole = hard.n_rows == self.rows.n_rows
+        source = "all rows" if whole else f"{hard.n_rows:,} rows"
+        rank = hard.rank if whole else f"{hard.rank:,} or more"
+        free = ", ".join(f"{value:.3g} at alpha={alpha:g}" for alpha, value in hard.effective_dimension.items())
+        return f"spectrum, from {source}", [
+            ("rank", str(rank)),
+            ("condition number", f"{hard.condition_number:.3g}"),
+            ("effective dimension", free),
+            ("tau", f"{hard.tau:.3g}"),
+        ]
+
+    def _table(self) -> list[tuple[str, ...]]:
+        table: list[tuple[str, ...]] = [("estimator", "loss", "seconds", "memory", "how")]
+        for one in self.methods:
+            memory = size(one.memory) + ("" if one.fits else " (too much)")
+            table.append((one.estimator, one.loss, f"{one.seconds:.2g}", memory, one.how))
+        return table
+
+
+def size(n_bytes: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} GB"
+
+
+def _listed(columns: tuple[Any, ...]) -> str:
+    if not columns:
+        return "none"
+    shown = ", ".join(map(str, columns[:SHOWN])) + (" …" if len(columns) > SHOWN else "")
+    return f"{len(columns):,}: {shown}"
+
+
+def _plain(value: Any) -> Any:
+    """Without NumPy's types, and with None for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

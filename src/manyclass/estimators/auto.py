@@ -1,0 +1,185 @@
+"""A classifier that tries several, the cheap ones first, and says why it took the one it did."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass.choice.costs import Cost, costs
+from manyclass.data import Rows
+from manyclass.data.labels import encode
+from manyclass.data.rows import to_numpy
+from manyclass.data.validation import check_rows
+from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
+from manyclass.estimators.parameters import generator
+from manyclass.estimators.search import Entry, Search
+
+ORDINARY = {"warm_start": False, "max_time": None}
+"""Parameters that served the search alone."""
+
+
+@dataclass(eq=False, repr=False)
+class AutoClassifier(ClassifierMixin, BaseEstimator):
+    """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
+
+    Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended,
+    `CalibratedLeastSquaresClassifier`, and for dense data `StagewiseClassifier` on random Fourier features of two
+    bandwidths; the linear ones on columns as given and, where these differ in size, on columns of one size. They are
+    tried on few rows first, in the order of their estimated seconds; a third of them, and those that the held-out
+    rows do not tell from the best, go on to more rows (successive halving). Fewer than 3000 rows are cross-validated.
+    Of models within half a standard error of the best the simplest is taken, and fitted to all rows.
+
+    Parameters
+    ----------
+    objective : {"accuracy", "log_loss"}, default="accuracy"
+        What the held-out rows are asked for; for several labels per row the mean over their cells.
+    max_time : float, default=None
+        Seconds for all of it. What is expected to take longer than is left is not begun, and the best so far is kept.
+    validation_fraction : float, default=0.2
+        Share of the rows held out, at most 10 000, from 3000 rows on.
+    random_state : int, RandomState or None, default=None
+        Decides which rows are held out, and seeds the features; None means a fixed seed, so that results repeat.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The model, fitted to all rows if there was time: an estimator of this package, or a pipeline of a scaler and it.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        Mean accuracy, or log loss, of the choice on the rows it was judged by; NaN where there are too few to judge.
+    leaderboard_ : list of dict
+        All that was tried, the best first: estimator, parameters, scaling, accuracy, log_loss, n_rows and seconds.
+    why_ : list of str
+        What was tried, left out and taken, in sentences.
+    classes_ : array of shape (n_classes,)
+        The labels, sorted; for multi-label targets the column numbers.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Raises
+    ------
+    ValueError
+        If X or y hold NaN or infinity, y holds one class, or shapes disagree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from manyclass import AutoClassifier
+    >>> X, y = make_moons(600, noise=0.1, random_state=0)
+    >>> model = AutoClassifier().fit(X[:400], y[:400])
+    >>> bool(model.score(X[400:], y[400:]) > 0.98)
+    True
+    >>> model.leaderboard_[0]["estimator"]  # no line divides two moons
+    'StagewiseClassifier'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "objective": [StrOptions({"accuracy", "log_loss"})],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    objective: str = "accuracy"
+    max_time: float | None = None
+    validation_fraction: float = 0.2
+    random_state: Any = None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Try, choose, and fit the choice to all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or (n_samples, n_labels)
+            Labels of any dtype, or an indicator matrix.
+
+        Returns
+        -------
+        self
+        """
+        limit = np.inf if self.max_time is None else float(self.max_time)
+        if y is None:
+            raise ValueError("AutoClassifier requires y to be passed, but the target y is None.")
+        started = time.perf_counter()
+        rows, y = check_rows(self, X, y, reset=True)
+        labels = encode(y, "AutoClassifier")
+        y = np.asarray(y) if labels.codes is not None else to_numpy(labels.indicator)
+        self.classes_, rng = labels.classes, generator(self.random_state)
+        listed, scalings = candidates(rows, int(rng.integers(2**31)))
+        rounds = splits(rows, labels, self.validation_fraction, rng)
+        entries = [Entry(one, seconds, rows.n_rows) for one, seconds in _expected(listed, costs(rows, labels), rows)]
+        scaled = {name: held for name, (_, held) in scalings.items()}
+        search = Search(self.objective, scaled, y, labels.classes, limit - (time.perf_counter() - started))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ranked = search.run(entries, rounds)
+            chosen = search.choose(ranked) if ranked else entries[0]
+            if not ranked:
+                search.why.append(f"Taken: {chosen.candidate}, as there are too few rows to compare it with others.")
+            model = search.refit(chosen)
+        self._store(model, chosen, scalings[chosen.candidate.scaling][0])
+        self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Labels of the rows, by ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
+        """
+        return self._best().predict(check_rows(self, X, reset=False)[0].unwrapped())
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""
+        return self._best().predict_proba(check_rows(self, X, reset=False)[0].unwrapped())
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the rows, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
+        return self._best().decision_function(check_rows(self, X, reset=False)[0].unwrapped())
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def _store(self, model: Any, chosen: Entry, scaler: Any) -> None:
+        model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
+        self.best_estimator_ = model if scaler is None else Pipeline([("scale", scaler), ("classify", model)])
+        self.best_params_ = model.get_params(deep=False)
+        self.best_score_ = float("nan")
+        if chosen.scores:
+            self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss
+
+
+def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) -> Iterator[tuple[Candidate, float]]:
+    """Each candidate that fits into memory, and the seconds of a fit by the cost model."""
+    for one in listed:
+        seconds = [cost.seconds for cost in estimates if cost.estimator == one.estimator and cost.fits]
+        if not one.is_linear:
+            seconds = [second * min(1.0, rows.n_rows / MOST_FEATURES) for second in seconds]
+        if seconds:
+            yield one, max(seconds)

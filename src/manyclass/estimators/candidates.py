@@ -1,0 +1,162 @@
+"""What `AutoClassifier` tries, on which rows, and how it judges: lists to which more can be added."""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from manyclass.data import Rows
+from manyclass.data.labels import Labels
+from manyclass.data.rows import to_numpy
+from manyclass.data.summary import ranges
+from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
+from manyclass.estimators.glm import GLMClassifier
+from manyclass.estimators.stagewise import StagewiseClassifier
+from manyclass.features import RandomFourierFeatures, median_squared_distance
+from manyclass.fit.held_out import hold_out
+
+PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Of softmax and logistic regression, in units of the mean variance of the columns."""
+BANDWIDTHS = (1.0, 0.25)
+"""Of Fourier features, in units of the median squared distance of rows."""
+FEWEST_FEATURES, MOST_FEATURES, BLOCK = 256, 8192, 1024
+WIDEST = 5000
+"""Columns up to which a kernel of their distances is tried."""
+UNEVEN = 3.0
+"""Ratio of the sizes of columns from which they are brought to one."""
+FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
+
+
+Parts = dict[int, tuple[np.ndarray, np.ndarray]]
+"""By number, rows to learn from and rows to judge by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An estimator with its parameters, and the scaling of the rows in front of it.
+
+    Attributes
+    ----------
+    model : estimator
+        Not fitted.
+    scaling : str
+        A key of the scalings that `candidates` gives.
+    is_linear : bool
+    family : str
+        Models of one family can begin where another ended.
+    """
+
+    model: Any
+    scaling: str
+    is_linear: bool
+    family: str = field(default="")
+
+    @property
+    def estimator(self) -> str:
+        return type(self.model).__name__
+
+    def built(self, n_rows: int, seconds: float, start: Any = None) -> Any:
+        """The estimator for so many rows and seconds, beginning from a fitted one where it can."""
+        given = self.model.get_params(deep=False)
+        if "n_components" in given:
+            # More features than rows add little that a penalty does not take away again.
+            n_components = int(np.clip(n_rows, FEWEST_FEATURES, given["n_components"]))
+            given |= {"n_components": n_components, "block_size": min(BLOCK, n_components)}
+        given["max_time"] = None if np.isinf(seconds) else max(seconds, 1e-3)
+        can_start = start is not None and "warm_start" in given
+        return (deepcopy(start) if can_start else clone(self.model)).set_params(**given)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={_told(value)}" for name, value in chosen_parameters(self.model).items())
+        return f"{self.estimator}({told})" + (f" on {self.scaling}" if self.scaling != AS_GIVEN else "")
+
+
+def chosen_parameters(model: Any) -> dict[str, Any]:
+    """Parameters of an estimator that are not its defaults, and do not serve the search alone."""
+    defaults, given = type(model)().get_params(deep=False), model.get_params(deep=False)
+    skipped = ("warm_start", "max_time", "random_state")
+    return {name: value for name, value in given.items() if value != defaults[name] and name not in skipped}
+
+
+AS_GIVEN = "columns as given"
+
+
+def _told(value: Any) -> str:
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+def candidates(rows: Rows, seed: int) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
+    """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
+    found = ranges(rows)
+    held = rows.unwrapped()
+    sizes = np.maximum(abs(found.minimum), abs(found.maximum)) if not rows.can_be_centred else found.deviation
+    sizes = sizes[(found.maximum > found.minimum) & (sizes > 0)]
+    scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
+    units = {AS_GIVEN: float(np.mean(found.deviation**2)) or 1.0}
+    if len(sizes) and sizes.max() > UNEVEN * sizes.min():
+        scaler = StandardScaler() if rows.can_be_centred else MaxAbsScaler()
+        name = "columns of unit variance" if rows.can_be_centred else "columns of largest size 1"
+        scalings[name] = (scaler, scaler.fit_transform(held))
+        largest = np.maximum(abs(found.minimum), abs(found.maximum))
+        per_column = found.deviation if rows.can_be_centred else largest
+        units[name] = float(np.mean((found.deviation / np.where(per_column > 0, per_column, 1.0)) ** 2)) or 1.0
+    listed = [
+        Candidate(GLMClassifier(alpha=share * units[name], warm_start=True), name, True, f"GLM {name}")
+        for name in scalings
+        for share in PENALTIES
+    ]
+    listed += [Candidate(CalibratedLeastSquaresClassifier(random_state=seed), name, True) for name in scalings]
+    if rows.can_be_centred and rows.n_features <= WIDEST:
+        for name, (_, scaled) in scalings.items():
+            median = median_squared_distance(scaled)
+            for share in BANDWIDTHS:
+                features = RandomFourierFeatures(bandwidth=share * median)
+                model = StagewiseClassifier(features, n_components=MOST_FEATURES, random_state=seed)
+                listed.append(Candidate(model, name, False))
+    return listed, scalings
+
+
+def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
+    """Rounds of parts; none where no two classes have a second row.
+
+    Few rows: one fold, then all folds. Many: ever more rows, judged by the same.
+    """
+    n, codes = rows.n_rows, labels.strata
+    if n < FEW_ROWS:
+        n_folds = min(FOLDS, n if codes is None else int(np.sort(np.bincount(codes))[-2]))
+        if n_folds < 2:
+            return []
+        kind, seed = (KFold if codes is None else StratifiedKFold), int(rng.integers(2**31))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of classes with fewer rows than folds
+            parts = list(kind(n_folds, shuffle=True, random_state=seed).split(np.empty(n), codes))
+        return [{0: parts[0]}, dict(enumerate(parts))]
+    judge = hold_out(rows, codes, None, min(fraction, MOST_HELD_OUT / n), rng).index
+    learn = rng.permutation(np.delete(np.arange(n), judge))
+    if codes is not None:
+        # One row of each class comes first, so that the smallest part knows them all.
+        first = np.unique(codes[learn], return_index=True)[1]
+        learn = np.concatenate([learn[first], np.delete(learn, first)])
+    n_rows, rounds = max(FIRST_ROWS, 4 * labels.n_classes), []
+    while n_rows < len(learn):
+        rounds.append({len(rounds): (learn[:n_rows], judge)})
+        n_rows *= GROWTH
+    return [*rounds, {len(rounds): (learn, judge)}]
+
+
+def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray) -> tuple[float, float]:
+    """Mean accuracy and log loss; of several labels per row, over their cells."""
+    accuracy = float(np.mean(to_numpy(model.predict(X)) == y))
+    P = np.clip(np.asarray(to_numpy(model.predict_proba(X)), dtype=np.float64), 1e-6, 1.0 - 1e-6)
+    if y.ndim == 2:
+        return accuracy, float(-np.mean(np.where(y > 0, np.log(P), np.log(1.0 - P))))
+    whole = np.full((len(y), len(classes)), 1e-6)
+    whole[:, np.searchsorted(classes, model.classes_)] = P
+    return accuracy, float(-np.mean(np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])))

@@ -1,0 +1,35 @@
+"""``manyclass analyze``: the report of `manyclass.analyze` on a file."""
+
+from manyclass import analyze
+
+
+def test_report(run_ok, iris_csv):
+    text = run_ok("analyze", iris_csv)
+    for words in ("150 rows × 4 columns", "versi,color", "condition number", "GLMClassifier", "Take"):
+        assert words in text
+
+
+def test_json_is_the_report_of_the_same_rows(run_json, iris_csv, iris):
+    found, expected = run_json("analyze", iris_csv), analyze(*iris).to_dict()
+    assert found["command"] == "analyze"
+    assert found["labels"] == expected["labels"]
+    assert found["rows"]["n_repeated"] == expected["rows"]["n_repeated"]
+
+
+def test_incomplete_rows_are_no_reason_to_stop(run_json, run_ok, iris_csv):
+    iris_csv.write_text(iris_csv.read_text().replace("5.1", "", 1))
+    assert run_json("analyze", iris_csv)["rows"]["n_missing"] == 1
+
+
+def test_columns_are_named(run_json, iris_csv):
+    lines = iris_csv.read_text().splitlines()
+    iris_csv.write_text("\n".join(["same," + lines[0], *("1," + line for line in lines[1:])]))
+    assert run_json("analyze", iris_csv)["columns"]["constant"] == ["same"]
+
+
+def test_files_are_described_by_the_same_options(run, run_json, iris_csv):
+    assert run_json("analyze", iris_csv, "--drop", "sl")["rows"]["n_features"] == 3
+    result = run("analyze", "--drop", "sl")
+    assert (result.code, result.out) == (2, "") and "name it after 'analyze'" in result.err
+    result = run("analyze", iris_csv, "--target", "pw", "--drop", "kind")
+    assert result.code == 1 and "real numbers" in result.err

@@ -1,0 +1,125 @@
+"""What `analyze` says of data made for it to say so, and in which words."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_moons
+
+from manyclass import analyze
+from manyclass.diagnostics import condition_number, effective_dimension, response_correlation
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((120, 6))
+    return X, np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+
+
+LAYOUTS = {"dense": lambda X: X, "float32": lambda X: X.astype(np.float32), "sparse": sp.csr_array}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_useless_and_hard_columns_are_named(data, layout):
+    X, y = data
+    X[:, 3] = 7.0
+    X[:, 4] = X[:, 0]
+    X[:, 5] *= 1e6
+    X = np.column_stack([X, np.zeros(120), X[:, 1] + 1000])
+    columns = analyze(LAYOUTS[layout](X), y).columns
+    assert (columns.constant, columns.duplicated) == ((3, 6), (4,))
+    assert 5 in columns.badly_scaled and not set(columns.badly_scaled) & {0, 1, 2, 3, 4, 6}
+    assert columns.far_from_origin == (7,)
+    assert columns.largest_ratio > 1e5
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_that_contradict_each_other_are_counted(data, layout):
+    X, y = data
+    X[10], y[10] = X[11], y[11]
+    X[20] = X[21] = X[22]
+    y[20:23] = ["a", "b", "a"]
+    rows = analyze(LAYOUTS[layout](X), y).rows
+    assert (rows.n_repeated, rows.n_contradicting) == (5, 3)
+
+
+def test_the_spectrum_is_that_of_diagnostics(data):
+    X, y = data
+    hardness = analyze(X, y).hardness
+    assert hardness.condition_number == pytest.approx(condition_number(X))
+    assert hardness.effective_dimension[1e-2] == pytest.approx(effective_dimension(X, 1e-2))
+    assert hardness.tau == pytest.approx(response_correlation(X, y).tau)
+    assert (hardness.rank, hardness.n_rows) == (6, 120)
+
+
+def test_many_columns_are_looked_at_through_few_rows(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("manyclass.diagnostics.analysis.FLOPS", 40.0 * 6**2)
+    report = analyze(X, y)
+    assert report.hardness.n_rows == 40
+    assert "40 rows" in str(report) and "or more" in str(report)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_missing_numbers_are_counted_and_their_rows_left_out(data, layout, value):
+    X, y = data
+    holed = X.copy()
+    holed[[3, 3, 50], [0, 1, 5]] = value
+    report, complete = analyze(LAYOUTS[layout](holed), y), analyze(np.delete(X, [3, 50], axis=0), np.delete(y, [3, 50]))
+    assert (report.rows.n_missing, report.rows.n_rows_with_missing) == (3, 2)
+    assert report.recommendation.startswith("Fill in what is missing")
+    assert report.hardness.condition_number == pytest.approx(complete.hardness.condition_number, rel=1e-3)
+
+
+def test_nothing_is_said_of_rows_that_are_all_incomplete(data):
+    report = analyze(np.full((120, 6), np.nan), data[1])
+    assert report.hardness is None and "no row is complete" in str(report)
+
+
+def test_several_labels_per_row(data, rng):
+    Y = (rng.random((120, 4)) < [0.1, 0.5, 0.9, 0.5]).astype(int)
+    labels = analyze(data[0], Y).labels
+    assert labels.multilabel and labels.counts == tuple(Y.sum(axis=0))
+    assert labels.rarest.startswith("0 (") and labels.most_frequent.startswith("2 (")
+
+
+def test_features_are_recommended_where_no_line_divides_the_classes(data):
+    assert analyze(*make_moons(1500, noise=0.1, random_state=0)).estimator == "StagewiseClassifier"
+    report = analyze(*data)
+    assert report.estimator == "GLMClassifier" and not report.trial.gains
+
+
+def test_all_of_it_can_be_printed_shown_and_stored(data):
+    X, y = data
+    y = np.where(y == "a", "<b>", y)
+    report = analyze(X, y, feature_names=[f"<{name}>" for name in "uvwxyz"])
+    found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert sum(found["labels"]["counts"]) == 120 and len(found["eigenvalues"]) == 6
+    assert {one["estimator"] for one in found["methods"]} > {"GLMClassifier", "StagewiseClassifier"}
+    assert all(one["seconds"] > 0 and one["memory"] > 0 for one in found["methods"])
+    for text in (str(report), report._repr_html_()):
+        assert report.estimator in text and "SDCAClassifier" in text
+    assert "<b>" not in report._repr_html_() and "&lt;b&gt;" in report._repr_html_()
+    assert "spectrum" not in repr(report)
+
+
+def test_plot(data):
+    pytest.importorskip("matplotlib").use("agg")
+    left, right = analyze(*data).plot()
+    assert len(left.lines[0].get_xdata()) == 6 and len(right.patches) == 3
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        (None, "requires y"),
+        (np.zeros(120), "at least two classes"),
+        (np.linspace(0, 1, 120), "continuous"),
+        (np.arange(119) % 2, "X has 120 rows but y has 119"),
+    ],
+)
+def test_bad_labels_get_a_sentence(data, y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        analyze(data[0], y)

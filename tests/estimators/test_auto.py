@@ -1,0 +1,163 @@
+"""`AutoClassifier`: it is not worse than what one would have taken, and says the truth about what it did."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manyclass import AutoClassifier
+from manyclass.estimators import candidates
+from manyclass.estimators.search import Entry
+from manyclass.fit import Status
+
+POINT = 0.01
+
+
+def parts(X, y):
+    return train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Candidates of which all can be fitted again and again."""
+    monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-3))
+    monkeypatch.setattr(candidates, "BANDWIDTHS", (1.0,))
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 64)
+    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 64)
+    monkeypatch.setattr(candidates, "FOLDS", 2)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+def test_not_worse_than_logistic_regression(load):
+    X, X_test, y, y_test = parts(*load(return_X_y=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it does not converge on columns of different size
+        peer = LogisticRegression().fit(X, y).score(X_test, y_test)
+    assert AutoClassifier().fit(X, y).score(X_test, y_test) >= peer - POINT
+
+
+def test_features_are_taken_where_they_read_digits_better(few, monkeypatch):
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 512)
+    X, X_test, y, y_test = parts(*(part[:1000] for part in load_digits(return_X_y=True)))
+    model = AutoClassifier().fit(X, y)
+    assert model.leaderboard_[0]["estimator"] == "StagewiseClassifier"
+    assert model.score(X_test, y_test) > LogisticRegression(C=0.1).fit(X / 16, y).score(X_test / 16, y_test) + POINT
+
+
+def test_features_are_taken_where_no_line_divides_the_classes():
+    X, X_test, y, y_test = parts(*make_moons(500, noise=0.1, random_state=0))
+    model = AutoClassifier().fit(X, np.array(["up", "down"])[y])
+    assert model.score(X_test, np.array(["up", "down"])[y_test]) > 0.98
+    assert model.leaderboard_[0]["estimator"] == "StagewiseClassifier"
+
+
+def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
+    X, y = load_wine(return_X_y=True)
+    model = AutoClassifier().fit(X, y)
+    chosen = model.best_estimator_[-1] if hasattr(model.best_estimator_, "steps") else model.best_estimator_
+    assert chosen.get_params(deep=False) == model.best_params_
+    assert chosen.max_time is None and not getattr(chosen, "warm_start", False)
+    again = clone(model.best_estimator_).fit(X, y)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=0.05)
+    for method in ("predict", "predict_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(model, method)(X), getattr(model.best_estimator_, method)(X))
+
+
+def test_the_leaderboard_is_in_order_and_tells_the_score_of_the_choice(few):
+    X, y = load_iris(return_X_y=True)
+    for objective, better in (("accuracy", max), ("log_loss", min)):
+        model = AutoClassifier(objective=objective).fit(X, y)
+        assert {"GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier"} == {
+            row["estimator"] for row in model.leaderboard_
+        }
+        scores = [row[objective] for row in model.leaderboard_]
+        assert model.best_score_ in scores
+        if objective == "log_loss":
+            assert model.best_score_ == scores[0]
+        assert better(scores[:2]) == scores[0]
+        assert model.why_[-1].startswith("Taken: ")
+
+
+def test_the_score_is_that_of_rows_not_seen(few, rng):
+    """Labels that nothing can be learnt from."""
+    X, y = rng.standard_normal((400, 30)), rng.integers(0, 2, 400)
+    assert abs(AutoClassifier().fit(X, y).best_score_ - 0.5) < 0.12
+
+
+def test_many_rows_are_searched_on_few_of_them_first(few, monkeypatch, rng):
+    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
+    X = rng.standard_normal((1000, 4))
+    y = np.argmax(X[:, :3] + 0.1 * rng.standard_normal((1000, 3)), axis=1)
+    y[0] = 7  # a class of one row
+    model = AutoClassifier().fit(X, y)
+    assert [sentence.split(" rows")[0].split()[-1] for sentence in model.why_[:3]] == ["50", "200", "800"]
+    assert model.leaderboard_[0]["n_rows"] == 800 and model.leaderboard_[-1]["n_rows"] == 50
+    assert model.score(X, y) > 0.9
+
+
+def test_what_would_take_too_long_is_left_out_and_this_is_said(few, monkeypatch):
+    monkeypatch.setattr(Entry, "seconds_for", lambda self, n_rows: 0.0 if self.candidate.is_linear else 1e9)
+    model = AutoClassifier(max_time=1e6).fit(*make_moons(200, noise=0.1, random_state=0))
+    assert {row["estimator"] for row in model.leaderboard_} == {"GLMClassifier", "CalibratedLeastSquaresClassifier"}
+    assert any("StagewiseClassifier" in sentence and "left out" in sentence for sentence in model.why_)
+
+
+def test_without_time_there_is_a_model_all_the_same(few):
+    X, y = load_iris(return_X_y=True)
+    model = AutoClassifier(max_time=1e-6).fit(X, y)
+    assert len(model.leaderboard_) == 1 and "no time for all" in model.why_[-1]
+    assert set(model.predict(X)) <= {0, 1, 2}
+
+
+def test_an_interrupted_search_keeps_what_it_has(few, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    built = candidates.Candidate.built
+
+    def interrupted(self, n_rows, seconds, start=None):
+        model = built(self, n_rows, seconds, start)
+        fit = model.fit
+
+        def stop(X, y):
+            fit(X, y).status_ = Status.INTERRUPTED
+            return model
+
+        model.fit = stop
+        return model
+
+    monkeypatch.setattr(candidates.Candidate, "built", interrupted)
+    model = AutoClassifier().fit(X, y)
+    assert len(model.leaderboard_) == 1 and "no time for all" in model.why_[-1]
+    assert accuracy_score(y, model.predict(X)) > 0.5
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_several_labels_per_row(few, rng, layout):
+    X = rng.standard_normal((300, 5))
+    Y = (X[:, :3] > 0.3).astype(int)
+    model = AutoClassifier().fit(layout(X), Y)
+    assert model.predict(layout(X)).shape == model.predict_proba(layout(X)).shape == (300, 3)
+    assert np.mean(model.predict(layout(X)) == Y) > 0.9
+
+
+def test_two_rows_are_too_few_to_compare_by():
+    model = AutoClassifier().fit([[0.0], [1.0]], ["a", "b"])
+    assert model.leaderboard_ == [] and "too few rows" in model.why_[0]
+    assert list(model.predict([[0.0], [1.0]])) == ["a", "b"]
+
+
+EXPECTED = {
+    "check_classifiers_multilabel_output_format_predict_proba": "least squares gives probabilities of exactly 0 and 1",
+}
+
+
+@parametrize_with_checks([AutoClassifier()], expected_failed_checks=lambda estimator: EXPECTED)
+def test_sklearn_estimator_checks(few, estimator, check):
+    check(estimator)
