@@ -82,7 +82,7 @@ def _generated(problem: Problem) -> Iterator[Cost]:
     product = speed.product if shape.dense else speed.sparse
     generate = shape.stored * BLOCK / product + n * BLOCK / speed.elementwise
     solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
-    seconds = blocks * (2.0 * generate + solve) + BLOCK**3 / speed.decomposition
+    seconds = blocks * (2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
     memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
     fits = memory <= MEMORY_SHARE * free_memory()
     how = f"{FEATURES} Fourier features in blocks of {BLOCK}"
