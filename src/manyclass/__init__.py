@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
+    from manyclass.estimators.glm_cv import GLMClassifierCV
     from manyclass.estimators.pegasos import PegasosClassifier
     from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
     from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
@@ -20,6 +21,7 @@ _PUBLIC = {
     "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
     "GLMClassifier": "manyclass.estimators.glm",
+    "GLMClassifierCV": "manyclass.estimators.glm_cv",
     "Moments": "manyclass.data.moments",
     "PegasosClassifier": "manyclass.estimators.pegasos",
     "SDCAClassifier": "manyclass.estimators.sdca",
@@ -34,6 +36,7 @@ __all__ = [
     "BoundMajorizationClassifier",
     "CalibratedLeastSquaresClassifier",
     "GLMClassifier",
+    "GLMClassifierCV",
     "Moments",
     "PegasosClassifier",
     "SDCAClassifier",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,8 +99,21 @@ class Spectrum:
         errors : ndarray of shape (n_alphas, n_outputs)
         """
         xp, n_outputs = array_namespace(self.eigenvalues), int(self.cross.shape[1])
-        values = xp.clip(self.eigenvalues, min=0.0)
         total = np.zeros((len(alphas), n_outputs))
+        for place, error, weight in self.left_out_errors(alphas, blocks, precision):
+            square = error * error if weight is None else weight[:, None] * (error * error)
+            total[place] += to_numpy(xp.sum(square, axis=0))
+        return total / self.total_weight
+
+    def left_out_errors(
+        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = 0.0
+    ) -> Iterator[tuple[int, Array, Array | None]]:
+        """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
+
+        For every block in turn, every penalty; r_i less the error is what the others predict.
+        """
+        xp = array_namespace(self.eigenvalues)
+        values = xp.clip(self.eigenvalues, min=0.0)
         least = max(precision, 1e-10)
         for Z, R, weight in blocks:
             squares = Z * Z
@@ -109,10 +122,12 @@ class Spectrum:
                 inverse = 1.0 / (values + float(alpha))
                 leverage = (squares @ inverse + self.fit_intercept) / self.total_weight
                 residual = R - Z @ (inverse[:, None] * self.cross)
-                error = residual / xp.clip(1.0 - left_out * leverage, min=least)[:, None]
-                error = error * error if weight is None else weight[:, None] * (error * error)
-                total[place] += to_numpy(xp.sum(error, axis=0))
-        return total / self.total_weight
+                yield place, residual / xp.clip(1.0 - left_out * leverage, min=least)[:, None], weight
+
+    def coefficients(self, alpha: Array | float) -> Array:
+        """(Λ + alpha·I)⁻¹C: one penalty for all outputs, or one for each."""
+        xp = array_namespace(self.eigenvalues)
+        return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
 
 def effective_rows(weight: Array | None, n_rows: int) -> float:
