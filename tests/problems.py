@@ -10,6 +10,7 @@ from manyclass.model import SMOOTH_LOSSES, Problem
 
 ESTIMATORS = {
     "GLMClassifier": {},
+    "GLMClassifierCV": {"alphas": 4, "cv": 3},
     "CalibratedLeastSquaresClassifier": {},
     "StagewiseClassifier": {"n_components": 40, "block_size": 20},
     "StagewiseRegressor": {"n_components": 40, "block_size": 20},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
     from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
     from manyclass.estimators.glm import GLMClassifier
+    from manyclass.estimators.glm_cv import GLMClassifierCV
     from manyclass.estimators.pegasos import PegasosClassifier
     from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
     from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
@@ -23,6 +24,7 @@ _PUBLIC = {
     "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
     "GLMClassifier": "manyclass.estimators.glm",
+    "GLMClassifierCV": "manyclass.estimators.glm_cv",
     "Moments": "manyclass.data.moments",
     "PegasosClassifier": "manyclass.estimators.pegasos",
     "SDCAClassifier": "manyclass.estimators.sdca",
@@ -39,6 +41,7 @@ __all__ = [
     "BoundMajorizationClassifier",
     "CalibratedLeastSquaresClassifier",
     "GLMClassifier",
+    "GLMClassifierCV",
     "Moments",
     "PegasosClassifier",
     "SDCAClassifier",

@@ -8,9 +8,10 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from manyclass import SDCAClassifier
+from manyclass import GLMClassifierCV, SDCAClassifier
 from manyclass.diagnostics import (
     ConvergenceDisplay,
+    PathDisplay,
     ResponseCorrelationDisplay,
     SpectrumDisplay,
     response_correlation,
@@ -65,6 +66,19 @@ def test_convergence(ax):
     above = ConvergenceDisplay.from_estimators(models, optimum=optimum, ax=ax, y="objective")
     assert all(np.nanmin(line.get_ydata()) > 0 for line in above.lines_)
     assert "optimum" in ax.get_ylabel()
+
+
+def test_path(ax):
+    model = GLMClassifierCV(6, cv=3).fit(X, y)
+    display = PathDisplay.from_estimator(model, ax=ax, name="cancer")
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), model.scores_.mean(axis=0))
+    assert ax.get_xscale() == "log" and len(ax.lines) == 2  # the scores, and the penalty chosen
+    again = display.plot(ax, kind="coefficients")
+    assert len(again.lines_) == X.shape[1] + 1
+    with pytest.raises(ValueError, match="'scores' or 'coefficients'"):
+        display.plot(ax, kind="both")
+    with pytest.raises(ValueError, match="256 MB"):
+        PathDisplay(model.alphas_, model.scores_).plot(ax, kind="coefficients")
 
 
 def test_matplotlib_is_not_imported_before_it_is_needed():

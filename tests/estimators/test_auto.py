@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import AutoClassifier
 from manyclass.estimators import candidates
-from manyclass.estimators.search import Entry
+from manyclass.estimators.halving import Entry
 from manyclass.fit import Status
 
 POINT = 0.01

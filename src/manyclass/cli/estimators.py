@@ -11,6 +11,7 @@ _GLM = ("auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize"
 
 ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
     **{solver: ("GLMClassifier", {"solver": solver}) for solver in _GLM},
+    "glm-cv": ("GLMClassifierCV", {}),
     "calibrated": ("CalibratedLeastSquaresClassifier", {}),
     "stagewise": ("StagewiseClassifier", {}),
     "pegasos": ("PegasosClassifier", {}),

@@ -66,7 +66,7 @@ def hessian_matrix(problem: Problem, theta: Array) -> Array:
     diagonal = rows.zeros((size, size * k), dtype=xp.float64)
     for _, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (8 * k)):
         v, u = loss.hessian(loss.mean(problem.scores(block, W, b), xp), xp)
-        X = _with_ones(block, problem)
+        X = with_ones(block, problem)
         if weight is not None:
             v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
         diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
@@ -83,7 +83,7 @@ def hessian_matrix(problem: Problem, theta: Array) -> Array:
     return H + penalty[:, None] * xp.eye(size * k, dtype=H.dtype, device=rows.device)
 
 
-def _with_ones(block: Rows, problem: Problem) -> Array:
+def with_ones(block: Rows, problem: Problem) -> Array:
     """Rows x − c as a dense block, with the column of ones of the intercept."""
     xp, dense = problem.xp, block.dense()
     if not problem.fit_intercept:

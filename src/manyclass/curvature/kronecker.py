@@ -7,6 +7,7 @@ import numpy as np
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_factor import ClassFactor
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, uniform_sample, weighted_sample
+from manyclass.data import Rows
 from manyclass.data.factor import eigh_in_place
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import Array, add_to_diagonal
@@ -83,6 +84,7 @@ class Kronecker(Curvature):
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(0)
+        self.alpha = problem.alpha
         if row_weight is not None:
             n_rows = ROWS_PER_FEATURE // 2 * problem.rows.n_features
             self.refit(problem, weighted_sample(row_weight, n_rows, rng), theta)
@@ -106,3 +108,16 @@ class Kronecker(Curvature):
         )
         b = self.classes.solve_intercept(g, self._mean_weight) - self._shift @ W
         return self.with_intercept(W, b, self.xp)
+
+    def leverages(self, problem: Problem, block: Rows) -> Array:
+        """The diagonal of (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I) for rows of the problem, of shape (n_rows, n_outputs), float64.
+
+        The rank-one part of (λA + alpha·I)⁻¹ is left out: where the penalty is small diag(1/a) is itself a generalised
+        inverse of A, and where it is large both parts are.
+        """
+        xp, a = self.xp, self.classes.a
+        origin = problem.center + xp.astype(self._shift, xp.float64)
+        Z = xp.astype(block.matmat(self._vectors), xp.float64) - origin @ xp.astype(self._vectors, xp.float64)
+        curving = (self._eigenvalues * self._mean_weight)[:, None] * a[None, :] + self.alpha
+        found = (Z * Z) @ (1.0 / curving)
+        return found + 1.0 / (a * self._mean_weight) if self.fit_intercept else found

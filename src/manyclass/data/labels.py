@@ -119,7 +119,7 @@ def decode(classes: Array, codes: Array) -> Array:
     """Labels of class numbers, in the namespace of those; NumPy's where only that has such labels, as of strings."""
     xp = array_namespace(codes)
     if array_namespace(classes) is xp:
-        return xp.take(classes, codes, axis=0)
+        return xp.reshape(xp.take(classes, xp.reshape(codes, (-1,)), axis=0), tuple(codes.shape))
     labels = np.take(to_numpy(classes), to_numpy(codes), axis=0)
     return xp.asarray(labels, device=device(codes)) if labels.dtype.kind in "biuf" else labels
 

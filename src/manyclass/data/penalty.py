@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -102,13 +102,27 @@ class Spectrum:
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
+        for place, error, weight in self.left_out_errors(alphas, blocks, precision):
+            square = error * error if weight is None else weight[:, None] * (error * error)
+            total[place] += to_numpy(xp.sum(square, axis=0))
+        return total / self.total_weight
+
+    def left_out_errors(
+        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = 0.0
+    ) -> Iterator[tuple[int, Array, Array | None]]:
+        """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
+
+        For every block in turn, every penalty; r_i less the error is what the others predict.
+        """
         for Z, R, weight in blocks:
             squares = Z * Z
             for place, alpha in enumerate(alphas):
-                error = self.left_out(float(alpha), Z, R, weight, precision, squares)
-                error = error * error if weight is None else weight[:, None] * (error * error)
-                total[place] += to_numpy(xp.sum(error, axis=0))
-        return total / self.total_weight
+                yield place, self.left_out(float(alpha), Z, R, weight, precision, squares), weight
+
+    def coefficients(self, alpha: Array | float) -> Array:
+        """(Λ + alpha·I)⁻¹C: one penalty for all outputs, or one for each."""
+        xp = array_namespace(self.eigenvalues)
+        return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
     def left_out(
         self,

@@ -237,6 +237,86 @@ class ConvergenceDisplay:
         return _finish(self, ax, *self.histories)
 
 
+class PathDisplay:
+    """What a search along penalties found: scores, or coefficients, over alpha.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,)
+    scores : array of shape (n_folds, n_alphas)
+        Larger is better.
+    coefs : array of shape (n_folds, n_alphas, n_outputs, n_coefficients), optional
+    alpha : float, optional
+        The penalty that was chosen.
+    name : str, optional
+
+    Attributes
+    ----------
+    ax_, lines_, figure_ : matplotlib objects, after `plot`
+    """
+
+    def __init__(self, alphas: Any, scores: Any, *, coefs: Any = None, alpha: Any = None, name: str | None = None):
+        self.alphas, self.scores, self.coefs = np.asarray(alphas), np.asarray(scores), coefs
+        self.alpha, self.name = alpha, name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, name: str | None = None, ax: Any = None, kind: str = "scores"):
+        """Plot what a fitted `GLMClassifierCV` has tried.
+
+        Parameters
+        ----------
+        estimator : GLMClassifierCV
+        name, ax, kind
+            As in the constructor and in `plot`.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        coefs = getattr(estimator, "coefs_paths_", None)
+        found = cls(estimator.alphas_, estimator.scores_, coefs=coefs, alpha=estimator.alpha_, name=name)
+        return found.plot(ax, kind=kind)
+
+    def plot(self, ax: Any = None, *, kind: str = "scores", output: int = 0, **line: Any) -> PathDisplay:
+        """Draw one of both.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        kind : {"scores", "coefficients"}
+            Mean scores with a standard error of the folds around them; or the coefficients of one output, as the mean
+            of the folds.
+        output : int
+            Whose coefficients.
+        **line
+            For ``ax.plot``.
+
+        Returns
+        -------
+        self
+        """
+        if kind not in ("scores", "coefficients"):
+            raise ValueError(f"kind={kind!r} is not known; use 'scores' or 'coefficients'.")
+        if kind == "coefficients" and self.coefs is None:
+            raise ValueError("There are no coefficients: they are only kept up to 256 MB; use kind='scores'.")
+        ax = _axes(ax)
+        if kind == "scores":
+            mean, n_folds = self.scores.mean(axis=0), len(self.scores)
+            self.lines_ = ax.plot(self.alphas, mean, **{"marker": "o", "markersize": 3, "label": self.name, **line})
+            if n_folds > 1 and self.scores.ndim == 2:
+                error = self.scores.std(axis=0, ddof=1) / n_folds**0.5
+                color = self.lines_[0].get_color()
+                ax.fill_between(self.alphas, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+        else:
+            values = np.asarray(self.coefs)[:, :, output].mean(axis=0)
+            self.lines_ = ax.plot(self.alphas, values, **{"linewidth": 0.8, **line})
+        for chosen in np.unique(self.alpha) if self.alpha is not None else ():
+            ax.axvline(chosen, color="gray", linewidth=0.8, zorder=0)
+        label = "score" if kind == "scores" else f"coefficients of output {output}"
+        ax.set(xlabel="alpha", ylabel=label, xscale="log")
+        return _finish(self, ax, self.name if kind == "scores" else None)
+
+
 def _finish(display: Any, ax: Any, *names: str | None) -> Any:
     if any(names):
         ax.legend()

@@ -22,8 +22,8 @@ from manyclass.data.labels import encode
 from manyclass.data.rows import to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
+from manyclass.estimators.halving import Entry, Search
 from manyclass.estimators.parameters import generator
-from manyclass.estimators.search import Entry, Search
 
 ORDINARY = {"warm_start": False, "max_time": None}
 """Parameters that served the search alone."""

@@ -50,21 +50,35 @@ class Classifier(ClassifierMixin, Estimator):
         Z = self._scores(self._fitted_rows(X))
         return Z[:, 0] if self._is_single(Z) else Z
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, top_k: int | None = None) -> Array:
         """Labels of the rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        top_k : int, default=None
+            So many labels with the largest scores, the best first; every model but those of several labels can.
 
         Returns
         -------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
             Where X is, but for strings and other labels that only NumPy has.
+            With `top_k` of shape (n_samples, top_k).
+
+        Raises
+        ------
+        ValueError
+            If `top_k` is not between 1 and the number of classes, or there are several labels.
         """
         rows = self._fitted_rows(X)
-        blocks = rows.blocks(rows.rows_per_block(int(self.classes_.shape[0])))
-        return self._labels(rows.xp.concat([self._best(self._scores(block)) for _, block in blocks]))
+        n_classes = int(self.classes_.shape[0])
+        if top_k is not None and (self.multilabel_ or not 1 <= top_k <= n_classes):
+            raise ValueError(
+                f"top_k={top_k!r} asks for the best of {n_classes} classes, of which each row has one; use a number "
+                "from 1 to that, and decision_function where rows have several labels."
+            )
+        blocks = rows.blocks(rows.rows_per_block(n_classes))
+        return self._labels(rows.xp.concat([self._best(self._scores(block), top_k) for _, block in blocks]))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right.
@@ -112,9 +126,12 @@ class Classifier(ClassifierMixin, Estimator):
     def _is_single(self, scores: Array) -> bool:
         return int(scores.shape[1]) == 1 and not self.multilabel_
 
-    def _best(self, scores: Array) -> Array:
+    def _best(self, scores: Array, top_k: int | None = None) -> Array:
         """Class numbers, or an indicator matrix for multi-label models."""
         xp = array_namespace(scores)
+        if top_k is not None:
+            scores = xp.concat([-scores, scores], axis=1) if self._is_single(scores) else scores
+            return xp.argsort(scores, axis=1, descending=True)[:, :top_k]
         if self.multilabel_:
             return xp.astype(scores > 0, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)

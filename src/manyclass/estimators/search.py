@@ -1,188 +1,351 @@
-"""Successive halving: candidates on few rows first, the better of them on more, within the time there is."""
+"""The search for a penalty: models along a path, judged by rows they have not seen, and the model that is kept."""
 
 from __future__ import annotations
 
-import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, score
-from manyclass.fit import Status
+from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method
+from manyclass.choice.frame import Frame
+from manyclass.choice.left_out import Check, left_out_scores, refits
+from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.data.labels import Labels
+from manyclass.data.penalty import best
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.judge import Judge
+from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit.folds import Fold
+from manyclass.model import Problem
 
-KEPT = 3
-"""One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
-SEARCH = 0.7
-"""Share of the time that the search may take; the rest is for the fit to all rows."""
-ALIKE = 0.5
-"""Standard errors of the held-out accuracy within which a linear model is preferred to generated features."""
+SPAN = 1e-8
+"""The smallest penalty of a grid that is not given, relative to the largest."""
+PATH_BYTES = 1 << 28
+"""Memory up to which the coefficients of every fold and penalty are kept."""
 
 
-@dataclass(eq=False)
-class Entry:
-    """A candidate and what became of it.
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for.
 
     Attributes
     ----------
-    expected : float
-        Seconds of a fit to `n_rows` rows: by the cost model, then by the last fit.
-    scores : dict
-        Accuracy and log loss by part, of the last round it took part in.
-    model : estimator or None
-        The last that was fitted.
-    n_judged : int
-        Rows that it was judged by.
+    alphas : ndarray of shape (n_alphas,)
+        Descending.
+    folds : list of Fold
+        Empty where every row is left out in turn.
+    outside : Labels or None
+        Of rows that were given to judge.
+    mode : {"folds", "loo", "gcv"}
+    per_output, leave_one_out : bool
+    n_refits : int
     """
 
-    candidate: Candidate
-    expected: float
-    n_rows: int
-    scores: dict[int, tuple[float, float]] = field(default_factory=dict)
-    model: Any = None
-    seconds: float = 0.0
-    n_judged: int = 0
-
-    def seconds_for(self, n_rows: int) -> float:
-        """Expected of a fit to so many rows; the number of features grows with them."""
-        return self.expected * (n_rows / self.n_rows) ** (1.0 if self.candidate.is_linear else 2.0)
+    alphas: np.ndarray
+    folds: list[Fold]
+    outside: Labels | None
+    mode: str
+    per_output: bool
+    leave_one_out: bool
+    n_refits: int
 
     @property
-    def accuracy(self) -> float:
-        return float(np.mean([one for one, _ in self.scores.values()]))
-
-    @property
-    def log_loss(self) -> float:
-        return float(np.mean([one for _, one in self.scores.values()]))
-
-    @property
-    def standard_error(self) -> float:
-        error = 1.0 - self.accuracy
-        return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
-
-    @property
-    def was_interrupted(self) -> bool:
-        return self.model is not None and self.model.status_ is Status.INTERRUPTED
-
-    def told(self) -> str:
-        return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
-
-    def row(self) -> dict[str, Any]:
-        """For the leaderboard."""
-        return {
-            "estimator": self.candidate.estimator,
-            "parameters": chosen_parameters(self.model),
-            "scaling": self.candidate.scaling,
-            "accuracy": self.accuracy,
-            "log_loss": self.log_loss,
-            "n_rows": self.n_rows,
-            "seconds": self.seconds,
-        }
+    def n_judged(self) -> int:
+        """Rows of ``scores_``."""
+        return max(len(self.folds), 1)
 
 
-class Search:
-    """What all rounds have in common.
+@dataclass(frozen=True)
+class Selected:
+    """A model, and what is known of the others."""
+
+    coef: Array
+    intercept: Array
+    alpha: float | np.ndarray
+    alphas: np.ndarray
+    scores: np.ndarray
+    paths: np.ndarray | None
+    left_out: Array | None = None
+    check: Check | None = None
+
+
+def penalties(alphas: Any, problem: Problem) -> np.ndarray:
+    """The grid, descending; a number of penalties begins at the mean squared norm of the centred rows.
+
+    There hardly anything is left of the coefficients whatever the units of X.
+    """
+    if not isinstance(alphas, int | np.integer):
+        given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+        if not given.size or not (np.isfinite(given).all() and given[-1] > 0):
+            raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
+                             "for alpha=0.")  # fmt: skip
+        return given
+    rows, xp = problem.rows, problem.xp
+    variance = rows.mean_square(problem.weight)
+    if problem.fit_intercept:
+        variance = variance - problem.feature_mean**2
+    scale = float(xp.sum(variance))
+    return np.geomspace(1.0, SPAN, int(alphas)) * (scale if scale > 0 else 1.0)
+
+
+@dataclass
+class Search(ABC):
+    """Yields the best model so far after each step; how the models come about is for subclasses to say.
 
     Parameters
     ----------
-    objective : str
-    scaled : dict
-        Rows by scaling.
-    y, classes
-    limit : float
-        Seconds for all, from now.
-
-    Attributes
-    ----------
-    why : list of str
+    task : Task
+    judge : Judge
+    plan : Plan
+    tol, max_iter
+        Of each fit.
     """
 
-    def __init__(self, objective: str, scaled: dict[str, Any], y: np.ndarray, classes: Any, limit: float):
-        self.objective, self.scaled, self.y, self.classes = objective, scaled, y, classes
-        self.end = time.perf_counter() + limit
-        self.search_end = time.perf_counter() + SEARCH * limit
-        self.why: list[str] = []
+    task: Task
+    judge: Judge
+    plan: Plan
+    tol: float
+    max_iter: int
+    frame: Frame = field(init=False)
+    scores: np.ndarray = field(init=False)
+    paths: np.ndarray | None = field(init=False, default=None)
+    place: int = field(init=False, default=0)
 
-    def key(self, entry: Entry) -> tuple[float, float]:
-        """The larger, the better."""
-        found = (entry.accuracy, -entry.log_loss)
-        return found if self.objective == "accuracy" else found[::-1]
+    def __post_init__(self) -> None:
+        problem, plan = self.task.problem, self.plan
+        shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
+        self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
+        of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
+        if np.prod([*shape, *of_one], dtype=float) * problem.rows.itemsize <= PATH_BYTES:
+            dtype = to_numpy(problem.rows.zeros((0,))).dtype
+            self.paths = np.full((*shape, *of_one), np.nan, dtype=dtype)
 
-    def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
-        """Those that were tried: the finalists, the best first, then the others likewise."""
-        entries = alive = sorted(entries, key=lambda one: one.expected)
-        ranked: list[Entry] = []
-        for parts in rounds:
-            tried = self._round(alive, parts)
-            tried.sort(key=self.key, reverse=True)
-            ranked = [*tried, *(one for one in ranked if one not in tried)]
-            if not tried or tried[0].was_interrupted or time.perf_counter() > self.search_end:
-                break
-            self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
-            level = tried[0].accuracy - tried[0].standard_error
-            n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
-            going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
-            # In the old order each fit of a path begins where a larger penalty has led.
-            alive = sorted(going_on, key=entries.index)
-        return ranked
+    @abstractmethod
+    def iterates(self) -> Iterates:
+        """From the first model to the one that is kept."""
 
-    def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse."""
-        best = ranked[0]
-        furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
-        level = best.accuracy - ALIKE * best.standard_error
-        linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
-        if best.candidate.is_linear or self.objective != "accuracy" or not linear:
-            self.why.append(f"Taken: {best.told()}, the best on {best.n_judged:,} rows that it had not seen.")
-            return best
-        self.why.append(f"Taken: {linear[0].told()}, as the best, {best.told()}, is hardly better and less simple.")
-        return linear[0]
+    @property
+    def best_place(self) -> Any:
+        """In `alphas`, of the largest with the best mean score: one, or one for each output."""
+        mean = self.scores.mean(axis=0)
+        return np.argmax(np.where(np.isnan(mean), -np.inf, mean), axis=0)
 
-    def refit(self, entry: Entry) -> Any:
-        """The model of all rows, or the last one where there is no time for it."""
-        X, left = self.scaled[entry.candidate.scaling], self.end - time.perf_counter()
-        if entry.model is not None and (entry.was_interrupted or entry.seconds_for(len(self.y)) > left):
-            self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
-            return entry.model
-        return entry.candidate.built(len(self.y), left, entry.model).fit(X, self.y)
+    @property
+    def best_alpha(self) -> Any:
+        return self.plan.alphas[self.best_place] if self.plan.per_output else float(self.plan.alphas[self.best_place])
 
-    def _round(self, alive: list[Entry], parts: Parts) -> list[Entry]:
-        tried: list[Entry] = []
-        neighbours: dict[tuple[str, int], Any] = {}
-        for entry in alive:
-            left = self.search_end - time.perf_counter()
-            needed = sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
-            if tried and needed > left:
-                told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
-                self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
-                continue
-            self._try(entry, parts, neighbours)
-            tried.append(entry)
-            if entry.was_interrupted:
-                break
-        return tried
+    def selected(self, model: tuple[Array, Array], alpha: Any = None, **more: Any) -> Selected:
+        """The model, of the rows of the frame, with all that was found."""
+        found = self.best_alpha if alpha is None else alpha
+        paths = None if self.paths is None else self.paths.copy()
+        return Selected(*self.frame.lift(*model), found, self.plan.alphas, self.scores.copy(), paths, **more)
 
-    def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
-        """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
-        X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
-        n_fits = 0
-        for number, (learn, judge) in parts.items():
-            if number in entry.scores:
-                scores[number] = entry.scores[number]
-                continue
-            # A model of other folds has seen the rows that this one is judged by.
-            start = entry.model if len(parts) == 1 else None
-            start = neighbours.get((entry.candidate.family, number)) if start is None else start
-            seconds = self.search_end - time.perf_counter()
-            entry.model = entry.candidate.built(len(learn), seconds, start).fit(X[learn], self.y[learn])
-            scores[number] = score(entry.model, X[judge], self.y[judge], self.classes)
-            neighbours[entry.candidate.family, number] = entry.model
-            n_fits += 1
-            entry.n_rows = len(learn)
-            if entry.was_interrupted:
-                break
-        entry.scores, entry.n_judged = scores, sum(len(parts[number][1]) for number in scores)
-        spent = time.perf_counter() - started
-        entry.seconds += spent
-        if n_fits:
-            entry.expected = spent / n_fits
+    def keep(self, fold: int, place: int, model: tuple[Array, Array]) -> None:
+        """Enter a model into the path."""
+        if self.paths is None:
+            return
+        W, b = (to_numpy(part) for part in self.frame.lift(*model))
+        self.paths[fold, place] = np.hstack([W.T, b[:, None]]) if self.task.problem.fit_intercept else W.T
+
+    def truth_and_weight(self, fold: Fold) -> tuple[np.ndarray, np.ndarray | None]:
+        if fold.rows is not None:
+            return self.judge.truth(fold.index, self.plan.outside), None
+        weight = self.task.weight
+        return self.judge.truth(fold.index), None if weight is None else to_numpy(weight)[fold.index]
+
+    def score_left_out(self, Z: Array) -> float:
+        """The score of the rows of the fit, each under the model that has not seen it."""
+        weight = self.task.weight
+        return self.judge.score(Z, self.judge.truth(slice(None)), None if weight is None else to_numpy(weight))
+
+
+class RidgeSearch(Search):
+    """Exactly, from moments."""
+
+    def iterates(self) -> Iterates:
+        given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
+        given.centred = True
+        self.frame = Frame(given, rotate=given.rows.n_rows < given.rows.n_features)
+        problem = self.frame.problem
+        full, fitted = moments_by_fold(problem, plan.folds)
+        path = RidgePath(full, problem.fit_intercept)
+        errors = path.generalised_cross_validation(alphas, problem)
+        first = float(best(alphas, errors))
+        passes = problem.n_passes + 1.0
+        yield Iterate(lambda: self.selected(self._model(path, first), first), 0.0, 1, passes, rank=1.0)
+        if plan.mode == "gcv":
+            self.scores[0] = -errors if plan.per_output else -errors.mean(axis=1)
+        elif plan.mode == "loo":
+            self._leave_one_out(path)
+        for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
+            self.task.clock.check()
+            self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
+        if not plan.folds:
+            for place, alpha in enumerate(alphas):
+                self.keep(0, place, self._model(path, alpha))
+        alpha = self.best_alpha
+        model = self._model(path, alpha)
+        details = {"alpha": alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))}
+        passes += 2.0 * bool(plan.folds) + (plan.mode == "loo")
+        yield Iterate(lambda: self.selected(model), 0.0, 1, passes, rank=0.0, details=details)
+        if plan.leave_one_out:
+            left_out = self._left_out(path, alpha)
+            more = {"left_out": left_out}
+            yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
+        return Status.FINISHED
+
+    def _model(self, path: RidgePath, alpha: Any) -> tuple[Array, Array]:
+        """W and b of the rows of the frame, in their dtype."""
+        problem, xp = self.frame.problem, self.frame.problem.xp
+        W, b = path.coefficients(problem.rows.asarray(alpha, dtype=xp.float64))
+        return xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
+
+    def _judge_fold(self, number: int, fold: Fold, path: RidgePath) -> None:
+        truth, weight = self.truth_and_weight(fold)
+        for place, alpha in enumerate(self.plan.alphas):
+            model = self._model(path, alpha)
+            self.keep(number, place, model)
+            Z = self.frame.scores(fold, *model)
+            if self.plan.per_output:
+                square = (to_numpy(Z) - self._responses(truth)) ** 2
+                self.scores[number, place] = -np.average(square, axis=0, weights=weight)
+            else:
+                self.scores[number, place] = self.judge.score(Z, truth, weight)
+
+    def _responses(self, truth: np.ndarray) -> np.ndarray:
+        """−1 and 1 for an absent and a present class."""
+        if truth.ndim == 2:
+            return 2.0 * truth - 1.0
+        if self.task.problem.n_outputs == 1:
+            return 2.0 * truth[:, None] - 1.0
+        return np.where(np.arange(self.task.problem.n_outputs) == truth[:, None], 1.0, -1.0)
+
+    def _leave_one_out(self, path: RidgePath) -> None:
+        """Scores of single rows are kept where these decide, and otherwise the rows' scores for every penalty."""
+        problem, alphas, judge = self.frame.problem, self.plan.alphas, self.judge
+        n, k = problem.rows.n_rows, problem.n_outputs
+        weight = None if problem.weight is None else to_numpy(problem.weight)
+        if self.plan.per_output:
+            total = np.zeros((len(alphas), k))
+            for place, part, Z in path.left_out_scores(alphas, problem):
+                square = (to_numpy(Z) - self._responses(judge.truth(part))) ** 2
+                total[place] -= square.sum(axis=0) if weight is None else weight[part] @ square
+            self.scores[0] = total / problem.total_weight
+            return
+        table = np.empty((len(alphas), n) if judge.knows_rows else (len(alphas), n, k))
+        for place, part, Z in path.left_out_scores(alphas, problem):
+            table[place, part] = judge.values(Z, judge.truth(part)) if judge.knows_rows else to_numpy(Z)
+        if judge.knows_rows:
+            self.scores[0] = np.average(table, axis=1, weights=weight)
+        else:
+            self.scores[0] = [self.score_left_out(Z) for Z in table]
+
+    def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
+        problem = self.frame.problem
+        of_each = np.broadcast_to(alpha, (problem.n_outputs,))
+        unique = np.unique(of_each)
+        found = np.empty((problem.rows.n_rows, problem.n_outputs))
+        for place, part, Z in path.left_out_scores(unique, problem):
+            columns = np.flatnonzero(of_each == unique[place])
+            found[part, columns] = to_numpy(Z)[:, columns]
+        return found
+
+
+class DescentSearch(Search):
+    """From large to small penalties, all folds at once, until the score has turned."""
+
+    def iterates(self) -> Iterates:
+        given, plan, clock = self.task.problem, self.plan, self.task.clock
+        method = path_method(given, plan.alphas, self.tol, plan.n_judged)
+        self.frame = Frame(given, rotate=method.row_space)
+        problem = self.frame.problem
+        solver, curvature = path_curvature(problem, method, self.task.rng)
+
+        def descent(one: Problem) -> Descent:
+            return Descent(one, solver, curvature, clock, self.tol, self.max_iter)
+
+        weights = [fold.weight for fold in plan.folds] or [problem.weight]
+        descents = [descent(problem.variant(weight=weight)) for weight in weights]
+        for one in descents:
+            one.problem.n_passes = 0
+        last: Any = None
+        for last in self._down(descents):
+            yield last[0]
+        start = last[1]
+        full = descent(problem)
+        outcome = full.attempt(self.best_alpha, start)
+        model = outcome.model
+        n_iter = max(last[0].n_iter, outcome.n_iter)
+        passes = last[0].n_passes + outcome.n_passes
+        record = {
+            "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
+            "n_iter": n_iter,
+            "duality_gap": outcome.duality_gap,
+            "details": {"alpha": self.best_alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))},
+        }
+        rank = -1.0 - len(plan.alphas)
+        yield Iterate(lambda: self.selected(model), n_passes=passes, rank=rank, **record)
+        if outcome.status in (Status.MAX_TIME, Status.INTERRUPTED):
+            return outcome.status
+        if plan.leave_one_out:
+            more = self._left_out(full, model)
+            yield Iterate(lambda: self.selected(model, **more), n_passes=passes + 2, rank=rank - 1, **record)
+        return outcome.status
+
+    def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
+        found: dict[str, Any] = {"left_out": left_out_scores(full.problem, *model)}
+        if self.plan.n_refits:
+            found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
+        return found
+
+    def _down(self, descents: list[Descent]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
+        """(an iterate, the best model so far of the rows of the frame) for each penalty."""
+        plan, n_iter = self.plan, 0
+        values: list[np.ndarray | None] = []
+        kept: tuple[Array, Array] | None = None
+        for place, alpha in enumerate(plan.alphas):
+            outcomes = [one.fit(float(alpha)) for one in descents]
+            values.append(None)
+            for number, outcome in enumerate(outcomes):
+                self.keep(number, place, outcome.model)
+                self.scores[number, place], values[-1] = self._judged(number, descents[number], outcome.model)
+            if kept is None or self.best_place == place:
+                kept = _mean([outcome.model for outcome in outcomes])
+            n_iter = max([n_iter, *(outcome.n_iter for outcome in outcomes)])
+            score = float(self.scores[:, place].mean())
+            model = kept
+            yield (
+                Iterate(
+                    lambda model=model: self.selected(model),  # type: ignore[misc]
+                    float(np.mean([outcome.history[-1].objective for outcome in outcomes])),
+                    n_iter,
+                    float(sum(one.problem.n_passes for one in descents)),
+                    rank=-float(place),
+                    details={"alpha": float(alpha), "score": score},
+                ),
+                model,
+            )
+            if has_turned(self.scores[:, : place + 1], values):
+                return
+
+    def _judged(self, number: int, descent: Descent, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
+        if self.plan.mode == "loo":
+            Z = left_out_scores(descent.problem, *model)
+            return self.score_left_out(Z), self.judge.values(Z, self.judge.truth(slice(None)))
+        fold = self.plan.folds[number]
+        truth, weight = self.truth_and_weight(fold)
+        Z = self.frame.scores(fold, *model)
+        return self.judge.score(Z, truth, weight), self.judge.values(Z, truth)
+
+
+def _mean(models: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Of the models of the folds: what stands for that of all rows until it is fitted."""
+    first, *others = models
+    W, b = first
+    for coef, intercept in others:
+        W, b = W + coef, b + intercept
+    return W / len(models), b / len(models)

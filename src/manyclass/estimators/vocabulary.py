@@ -6,6 +6,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 LOSSES_OF: dict[str, tuple[str, ...]] = {
     "GLMClassifier": ("softmax", "logistic", "squared", "sparsemax"),
+    "GLMClassifierCV": ("softmax", "logistic", "squared", "sparsemax"),
     "CalibratedLeastSquaresClassifier": ("calibrated",),
     "StagewiseClassifier": ("squared", "calibrated", "softmax", "logistic"),
     "PegasosClassifier": (

@@ -1,0 +1,147 @@
+"""Models along falling penalties, each started from where the last ones point to."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyclass.choice.methods import Method, choose
+from manyclass.curvature import CURVATURES, Curvature
+from manyclass.data.rows import Array
+from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
+from manyclass.fit.run import OutOfTime
+from manyclass.model import Problem
+from manyclass.solvers import SOLVERS
+from manyclass.solvers.base import Solver
+
+WARM = 0.3
+"""Share of the passes of a single fit that one with a predicted start is expected to take."""
+STEPS = 5
+"""Iterations over which a fit has to gain something."""
+TURNED = 2
+"""Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
+
+
+def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) -> Method:
+    """The curvature for a whole path: what sets it up is paid once, whatever the number of fits."""
+    problem.alpha = float(np.exp(np.log(alphas).mean()))
+    candidates = [one for one in choose(problem, tol, "quasi-newton").candidates if one.fits]
+    fits = max(1.0, WARM * len(alphas) * n_paths)
+    return min(candidates, key=lambda one: one.set_up + fits * one.passes * one.per_pass)
+
+
+def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> tuple[Solver, Curvature]:
+    """The solver, and one curvature that all fits share."""
+    kind = CURVATURES[method.curvature]
+    problem.centred = kind.center
+    return SOLVERS["quasi-newton"], kind.build(problem, rng)
+
+
+@dataclass
+class Descent:
+    """The minima of one problem for falling penalties.
+
+    A start is extrapolated from the last two minima, linearly in log alpha: W grows like log(1/alpha) where the rows
+    can be separated, and hardly changes any more where they cannot. The curvature is only looked at anew between the
+    classes; what it knows of the features serves every penalty and every fold.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its ``alpha`` is set here.
+    solver : Solver
+    curvature : Curvature
+        May be shared with problems of other weights: any positive definite one is a metric.
+    clock : Clock
+    tol, max_iter
+        Of each fit.
+    """
+
+    problem: Problem
+    solver: Solver
+    curvature: Curvature
+    clock: Clock
+    tol: float
+    max_iter: int
+
+    def __post_init__(self) -> None:
+        self._known: deque[tuple[float, Array]] = deque(maxlen=2)
+        self._objectives: deque[float] = deque()
+
+    def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
+        """The model at `alpha`, from W and b or from those before.
+
+        Raises
+        ------
+        OutOfTime, KeyboardInterrupt
+            Where the fit was cut short by these.
+        """
+        outcome = self.attempt(alpha, start, settles=True)
+        if outcome.status is Status.MAX_TIME:
+            raise OutOfTime
+        if outcome.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return outcome
+
+    def attempt(self, alpha: float, start: tuple[Array, Array] | None = None, *, settles: bool = False) -> Outcome:
+        """As `fit`, with the model there is where the fit was cut short.
+
+        Parameters
+        ----------
+        settles : bool
+            Whether to stop, too, where `STEPS` iterations lower the objective by less than a tenth of `tol`. The gap
+            bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is noise.
+        """
+        problem = self.problem
+        problem.alpha = alpha
+        theta = self._predicted(alpha) if start is None else problem.pack(*start)
+        self.curvature.refresh(problem, theta)
+        run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
+        self._objectives = deque(maxlen=STEPS + 1)
+        outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
+        self._known.append((math.log(alpha), problem.pack(*outcome.model)))
+        return outcome
+
+    def _has_settled(self, record: Record, iterate: Iterate) -> bool:
+        values = self._objectives
+        values.append(record.objective)
+        return len(values) > STEPS and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
+
+    def _predicted(self, alpha: float) -> Array:
+        if not self._known:
+            return self.solver.begin(self.problem, self.curvature)
+        now, theta = self._known[-1]
+        if len(self._known) < 2:
+            return theta
+        before, previous = self._known[0]
+        return theta + (math.log(alpha) - now) / (now - before) * (theta - previous)
+
+
+def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
+    """Whether the last `TURNED` scores are each worse than the best by more than a standard error of the difference.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_folds, n_alphas)
+        Larger is better.
+    values : list of ndarray
+        For each alpha the scores of single rows, where there is one fold: what the standard error is then taken from.
+        None where they are not known.
+    """
+    mean = scores.mean(axis=0)
+    best = int(np.argmax(mean))
+    if mean.size - 1 - best < TURNED:
+        return False
+    for place in range(mean.size - TURNED, mean.size):
+        worse = scores[:, best] - scores[:, place]
+        if len(worse) == 1:
+            first, last = values[best], values[place]
+            if first is None or last is None:
+                return False
+            worse = first - last
+        if worse.mean() <= worse.std(ddof=1) / math.sqrt(len(worse)):
+            return False
+    return True

@@ -1,0 +1,137 @@
+"""Scores of rows under the models of all other rows, without refits: one Newton step for each.
+
+Leaving out u_i = min(s_i, 1) of row i moves the minimum by a Newton step on the objective that remains, so that with
+g_i = p_i − y_i, A_i = ∇²Φ(z_i), C_i = (x̃_iᵀ ⊗ I) H⁻¹ (x̃_i ⊗ I) and H = ∇²F
+
+    z_i + (u_i/S) C_i (I − (u_i/S) A_i C_i)⁻¹ g_i
+
+(Beirami, Razaviyayn, Shahrampour and Tarokh, 2017; Rad and Maleki, 2020). For the squared loss it is exact. The
+penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyclass.choice.descent import Descent
+from manyclass.curvature.hessian import hessian_matrix, with_ones
+from manyclass.curvature.kronecker import ROWS_PER_FEATURE, Kronecker
+from manyclass.curvature.sampling import weighted_sample
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, to_numpy
+from manyclass.model import Problem
+
+EXACT = 1024
+"""Most parameters for which H is the Hessian itself; above, H is that of `Kronecker`."""
+LEAST_LEFT = 0.05
+"""Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
+
+
+def left_out_scores(problem: Problem, coef: Array, intercept: Array) -> Array:
+    """Of shape (n_rows, n_outputs), float64, for a loss with a Hessian at its minimum."""
+    theta = problem.pack(coef, intercept)
+    W, b = problem.unpack(theta)
+    if int(theta.shape[0]) * problem.n_outputs <= EXACT:
+        return _exactly(problem, theta, W, b)
+    return _by_factors(problem, theta, W, b)
+
+
+def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
+    xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
+    H = hessian_matrix(problem, theta)
+    if problem.fit_intercept:  # a softmax does not see a shift of all intercepts, and no gradient has a part along it
+        H[-k:, -k:] += 1.0 / k
+    add_to_diagonal(H, problem.rows.precision**0.75 * float(xp.max(xp.linalg.diagonal(H))) * 1e-3)
+    # Feature, output, output, feature.
+    inverse = xp.permute_dims(xp.reshape(xp.linalg.inv(H), (size, k, size, k)), (0, 1, 3, 2))
+    inverse, found = xp.reshape(inverse, (size, -1)), []
+    for part, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (k * size)):
+        X = xp.astype(with_ones(block, problem), xp.float64)
+        half = xp.reshape(X @ inverse, (-1, k * k, size))
+        C = xp.reshape(half @ X[:, :, None], (-1, k, k))
+        Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
+        v, u = problem.loss.hessian(P, xp)
+        share = _share(problem, weight)
+        AC = v[:, :, None] * C
+        if u is not None:
+            AC = AC - u[:, :, None] * (u[:, None, :] @ C)
+        if share is not None:
+            C, AC = C * share[:, None, None], AC * share[:, None, None]
+        else:
+            C, AC = C / problem.total_weight, AC / problem.total_weight
+        step = xp.linalg.solve(xp.eye(k, dtype=xp.float64) - AC, g[:, :, None])
+        found.append(Z + (C @ step)[:, :, 0])
+    return xp.concat(found)
+
+
+def _by_factors(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
+    """With H = A ⊗ Σ_i t_i x̃_i x̃_iᵀ/S + alpha·I, t_i = tr ∇²Φ(z_i), and C_i by its diagonal c_i.
+
+    A_i is then what row i has in that H, t_i·A, so that no leverage t_i a_j c_ij/S is above 1: with the row's own ∇²Φ,
+    of which H knows only the mean, rows that stand out would be moved without bound.
+    """
+    xp, found = problem.xp, []
+    trace = problem.value_and_gradient(theta, with_row_weight=True).row_weight
+    assert trace is not None
+    n_rows = ROWS_PER_FEATURE * problem.rows.n_features
+    curvature = Kronecker(problem, weighted_sample(trace, n_rows, np.random.default_rng(0)), theta)
+    a = curvature.classes.a[None, :]
+    for part, block, weight in problem.blocks(GRAM_BLOCK_BYTES):
+        Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
+        share = _share(problem, weight)
+        C = curvature.leverages(problem, block)
+        C = C / problem.total_weight if share is None else C * share[:, None]
+        own = problem.loss.hessian_trace(P, xp)[:, None] * a * C
+        found.append(Z + C * g / xp.clip(1.0 - own, min=LEAST_LEFT))
+    return xp.concat(found)
+
+
+def _residuals(problem: Problem, part: slice, Z: Array) -> tuple[Array, Array, Array]:
+    """z, g and p in float64."""
+    xp = problem.xp
+    Z = problem.loss.normalise(xp.astype(Z, xp.float64), xp)
+    P = problem.loss.mean(Z + 0.0, xp)
+    return Z, P - problem.targets.dense(part, P, xp), P
+
+
+def _share(problem: Problem, weight: Array | None) -> Array | None:
+    """u_i/S; None where it is 1/S for all."""
+    if weight is None:
+        return None
+    return problem.xp.clip(problem.xp.astype(weight, problem.xp.float64), max=1.0) / problem.total_weight
+
+
+@dataclass(frozen=True)
+class Check:
+    """How near `left_out_scores` come to refits, over a few rows.
+
+    Attributes
+    ----------
+    rows : ndarray of integers
+    scores : ndarray of shape (n_checked, n_outputs)
+        Of the refits.
+    """
+
+    rows: np.ndarray
+    scores: Array
+
+
+def refits(descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.random.Generator) -> Check:
+    """Leave rows drawn at random out, one after the other, and fit again from the model of all."""
+    full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp
+    weight = full.rows.ones(full.rows.n_rows) if full.weight is None else full.weight
+    S, present = full.total_weight, np.flatnonzero(to_numpy(weight) > 0)
+    chosen = np.sort(rng.choice(present, min(n_rows, len(present)), replace=False))
+    found: list[Any] = []
+    for row in chosen:
+        less = weight + 0.0
+        out = min(float(weight[int(row)]), 1.0)
+        less[int(row)] -= out
+        problem = full.variant(weight=less)
+        one = Descent(problem, descent.solver, descent.curvature, descent.clock, descent.tol * 1e-2, descent.max_iter)
+        W, b = one.fit(alpha * S / (S - out), model).model
+        found.append(problem.scores(full.rows.take(np.asarray([row])), W, full.unshifted(W, b, back=True)))
+    full.alpha = alpha
+    return Check(chosen, xp.concat(found))

@@ -1,0 +1,107 @@
+"""Least squares for a whole path of penalties: one decomposition for all rows, one for each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manyclass.data import Moments, Rows, Targets
+from manyclass.data.penalty import Spectrum, effective_rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.fit.folds import Fold
+from manyclass.model import Problem
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """The minimum of (1/2S) Σ s_i ‖y_i − b − Wᵀx_i‖² + (alpha/2) ‖W‖² for every alpha, from the moments of the rows."""
+
+    moments: Moments
+    fit_intercept: bool
+
+    @cached_property
+    def _decomposed(self) -> tuple[Spectrum, Array]:
+        moments = self.moments
+        eigenvalues, vectors = moments.factor(fit_intercept=self.fit_intercept).spectrum
+        cross = moments.cross_covariance
+        if not self.fit_intercept:
+            cross = cross + moments.mean[:, None] * moments.target_mean[None, :]
+        return Spectrum(eigenvalues, vectors.T @ cross, moments.weight, self.fit_intercept), vectors
+
+    @property
+    def spectrum(self) -> Spectrum:
+        return self._decomposed[0]
+
+    def coefficients(self, alpha: Array | float) -> tuple[Array, Array]:
+        """W and b; one alpha for all outputs, or one for each."""
+        spectrum, vectors = self._decomposed
+        coef = vectors @ spectrum.coefficients(alpha)
+        moments = self.moments
+        return coef, moments.target_mean - moments.mean @ coef if self.fit_intercept else moments.y * 0
+
+    def generalised_cross_validation(self, alphas: np.ndarray, problem: Problem) -> np.ndarray:
+        """As `Spectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""
+        total, mean = self.moments.y * 0, self.moments.target_mean if self.fit_intercept else self.moments.y * 0
+        xp, like = problem.xp, problem.rows.zeros((0,), dtype=problem.xp.float64)
+        for start in range(0, problem.rows.n_rows, 1 << 14):
+            part = slice(start, min(start + (1 << 14), problem.rows.n_rows))
+            square = (problem.targets.dense(part, like, xp) - mean) ** 2
+            total = total + xp.sum(square if problem.weight is None else square * problem.weight[part][:, None], axis=0)
+        n = effective_rows(problem.weight, problem.rows.n_rows)
+        return self.spectrum.generalised_cross_validation(alphas, total / problem.total_weight, n)
+
+    def left_out_scores(self, alphas: np.ndarray, problem: Problem) -> Iterator[tuple[int, slice, Array]]:
+        """(place in `alphas`, which rows, their scores under the models that have not seen them), exactly."""
+        xp, rows = problem.xp, problem.rows
+        spectrum, vectors = self._decomposed
+        narrow = xp.astype(vectors, rows.dtype)
+        center = problem.feature_mean if self.fit_intercept else 0.0 * self.moments.x
+        mean = self.moments.target_mean if self.fit_intercept else 0.0 * self.moments.y
+        like = rows.zeros((0,), dtype=xp.float64)
+        for part, block in rows.blocks(rows.rows_per_block(problem.n_outputs, GRAM_BLOCK_BYTES)):
+            if problem.on_block is not None:
+                problem.on_block()
+            Z = xp.astype(block.matmat(narrow), xp.float64) - center @ vectors
+            Y = problem.targets.dense(part, like, xp)
+            weight = None if problem.weight is None else xp.astype(problem.weight[part], xp.float64)
+            for place, error, _ in spectrum.left_out_errors(alphas, [(Z, Y - mean, weight)], rows.precision):
+                yield place, part, Y - error
+
+
+def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[Moments]]:
+    """The moments of all rows, and of those that each fold fits: what a fold leaves out is subtracted.
+
+    Where the folds divide the rows, every row is read once.
+    """
+    rows, targets, weight = problem.rows, problem.targets, problem.weight
+
+    def of(index: np.ndarray) -> Moments:
+        part = None if weight is None else problem.xp.take(weight, rows.asarray(index, problem.xp.int64), axis=0)
+        return Moments.of(*_taken(rows, targets, index), part)
+
+    judging = [of(fold.index) if fold.is_complement else None for fold in folds]
+    times = np.zeros(rows.n_rows)
+    for fold in folds:
+        if fold.is_complement:
+            np.add.at(times, fold.index, 1.0)
+    counted = np.ones(rows.n_rows, dtype=bool) if weight is None else to_numpy(weight) > 0
+    if len(folds) > 1 and np.all(times[counted] == 1.0):
+        full = Moments.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
+        for part in judging:
+            full = full.merge(part) if part is not None else full
+    else:
+        full = Moments.of(rows, targets, weight)
+    fitted = []
+    for fold, part in zip(folds, judging, strict=True):
+        if part is not None:
+            fitted.append(full.without(part))
+        else:
+            fitted.append(Moments.of(rows, targets, fold.weight))
+    return full, fitted
+
+
+def _taken(rows: Rows, targets: Targets, index: np.ndarray) -> tuple[Rows, Targets]:
+    return rows.take(index), targets.take(index)

@@ -1,0 +1,303 @@
+"""Generalized linear classification whose penalty the data choose."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from manyclass.data.labels import Labels, encode_chunk
+from manyclass.data.rows import Array, to_numpy
+from manyclass.data.validation import check_rows
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier, _gives_probabilities
+from manyclass.estimators.judge import Judge
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, penalties
+from manyclass.fit import Iterates, Run
+from manyclass.fit.folds import Fold, folds
+from manyclass.model.conformal import Conformity
+
+_LEFT_OUT = ("loo_proba_", "loo_score_", "loo_check_", "_conformity", "coefs_paths_")
+
+
+@dataclass(eq=False, repr=False)
+class GLMClassifierCV(LinearClassifier):
+    """`GLMClassifier` with the penalty chosen by rows that a model has not seen, for the price of a few fits.
+
+    The objective is that of `GLMClassifier`; the model is fitted to all rows at the best of `alphas`.
+
+    For the squared loss the whole path comes from one eigendecomposition of the second moments of the rows (in the
+    space of the rows, where these are fewer than features): errors of leave-one-out, exactly, as
+    (y_i − f_i)/(1 − h_i) with the leverage h_i of a row, or of generalised cross-validation (Golub, Heath and Wahba,
+    1979); for K folds the moments of each are subtracted from those of all, so that no row is read K times.
+
+    For the other losses the models of all folds go down from the largest penalty together. Each starts where the two
+    before it point to, linearly in log alpha, and all share one estimate of the curvature. The search ends when the
+    score has clearly turned: two penalties in a row that are worse than the best by more than a standard error (of the
+    folds; of the rows, where one set of them judges).
+
+    Parameters
+    ----------
+    alphas : int or array-like of shape (n_alphas,), default=10
+        Penalties (see `GLMClassifier`), or how many: evenly spaced on a log scale from the mean squared norm of the
+        centred rows, where next to nothing is left of the coefficients, to 1e-8 of it.
+    cv : int, "loo", "gcv", splitter, iterable of (train, test), tuple (X, y) or None, default=None
+        A number of folds, which what the rows hold decides and not their order; every row left out in turn, exactly
+        for the squared loss and by one Newton step for each for softmax and logistic (see `leave_one_out`);
+        generalised cross-validation, for the squared loss; a splitter or splits of scikit-learn; or rows held out.
+        None is "loo" for the squared loss and 5 otherwise.
+    scoring : str, callable or None, default=None
+        A scorer of scikit-learn. None is "neg_log_loss" for softmax and logistic, as it changes smoothly with alpha
+        and tells far earlier than a count of errors which model is better; and "accuracy" for the squared loss,
+        which has no probabilities, and for sparsemax, whose probabilities can be 0. With several labels both count
+        the labels of a row together. "gcv" and `alpha_per_output` go by the squared error. Scores are weighted like
+        the objective.
+    loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
+        As for `GLMClassifier`.
+    alpha_per_output : bool, default=False
+        A penalty for each output, by its own squared error; for the squared loss.
+    leave_one_out : bool, default=False
+        Whether the final model gets ``loo_proba_`` and ``loo_score_``, and `predict_set` what it goes by. Leaving out
+        row i moves its scores from z to about z + (1/S) C (I − A C/S)⁻¹ (p − y) with A = ∇²Φ(z), H = ∇²F and
+        C = (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I): one Newton step (Beirami et al., 2017; Rad and Maleki, 2020). H is the Hessian for
+        up to 1024 parameters in all, and the Kronecker product of `GLMClassifier` above.
+    loo_refits : int, default=0
+        So many rows, drawn at random, are left out of refits, to say in ``loo_check_`` how far off that step is.
+    calibrate : "temperature" or None, default=None
+        Divide scores by the temperature that gives the left-out rows the least log loss before they become
+        probabilities (Guo, Pleiss, Sun and Weinberger, 2017), without rows kept aside; for softmax and logistic.
+    tol : float, default=1e-3
+        Of each fit, as for `GLMClassifier`.
+    max_iter : int, default=500
+        Limit on the iterations of each fit.
+    <shared>
+
+    Attributes
+    ----------
+    alpha_ : float, or ndarray of shape (n_outputs,) with `alpha_per_output`
+        The best penalty; of equally good ones the largest.
+    alphas_ : ndarray of shape (n_alphas,)
+        The penalties, descending.
+    scores_ : ndarray of shape (n_folds, n_alphas), or (n_folds, n_alphas, n_outputs) with `alpha_per_output`
+        Larger is better; NaN for penalties that the search did not come to. One row where there are no folds.
+    best_score_ : float, or ndarray of shape (n_outputs,)
+        The mean of ``scores_`` over the folds at ``alpha_``.
+    coefs_paths_ : ndarray of shape (n_folds, n_alphas, n_outputs, n_features + 1)
+        Coefficients, the intercept last (without it where none is fitted); only up to 256 MB in all.
+    coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
+    intercept_ : array of shape (n_classes,) or (1,)
+    loo_proba_ : array of shape (n_samples, n_classes)
+        Probabilities of the rows under the models of the others, at ``temperature_``.
+    loo_score_ : float
+        What `scoring` says of the left-out scores.
+    loo_check_ : dict
+        ``rows`` refitted without, ``correlation`` and ``mean_difference`` of the approximate and exact log losses
+        of these, and the ``largest`` difference.
+    temperature_ : float
+        1 unless calibrated.
+    duality_gap_ : float
+        Of the final model, as for `GLMClassifier`; for losses that are not squared.
+    <shared>
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass import GLMClassifierCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = GLMClassifierCV(leave_one_out=True).fit(X[:1200], y[:1200])
+    >>> bool(model.score(X[1200:], y[1200:]) > 0.9)
+    True
+    >>> model.predict_set(X[1200:], coverage=0.95).shape
+    (597, 10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: RUN[name] for name in ("fit_intercept", "tol", "max_iter", "max_time", "random_state")},
+        **CLASS_WEIGHT,
+        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object", StrOptions({"loo", "gcv"})],
+        "scoring": [str, callable, None],
+        "loss": [str],
+        "alpha_per_output": ["boolean"],
+        "leave_one_out": ["boolean"],
+        "loo_refits": [Interval(Integral, 0, None, closed="left")],
+        "calibrate": [StrOptions({"temperature"}), None],
+    }
+    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
+    _model_parts: ClassVar[tuple[type, ...]] = (Conformity,)
+
+    alphas: Any = 10
+    _: KW_ONLY
+    cv: Any = None
+    scoring: Any = None
+    loss: str = "auto"
+    alpha_per_output: bool = False
+    leave_one_out: bool = False
+    loo_refits: int = 0
+    calibrate: str | None = None
+    fit_intercept: bool = True
+    class_weight: Any = None
+    tol: float = 1e-3
+    max_iter: int = 500
+    max_time: float | None = None
+    random_state: Any = None
+
+    def predict_set(self, X: Any, coverage: float = 0.9, by_class: bool = False) -> np.ndarray:
+        """Sets of labels that hold the true one, or all true ones, with a given probability (see `Conformity`).
+
+        A row's set holds the classes whose probability (score, for the squared loss) is at least as large as that of
+        the true class in all but a share 1 − coverage of the rows of the fit, each left out of the model it is
+        compared by. Sets are empty where no class fits so well.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        coverage : float
+            Between 0 and 1.
+        by_class : bool
+            Whether that probability is to be reached for the rows of every class, rather than for all rows together;
+            with several labels, for the rows of each label. Sets grow with it.
+
+        Returns
+        -------
+        sets : boolean ndarray of shape (n_samples, n_classes)
+
+        Raises
+        ------
+        ValueError
+            If the coverage is not between 0 and 1, or the model was not fitted with ``leave_one_out=True``.
+        """
+        rows = self._fitted_rows(X)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1.")
+        if not hasattr(self, "_conformity"):
+            raise ValueError("Prediction sets go by left-out scores; fit with leave_one_out=True and time to do so.")
+        return self._support(self._scores(rows)) >= self._conformity.thresholds(coverage, by_class=by_class)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
+        return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
+
+    # -- the parts of a fit -----------------------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        is_squared = self.loss == "squared"
+        for wanted, name in ((self.alpha_per_output, "alpha_per_output=True"), (self._cv_is("gcv"), "cv='gcv'")):
+            if wanted and not is_squared:
+                raise ValueError(f"{name} is for loss='squared'; leave it out for loss={self.loss!r}.")
+            if wanted and self.scoring is not None:
+                raise ValueError(f"{name} goes by the squared error; leave scoring={self.scoring!r} out.")
+        if self.calibrate and self.loss in ("squared", "sparsemax"):
+            raise ValueError(f"loss={self.loss!r} has nothing to calibrate; use loss='softmax' or 'logistic'.")
+        if self.loss == "sparsemax" and (self.leave_one_out or self._cv_is("loo")):
+            raise ValueError("Leaving one out needs a loss with a Hessian everywhere; use loss='softmax', or folds.")
+
+    def _cv_is(self, name: str) -> bool:
+        return isinstance(self.cv, str) and self.cv == name
+
+    @property
+    def _alpha(self) -> float:
+        return 1.0
+
+    def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
+        run = super()._run(task, X, y, sample_weight)
+        run.tol, run.max_iter = 0.0, None  # which each fit of the search has for itself
+        return run
+
+    def _max_iterates(self) -> int | None:
+        return None if np.ndim(self.alphas) == 0 else len(self.alphas) + 2
+
+    def _iterates(self, task: Task) -> Iterates:
+        squared = task.problem.loss.quadratic
+        kind = RidgeSearch if squared else DescentSearch
+        search: Search = kind(task, self._judge(task), self._plan(task), self.tol, self.max_iter)
+        return (yield from search.iterates())
+
+    def _judge(self, task: Task) -> Judge:
+        return Judge(self, self.scoring, task.encoded)
+
+    def _plan(self, task: Task) -> Plan:
+        cv: Any = self.cv
+        if cv is None:
+            cv = "loo" if task.problem.loss.quadratic else 5
+        outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
+        if mode == "folds":
+            if isinstance(cv, tuple) and len(cv) == 2 and getattr(cv[0], "ndim", 1) == 2:
+                fold, outside = self._held_out(task, *cv)
+                found = [fold]
+            else:
+                y = to_numpy(task.encoded.guide)
+                found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
+        return Plan(
+            penalties(self.alphas, task.problem),
+            found,
+            outside,
+            mode,
+            self.alpha_per_output,
+            self.leave_one_out or self.calibrate is not None or self.loo_refits > 0,
+            self.loo_refits,
+        )
+
+    def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
+        rows, y = check_rows(self, X, y, reset=False)
+        labels = encode_chunk(y, self.classes_, None, type(self).__name__)
+        return Fold(task.weight, np.arange(rows.n_rows), rows, False), labels
+
+    def _fallback(self, task: Task) -> Any:
+        alphas = np.atleast_1d(np.nan)
+        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None)
+
+    def _store(self, task: Task, model: Any) -> None:
+        for name in _LEFT_OUT:
+            self.__dict__.pop(name, None)
+        super()._store(task, (model.coef, model.intercept))
+        self.alpha_, self.alphas_, self.scores_ = model.alpha, model.alphas, model.scores
+        mean = model.scores.mean(axis=0)
+        known = np.where(np.isnan(mean), -np.inf, mean).max(axis=0)
+        self.best_score_ = known if self.alpha_per_output else float(known)
+        if model.paths is not None:
+            self.coefs_paths_ = model.paths
+        self.temperature_ = 1.0
+        if model.left_out is not None:
+            self._store_left_out(task, model)
+
+    def _store_left_out(self, task: Task, model: Selected) -> None:
+        judge = self._judge(task)
+        Z = judge.one_column(model.left_out)
+        truth = judge.truth(slice(None))
+        weight = None if task.weight is None else to_numpy(task.weight)
+        has_probabilities = self.loss_ != "squared"
+        if self.calibrate:
+            loss = lambda t: -np.average(judge.log_likelihood(Z / np.exp(t), truth), weights=weight)  # noqa: E731
+            self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+        if has_probabilities:
+            self.loo_proba_ = task.rows.asarray(self._link_probabilities(Z / self.temperature_))
+        self.loo_score_ = judge.score(Z, truth, weight)
+        if model.check is not None and has_probabilities:
+            chosen = model.check.rows
+            approximate, exact = (
+                judge.log_likelihood(scores, truth[chosen])
+                for scores in (Z[chosen], judge.one_column(model.check.scores))
+            )
+            self.loo_check_ = {
+                "rows": len(chosen),
+                "correlation": float(np.corrcoef(approximate, exact)[0, 1]) if len(chosen) > 1 else float("nan"),
+                "mean_difference": float(exact.mean() - approximate.mean()),
+                "largest": float(np.abs(exact - approximate).max()),
+            }
+        self._conformity = Conformity.of(self._support(Z), truth, weight)
+
+    def _support(self, Z: Array) -> np.ndarray:
+        """Of each class by each row: probabilities, or scores where there are none."""
+        if self.loss_ == "squared":
+            Z = to_numpy(Z)
+            return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
+        return to_numpy(self._link_probabilities(Z / self.temperature_))

@@ -1,0 +1,188 @@
+"""Successive halving: candidates on few rows first, the better of them on more, within the time there is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, score
+from manyclass.fit import Status
+
+KEPT = 3
+"""One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
+SEARCH = 0.7
+"""Share of the time that the search may take; the rest is for the fit to all rows."""
+ALIKE = 0.5
+"""Standard errors of the held-out accuracy within which a linear model is preferred to generated features."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """A candidate and what became of it.
+
+    Attributes
+    ----------
+    expected : float
+        Seconds of a fit to `n_rows` rows: by the cost model, then by the last fit.
+    scores : dict
+        Accuracy and log loss by part, of the last round it took part in.
+    model : estimator or None
+        The last that was fitted.
+    n_judged : int
+        Rows that it was judged by.
+    """
+
+    candidate: Candidate
+    expected: float
+    n_rows: int
+    scores: dict[int, tuple[float, float]] = field(default_factory=dict)
+    model: Any = None
+    seconds: float = 0.0
+    n_judged: int = 0
+
+    def seconds_for(self, n_rows: int) -> float:
+        """Expected of a fit to so many rows; the number of features grows with them."""
+        return self.expected * (n_rows / self.n_rows) ** (1.0 if self.candidate.is_linear else 2.0)
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean([one for one, _ in self.scores.values()]))
+
+    @property
+    def log_loss(self) -> float:
+        return float(np.mean([one for _, one in self.scores.values()]))
+
+    @property
+    def standard_error(self) -> float:
+        error = 1.0 - self.accuracy
+        return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
+
+    @property
+    def was_interrupted(self) -> bool:
+        return self.model is not None and self.model.status_ is Status.INTERRUPTED
+
+    def told(self) -> str:
+        return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
+
+    def row(self) -> dict[str, Any]:
+        """For the leaderboard."""
+        return {
+            "estimator": self.candidate.estimator,
+            "parameters": chosen_parameters(self.model),
+            "scaling": self.candidate.scaling,
+            "accuracy": self.accuracy,
+            "log_loss": self.log_loss,
+            "n_rows": self.n_rows,
+            "seconds": self.seconds,
+        }
+
+
+class Search:
+    """What all rounds have in common.
+
+    Parameters
+    ----------
+    objective : str
+    scaled : dict
+        Rows by scaling.
+    y, classes
+    limit : float
+        Seconds for all, from now.
+
+    Attributes
+    ----------
+    why : list of str
+    """
+
+    def __init__(self, objective: str, scaled: dict[str, Any], y: np.ndarray, classes: Any, limit: float):
+        self.objective, self.scaled, self.y, self.classes = objective, scaled, y, classes
+        self.end = time.perf_counter() + limit
+        self.search_end = time.perf_counter() + SEARCH * limit
+        self.why: list[str] = []
+
+    def key(self, entry: Entry) -> tuple[float, float]:
+        """The larger, the better."""
+        found = (entry.accuracy, -entry.log_loss)
+        return found if self.objective == "accuracy" else found[::-1]
+
+    def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
+        """Those that were tried: the finalists, the best first, then the others likewise."""
+        entries = alive = sorted(entries, key=lambda one: one.expected)
+        ranked: list[Entry] = []
+        for parts in rounds:
+            tried = self._round(alive, parts)
+            tried.sort(key=self.key, reverse=True)
+            ranked = [*tried, *(one for one in ranked if one not in tried)]
+            if not tried or tried[0].was_interrupted or time.perf_counter() > self.search_end:
+                break
+            self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
+            level = tried[0].accuracy - tried[0].standard_error
+            n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
+            going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
+            # In the old order each fit of a path begins where a larger penalty has led.
+            alive = sorted(going_on, key=entries.index)
+        return ranked
+
+    def choose(self, ranked: list[Entry]) -> Entry:
+        """The best of those that came furthest, or a linear model that is hardly worse."""
+        best = ranked[0]
+        furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
+        level = best.accuracy - ALIKE * best.standard_error
+        linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
+        if best.candidate.is_linear or self.objective != "accuracy" or not linear:
+            self.why.append(f"Taken: {best.told()}, the best on {best.n_judged:,} rows that it had not seen.")
+            return best
+        self.why.append(f"Taken: {linear[0].told()}, as the best, {best.told()}, is hardly better and less simple.")
+        return linear[0]
+
+    def refit(self, entry: Entry) -> Any:
+        """The model of all rows, or the last one where there is no time for it."""
+        X, left = self.scaled[entry.candidate.scaling], self.end - time.perf_counter()
+        if entry.model is not None and (entry.was_interrupted or entry.seconds_for(len(self.y)) > left):
+            self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
+            return entry.model
+        return entry.candidate.built(len(self.y), left, entry.model).fit(X, self.y)
+
+    def _round(self, alive: list[Entry], parts: Parts) -> list[Entry]:
+        tried: list[Entry] = []
+        neighbours: dict[tuple[str, int], Any] = {}
+        for entry in alive:
+            left = self.search_end - time.perf_counter()
+            needed = sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
+            if tried and needed > left:
+                told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
+                self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
+                continue
+            self._try(entry, parts, neighbours)
+            tried.append(entry)
+            if entry.was_interrupted:
+                break
+        return tried
+
+    def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
+        """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
+        X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
+        n_fits = 0
+        for number, (learn, judge) in parts.items():
+            if number in entry.scores:
+                scores[number] = entry.scores[number]
+                continue
+            # A model of other folds has seen the rows that this one is judged by.
+            start = entry.model if len(parts) == 1 else None
+            start = neighbours.get((entry.candidate.family, number)) if start is None else start
+            seconds = self.search_end - time.perf_counter()
+            entry.model = entry.candidate.built(len(learn), seconds, start).fit(X[learn], self.y[learn])
+            scores[number] = score(entry.model, X[judge], self.y[judge], self.classes)
+            neighbours[entry.candidate.family, number] = entry.model
+            n_fits += 1
+            entry.n_rows = len(learn)
+            if entry.was_interrupted:
+                break
+        entry.scores, entry.n_judged = scores, sum(len(parts[number][1]) for number in scores)
+        spent = time.perf_counter() - started
+        entry.seconds += spent
+        if n_fits:
+            entry.expected = spent / n_fits

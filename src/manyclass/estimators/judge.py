@@ -1,0 +1,113 @@
+"""How good scores are: the log loss, the accuracy, or what a scorer of scikit-learn says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import get_scorer
+
+from manyclass.data import Rows, as_rows
+from manyclass.data.labels import Labels
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.fit import Iterates
+
+
+class FromScores(LinearClassifier):
+    """A classifier whose rows are the scores themselves, so that scorers may ask it for whatever they want.
+
+    Parameters
+    ----------
+    owner : LinearClassifier
+        Whose classes, loss and link it has.
+    """
+
+    def __init__(self, owner: LinearClassifier):
+        self.owner = owner
+        self.classes_, self.multilabel_, self.loss_ = owner.classes_, owner.multilabel_, owner.loss_
+
+    def _fitted_rows(self, X: Any) -> Rows:
+        return as_rows(X)
+
+    def _scores(self, rows: Rows) -> Array:
+        return rows.dense()
+
+    def _iterates(self, task: Task) -> Iterates:
+        raise NotImplementedError
+
+    def probabilities(self, Z: Array) -> np.ndarray:
+        return to_numpy(self._link_probabilities(Z))
+
+    def support(self, Z: Array) -> np.ndarray:
+        """A column for each class, larger for better: the scores, with both signs where there is one column."""
+        Z = to_numpy(Z)
+        return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
+
+
+class Judge:
+    """Scores of models, larger for better, from the scores that they give to rows.
+
+    Parameters
+    ----------
+    owner : LinearClassifier
+    scoring : str, callable or None
+        None is the log loss for softmax and logistic, and the accuracy otherwise.
+    encoded : Labels
+        Of the rows of the fit.
+    """
+
+    def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
+        self.classifier, self.encoded = FromScores(owner), encoded
+        self._scorer: Callable[..., float] | None = None
+        if scoring is None:
+            scoring = "neg_log_loss" if owner.loss_ in ("softmax", "logistic") else "accuracy"
+        self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
+        if self._of_rows is None:
+            self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        elif scoring == "neg_log_loss":
+            owner.predict_proba  # noqa: B018  which says what to do where there are none
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether the score is a mean over rows."""
+        return self._of_rows is not None
+
+    def one_column(self, Z: Array) -> Array:
+        """Two columns of two classes as one, as models are stored."""
+        return Z[:, 1:] - Z[:, :1] if self.encoded.is_binary and int(Z.shape[1]) == 2 else Z
+
+    def truth(self, index: np.ndarray | slice, encoded: Labels | None = None) -> np.ndarray:
+        """Class numbers or indicators of some rows."""
+        encoded = self.encoded if encoded is None else encoded
+        return to_numpy(encoded.guide)[index]
+
+    def values(self, Z: Array, truth: np.ndarray) -> np.ndarray | None:
+        """The score of each row, where the score is a mean of these."""
+        return None if self._of_rows is None else self._of_rows(self.one_column(Z), truth)
+
+    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> float:
+        """The score of rows."""
+        values = self.values(Z, truth)
+        if values is not None:
+            return float(np.average(values, weights=weight))
+        Z = self.one_column(Z)
+        keep = slice(None) if weight is None else weight > 0
+        y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
+        options = {} if weight is None else {"sample_weight": weight[keep]}
+        assert self._scorer is not None
+        return float(self._scorer(self.classifier, Z[keep], y, **options))
+
+    def log_likelihood(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+        """Of each row, its labels together where there are several."""
+        P = self.classifier.probabilities(Z)
+        least = np.finfo(P.dtype).tiny
+        if truth.ndim == 2:
+            return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)
+        return np.log(P[np.arange(len(P)), truth].clip(least))
+
+    def _is_right(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+        right = to_numpy(self.classifier._best(Z)) == truth
+        return (right.all(axis=1) if truth.ndim == 2 else right).astype(np.float64)

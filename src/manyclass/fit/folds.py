@@ -1,0 +1,88 @@
+"""Which rows a model is fitted to and which judge it, again and again: folds, splitters, rows from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.fit.held_out import folds_by_content
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows that are fitted to, and rows that judge.
+
+    Attributes
+    ----------
+    weight : array of shape (n_rows,) or None
+        s_i of the rows that are fitted to, 0 for the others; None where all are, with weight 1.
+    index : ndarray of integers
+        The rows that judge.
+    rows : Rows or None
+        Those that `index` counts, where they are not the rows of the fit.
+    is_complement : bool
+        Whether every row of the fit is fitted to or judges.
+    """
+
+    weight: Array | None
+    index: np.ndarray
+    rows: Rows | None
+    is_complement: bool
+
+    def scores(self, rows: Rows, coef: Array, intercept: Array) -> Array:
+        """Scores of the rows that judge, which are never all gathered at once."""
+        coef, intercept = rows.asarray(coef), rows.asarray(intercept)
+        step = rows.rows_per_block(int(coef.shape[1]))
+        parts = (self.index[start : start + step] for start in range(0, len(self.index), step))
+        return rows.xp.concat([rows.take(part).matmat(coef) + intercept for part in parts])
+
+
+def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> list[Fold]:
+    """The folds that `cv` asks for.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test)
+        A number of folds means those that the content of the rows decides (`folds_by_content`).
+    y : array
+        For splitters.
+
+    Raises
+    ------
+    ValueError
+        If a fold has no rows to fit to or to be judged by.
+    """
+    found = []
+    for train, test in _splits(cv, rows, y, strata, weight):
+        mask = np.zeros(rows.n_rows)
+        mask[train] = 1.0
+        fitted = rows.asarray(mask) if weight is None else weight * rows.asarray(mask)
+        test = np.asarray(test)
+        test = np.flatnonzero(test) if test.dtype == bool else test
+        if weight is not None:
+            test = test[to_numpy(weight)[test] > 0]
+        if not len(test) or not float(rows.xp.sum(fitted)) > 0:
+            raise ValueError(
+                f"cv={cv!r} leaves a fold without rows of positive weight to fit or to judge; use fewer folds, or more "
+                "rows."
+            )
+        seen = np.bincount(test, minlength=rows.n_rows) + mask
+        counted = np.ones(rows.n_rows, dtype=bool) if weight is None else to_numpy(weight) > 0
+        found.append(Fold(fitted, test, None, bool(np.all(seen[counted] == 1.0))))
+    return found
+
+
+def _splits(
+    cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None
+) -> Iterable[tuple[np.ndarray, np.ndarray]] | Iterator[tuple[np.ndarray, np.ndarray]]:
+    if isinstance(cv, int | np.integer):
+        fold = folds_by_content(rows, strata, weight, int(cv))
+        return [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(int(cv))]
+    from sklearn.model_selection import check_cv
+
+    return check_cv(cv, y, classifier=True).split(np.zeros((rows.n_rows, 1)), y)

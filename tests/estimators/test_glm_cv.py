@@ -1,0 +1,280 @@
+"""What GLMClassifierCV finds, against the fits that it spares."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score, train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manyclass import GLMClassifier, GLMClassifierCV
+from manyclass.fit import Status
+from tests.problems import rows
+
+ALPHAS = np.logspace(1, -3, 5)
+LOSSES = ["softmax", "logistic", "squared", "sparsemax"]
+
+
+@parametrize_with_checks([GLMClassifierCV(loss="squared", alphas=4)])
+def test_sklearn_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X, y, train_size=0.5, random_state=1)
+
+
+def columns(fitted):
+    return np.hstack([fitted.coef_, fitted.intercept_[:, None]])
+
+
+def assert_same_rule(coef, expected, loss):
+    if len(coef) > 1 and loss in ("softmax", "sparsemax"):  # which do not see a shift of all scores
+        coef, expected = coef - coef.mean(axis=0), expected - expected.mean(axis=0)
+    np.testing.assert_allclose(coef, expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_path_is_that_of_separate_fits(loss, n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes] / X.std(0), y[y < n_classes]
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    path = GLMClassifierCV(ALPHAS, loss=loss, cv=splits, scoring="accuracy", tol=1e-10).fit(X, y)
+    reached = ~np.isnan(path.scores_[0])
+    for fold, (train, test) in enumerate(splits):
+        for place in np.flatnonzero(reached):
+            one = GLMClassifier(path.alphas_[place], loss=loss, tol=1e-10).fit(X[train], y[train])
+            coef = path.coefs_paths_[fold, place]
+            coef = coef[1:] - coef[:1] if len(coef) == 2 else coef
+            assert_same_rule(coef, columns(one), loss)
+            assert path.scores_[fold, place] == pytest.approx(one.score(X[test], y[test]))
+    final = GLMClassifier(path.alpha_, loss=loss, tol=1e-10).fit(X, y)
+    assert_same_rule(columns(path), columns(final), loss)
+
+
+@pytest.mark.parametrize("shape", [(30, 6), (12, 20)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_leaving_one_out_of_least_squares_is_n_refits(shape, fit_intercept):
+    X, y, s = rows(3, *shape)
+    options = {"loss": "squared", "fit_intercept": fit_intercept}
+    model = GLMClassifierCV(ALPHAS, leave_one_out=True, **options)
+    model.fit(X, y, s)
+    S = s.sum()
+    for place, alpha in enumerate(model.alphas_):
+        right = 0.0
+        for i in range(len(X)):
+            less = s.copy()
+            less[i] -= min(s[i], 1.0)
+            one = GLMClassifier(alpha * S / less.sum(), tol=1e-12, **options).fit(X, y, less)
+            right += s[i] * (one.predict(X[i : i + 1])[0] == y[i])
+        assert model.scores_[0, place] == pytest.approx(right / S, abs=1e-9)
+    assert model.loo_score_ == pytest.approx(model.best_score_)
+
+
+def test_generalised_cross_validation_and_leave_one_out_agree_with_ridge_classifier_cv(digits):
+    X, _, y, _ = digits
+    theirs = RidgeClassifierCV(np.logspace(4, -1, 6), scoring="accuracy").fit(X, y)
+    ours = GLMClassifierCV(np.logspace(4, -1, 6) / len(y), loss="squared").fit(X, y)
+    assert ours.best_score_ == pytest.approx(theirs.best_score_)
+    assert ours.alpha_ * len(y) == pytest.approx(theirs.alpha_)
+    gcv = GLMClassifierCV(30, loss="squared", cv="gcv").fit(X, y)
+    loo = GLMClassifierCV(30, loss="squared", alpha_per_output=True).fit(X, y)
+    assert gcv.scores_.max() == pytest.approx(loo.scores_.mean(axis=2).max(), rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_moments_that_are_subtracted_are_those_of_refits(dtype, weighted):
+    X, y, s = rows(4, n=80, d=7)
+    X, s = (X + 50.0).astype(dtype), s if weighted else np.ones(len(s))
+    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
+    model = GLMClassifierCV(ALPHAS, loss="squared", cv=splits).fit(X, y, s)
+    for fold, (train, _) in enumerate(splits):
+        for place, alpha in enumerate(model.alphas_):
+            one = GLMClassifier(alpha, loss="squared", tol=1e-12).fit(X[train].astype(float), y[train], s[train])
+            np.testing.assert_allclose(
+                model.coefs_paths_[fold, place], columns(one), rtol=1e-6 if dtype is np.float64 else 2e-2, atol=1e-4
+            )
+
+
+def test_each_output_may_have_its_own_penalty(digits):
+    X, _, y, _ = digits
+    for options in ({}, {"cv": 4}, {"cv": "gcv"}):
+        model = GLMClassifierCV(8, loss="squared", alpha_per_output=True, **options).fit(X, y)
+        assert model.alpha_.shape == model.best_score_.shape == (10,)
+        assert model.scores_.shape[1:] == (8, 10)
+        for j in (0, 6):
+            alone = GLMClassifier(model.alpha_[j], loss="squared", tol=1e-12).fit(X, y)
+            np.testing.assert_allclose(model.coef_[j], alone.coef_[j], atol=1e-6)
+    several = GLMClassifierCV(8, loss="squared", alpha_per_output=True, leave_one_out=True).fit(X, y)
+    assert several.predict_set(X[:5]).shape == (5, 10)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_weights_are_repetitions_and_order_and_names_do_not_matter(loss, cv, rng):
+    X, y = load_wine(return_X_y=True)
+    X, repeat = (X / X.std(0))[::2], rng.integers(1, 3, len(y))[::2]
+    y = y[::2]
+    options = {"alphas": np.logspace(1, -2, 4), "loss": loss, "cv": cv, "tol": 1e-8}
+    weighted = GLMClassifierCV(**options).fit(X, y, repeat)
+    order = rng.permutation(int(repeat.sum()))
+    X_many, y_many = np.repeat(X, repeat, axis=0)[order], np.array(list("cab"))[np.repeat(y, repeat)[order]]
+    repeated = GLMClassifierCV(**options).fit(X_many, y_many)
+    assert repeated.alpha_ == weighted.alpha_
+    np.testing.assert_allclose(repeated.scores_, weighted.scores_, atol=1e-5)
+    np.testing.assert_allclose(repeated.coef_[[2, 0, 1]], weighted.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_newton_step_is_close_to_refits(loss, n_classes):
+    X, y, s = rows(6, n=200, d=4, k=n_classes)
+    model = GLMClassifierCV([0.1], loss=loss, loo_refits=30, tol=1e-8).fit(X, y, s)
+    check = model.loo_check_
+    assert check["rows"] == 30 and check["correlation"] > 0.9999
+    assert abs(check["mean_difference"]) < 6e-3
+    assert model.loo_proba_.shape == (200, n_classes)
+    seen = -log_loss(y, model.predict_proba(X), sample_weight=s)
+    assert model.loo_score_ < seen  # who has seen a row knows it better
+
+
+def test_the_factors_come_close_where_the_hessian_would_be_too_large(digits, monkeypatch):
+    from manyclass.choice import left_out
+
+    X, _, y, _ = digits
+    exact = GLMClassifierCV([0.1], leave_one_out=True).fit(X[:400], y[:400])
+    monkeypatch.setattr(left_out, "EXACT", 0)
+    factors = GLMClassifierCV([0.1], leave_one_out=True).fit(X[:400], y[:400])
+    assert factors.loo_score_ == pytest.approx(exact.loo_score_, abs=0.03)
+    own = [np.log(m.loo_proba_[np.arange(400), y[:400]]) for m in (factors, exact)]
+    assert np.corrcoef(*own)[0, 1] > 0.95
+
+
+def test_the_search_ends_when_the_score_has_turned_and_is_no_worse_than_scikit_learns(digits):
+    X, X_test, y, y_test = digits
+    ours = GLMClassifierCV(12).fit(X, y)
+    assert np.isnan(ours.scores_[:, -1]).all() and not np.isnan(ours.scores_[:, 0]).any()
+    assert ours.status_ is Status.CONVERGED and len(ours.history_) < 14
+    theirs = LogisticRegressionCV(
+        Cs=1 / (ours.alphas_[3:9] * len(y)), cv=3, scoring="neg_log_loss", l1_ratios=(0,), use_legacy_attributes=False,
+        max_iter=300,
+    ).fit(X, y)  # fmt: skip
+    assert log_loss(y_test, ours.predict_proba(X_test)) <= log_loss(y_test, theirs.predict_proba(X_test)) + 0.01
+
+
+def test_held_out_rows_splitters_and_scorers(digits):
+    X, X_test, y, y_test = digits
+    model = GLMClassifierCV(5, cv=(X_test, y_test), scoring="accuracy").fit(X, y)
+    assert model.scores_.shape == (1, 5)
+    assert model.score(X_test, y_test) == pytest.approx(model.best_score_, abs=0.01)
+    few = X[:200], y[:200]
+    for loss in ("softmax", "squared"):
+        splitter = ShuffleSplit(3, test_size=0.3, train_size=0.5, random_state=0)
+        model = GLMClassifierCV([1e-2], loss=loss, cv=splitter, scoring="balanced_accuracy", tol=1e-6).fit(*few)
+        expected = cross_val_score(
+            GLMClassifier(1e-2, loss=loss, tol=1e-6), *few, cv=splitter, scoring="balanced_accuracy"
+        )
+        np.testing.assert_allclose(model.scores_[:, 0], expected, atol=1e-12)
+    auc = GLMClassifierCV([1.0, 1e-2], loss="logistic", cv=3, scoring="roc_auc").fit(few[0], few[1] > 4)
+    assert 0.5 < auc.best_score_ < 1.0
+
+
+def test_wide_and_sparse_rows_are_fitted_like_dense_ones(rng):
+    X = sp.random_array((40, 90), density=0.2, rng=rng, format="csr")
+    y = np.argmax(X @ rng.standard_normal((90, 3)), axis=1)
+    for options in ({"loss": "squared"}, {"loss": "squared", "cv": 3}, {"cv": 3}):
+        sparse = GLMClassifierCV(4, tol=1e-7, **options).fit(X, y)
+        dense = GLMClassifierCV(4, tol=1e-7, **options).fit(X.toarray(), y)
+        np.testing.assert_allclose(sparse.scores_, dense.scores_, atol=1e-4)
+        np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-3)
+
+
+def test_a_temperature_mends_scores_that_are_too_sure(digits):
+    X, X_test, y, y_test = digits
+    X, y = X[:250], y[:250]
+    plain = GLMClassifierCV([1e-5], leave_one_out=True, cv=2, tol=1e-6).fit(X, y)
+    mended = GLMClassifierCV([1e-5], calibrate="temperature", cv=2, tol=1e-6).fit(X, y)
+    assert plain.temperature_ == 1.0 and mended.temperature_ > 1.2
+    assert mended.loo_score_ == plain.loo_score_
+    before, after = (log_loss(y_test, model.predict_proba(X_test)) for model in (plain, mended))
+    assert after < before
+    np.testing.assert_array_equal(plain.predict(X_test), mended.predict(X_test))
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+@pytest.mark.parametrize("coverage", [0.8, 0.95])
+def test_sets_cover_new_rows(digits, loss, coverage):
+    X, X_test, y, y_test = digits
+    model = GLMClassifierCV(8, loss=loss, leave_one_out=True).fit(X, y)
+    own = np.arange(len(y_test)), y_test
+    sets = model.predict_set(X_test, coverage)
+    assert sets[own].mean() == pytest.approx(coverage, abs=0.03)
+    by_class = model.predict_set(X_test, coverage, by_class=True)
+    covered = [by_class[own][y_test == j].mean() for j in range(10)]
+    assert np.mean(covered) == pytest.approx(coverage, abs=0.03) and min(covered) > coverage - 0.12
+
+
+def test_sets_of_several_labels_hold_all_of_them():
+    X, Y = make_multilabel_classification(1200, n_classes=4, random_state=0)
+    model = GLMClassifierCV(6, leave_one_out=True).fit(X[:600], Y[:600])
+    sets, truth = model.predict_set(X[600:], 0.85), Y[600:] > 0
+    assert (sets | ~truth).all(axis=1).mean() == pytest.approx(0.85, abs=0.04)
+    by_label = model.predict_set(X[600:], 0.85, by_class=True)
+    for j in range(4):
+        assert by_label[truth[:, j], j].mean() == pytest.approx(0.85, abs=0.08)
+    squared = GLMClassifierCV(6, loss="squared", leave_one_out=True).fit(X[:600], Y[:600])
+    assert (squared.predict_set(X[600:], 0.85) | ~truth).all(axis=1).mean() == pytest.approx(0.85, abs=0.04)
+
+
+def test_the_best_labels_in_order(digits):
+    X, _, y, _ = digits
+    model = GLMClassifierCV([1e-2], cv=2).fit(X, np.array(list("abcdefghij"))[y])
+    best = model.predict(X, top_k=3)
+    assert best.shape == (len(X), 3)
+    np.testing.assert_array_equal(best[:, 0], model.predict(X))
+    with pytest.raises(ValueError, match="from 1 to that"):
+        model.predict(X, top_k=11)
+    two = GLMClassifierCV([1e-2], cv=2).fit(X, y > 4)
+    np.testing.assert_array_equal(two.predict(X, top_k=2)[:, 1], ~two.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": "gcv"}, "for loss='squared'"),
+        ({"alpha_per_output": True}, "for loss='squared'"),
+        ({"loss": "squared", "cv": "gcv", "scoring": "accuracy"}, "goes by the squared error"),
+        ({"loss": "squared", "calibrate": "temperature"}, "nothing to calibrate"),
+        ({"loss": "sparsemax", "leave_one_out": True}, "use loss='softmax', or folds"),
+        ({"alphas": [1.0, 0.0]}, "use GLMClassifier for alpha=0"),
+        ({"cv": 140}, "use fewer folds"),
+    ],
+)
+def test_what_does_not_go_together_is_said(options, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        GLMClassifierCV(**options).fit(X[:120], y[:120])
+
+
+def test_sets_need_scores_of_rows_left_out():
+    X, y = load_iris(return_X_y=True)
+    model = GLMClassifierCV(3, leave_one_out=True).fit(X, y)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_set(X, 1.0)
+    with pytest.raises(ValueError, match="leave_one_out=True"):
+        model.set_params(leave_one_out=False).fit(X, y).predict_set(X)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_no_time_leaves_a_model(loss):
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning):
+        model = GLMClassifierCV(loss=loss, max_time=1e-9).fit(X, y)
+    assert model.predict(X).shape == y.shape and model.status_ is Status.MAX_TIME
