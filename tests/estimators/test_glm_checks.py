@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import GLMClassifier
+from manyclass.solvers import SOLVERS
 
 
 @parametrize_with_checks(
@@ -17,4 +18,7 @@ from manyclass import GLMClassifier
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sklearn_estimator_checks(estimator, check):
+    if estimator.curvature == "auto" and "sample_weight_equivalence" in check.func.__name__:
+        # Which method is estimated to be the fastest depends on the number of rows held, and models agree to tol only.
+        estimator.set_params(curvature=SOLVERS[estimator.solver].default_curvature or "kronecker")
     check(estimator)

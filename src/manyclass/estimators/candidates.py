@@ -144,8 +144,8 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         # One row of each class comes first, so that the smallest part knows them all.
         first = np.unique(codes[learn], return_index=True)[1]
         learn = np.concatenate([learn[first], np.delete(learn, first)])
+    rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
-    rounds: list[Any] = []
     while n_rows < len(learn):
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH
