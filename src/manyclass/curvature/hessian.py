@@ -42,7 +42,11 @@ class Hessian(Curvature):
             )
         xp = problem.xp
         H = hessian_matrix(problem, theta)
-        diagonal = xp.linalg.diagonal(H)
+        diagonal, k = xp.linalg.diagonal(H), problem.n_outputs
+        zero_mean = problem.loss.mean(problem.rows.zeros((1, k)), xp)
+        if problem.fit_intercept and problem.loss.hessian(zero_mean, xp)[1] is not None:
+            # F does not see a common shift of the intercepts, and rounding alone would choose one.
+            H[-k:, -k:] += xp.mean(diagonal[-k:]) / k
         least = problem.rows.precision * float(xp.max(diagonal)) ** 0.5
         self._unit = 1.0 / xp.clip(xp.sqrt(xp.clip(diagonal, min=0.0)), min=least or 1.0)
         # Kept away from singular by the rounding of the rows; the gradient has no part where F is flat.
