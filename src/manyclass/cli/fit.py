@@ -144,7 +144,7 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "n_iter": classifier.n_iter_,
         "n_passes": classifier.n_passes_,
         "objective": classifier.history_[-1].objective if classifier.history_ else None,
-        "alpha": getattr(classifier, "alpha_", classifier.alpha),
+        "alpha": getattr(classifier, "alpha_", getattr(classifier, "alpha", None)),
         "duality_gap": getattr(classifier, "duality_gap_", None),
         "status": str(classifier.status_),
         "converged": classifier.status_ in (Status.CONVERGED, Status.STATIONARY, Status.SETTLED),
