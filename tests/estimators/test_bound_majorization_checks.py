@@ -18,10 +18,9 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        BoundMajorizationClassifier(max_iter=5),
-        BoundMajorizationClassifier(step="refreshed", alpha=0.3),
+        BoundMajorizationClassifier(step="paper", max_iter=5),
+        BoundMajorizationClassifier(alpha=0.3),
         BoundMajorizationClassifier(method="batch", alpha=0.3),
-        BoundMajorizationClassifier(rank=2, step=5.0, max_iter=5),
     ],
     expected_failed_checks=expected_failures,
 )

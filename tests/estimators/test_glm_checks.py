@@ -10,8 +10,6 @@ from manyclass import GLMClassifier
     [
         GLMClassifier(),
         GLMClassifier(loss="squared", solver="majorize"),
-        GLMClassifier(solver="newton-cg", alpha=1e-2),
-        GLMClassifier(loss="sparsemax", solver="accelerated"),
         GLMClassifier(loss="logistic", curvature="diagonal"),
     ]
 )

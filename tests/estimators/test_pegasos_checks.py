@@ -17,7 +17,6 @@ EXPECTED_FAILURES = {
     [
         PegasosClassifier(),
         PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
-        PegasosClassifier(loss="logistic", batch_size=4, max_iter=10.5),
         PegasosClassifier(loss="hinge", schedule="paper"),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,

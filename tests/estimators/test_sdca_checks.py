@@ -26,9 +26,7 @@ def expected_failures(estimator):
     [
         SDCAClassifier(),
         SDCAClassifier("squared", homotopy=4),
-        SDCAClassifier("crammer_singer", alpha=1e-2),
         SDCARegressor(),
-        SDCARegressor("epsilon_insensitive", homotopy=True),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -40,8 +40,6 @@ def expected_failures(estimator):
     [
         StagewiseClassifier(**SMALL, alpha=1e-4),
         StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"),
-        StagewiseClassifier(**SMALL, alpha=1e-4, loss="softmax", max_iter=2),
-        StagewiseClassifier(**SMALL, alpha=1e-4, loss="logistic", max_iter=2),
         StagewiseRegressor(**SMALL, alpha=1e-4),
     ],
     expected_failed_checks=expected_failures,
