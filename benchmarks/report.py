@@ -30,7 +30,8 @@ def environment() -> str:
 def given_command() -> str:
     """The command line of this process, so that a table made with options says so."""
     spec = sys.modules["__main__"].__spec__
-    return shlex.join(["python", "-m", spec.name if spec else Path(sys.argv[0]).stem, *sys.argv[1:]])
+    name = spec.name if spec else Path(sys.argv[0]).stem
+    return shlex.join(["python", "-m", name.removesuffix(".__main__"), *sys.argv[1:]])
 
 
 class Table:
