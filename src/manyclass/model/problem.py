@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.data import Rows, Targets
+from manyclass.data import ClassTargets, Rows, Targets
 from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.model.losses import Loss
 
@@ -226,13 +226,14 @@ class Problem:
         cross = rows.zeros((rows.n_features, self.n_outputs), dtype=xp.float64)
         mean = rows.zeros((self.n_outputs,), dtype=xp.float64)
         conjugate = 0.0
+        # Of thousands of classes, a look at every number is as long as half a pass.
+        costs = self.loss.labels_cost or not isinstance(self.targets, ClassTargets)
         for part, block, weight in self.blocks():
             Y = self.targets.dense(part, like, xp)
-            values = self.loss.conjugate(Y, xp)
-            if weight is not None:
-                values = values * weight
-                Y = Y * weight[:, None]
-            conjugate += float(xp.sum(values, dtype=xp.float64))
+            if costs:
+                values = self.loss.conjugate(Y, xp)
+                conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
+            Y = Y if weight is None else Y * weight[:, None]
             mean += xp.sum(Y, axis=0, dtype=xp.float64)
             block.rmatmat(Y, cross)
         S = self.total_weight
