@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyclass.choice import choose, methods
-from manyclass.data import ClassTargets, as_rows
+from manyclass.data import ClassTargets, as_rows, memory
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -37,9 +37,9 @@ def test_only_few_parameters_get_the_hessian_of_all_of_them():
 def test_what_does_not_fit_is_not_taken(monkeypatch):
     given = problem(60, 900, 3)
     least = min(one.memory for one in choose(given, 1e-3).candidates)
-    monkeypatch.setattr(methods, "free_memory", lambda: 1.01 * least / methods.MEMORY_SHARE)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1.01 * least / memory.MEMORY_SHARE)
     assert choose(given, 1e-3).method.memory == least
-    monkeypatch.setattr(methods, "free_memory", lambda: 0.5 * least)
+    monkeypatch.setattr(memory, "free_memory", lambda: 0.5 * least)
     with pytest.raises(MemoryError, match="GB beside X"):
         choose(given, 1e-3)
 

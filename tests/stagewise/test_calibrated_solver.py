@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
+from manyclass.fit.run import OutOfTime
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
 from tests.stagewise.run import Fit
@@ -197,3 +198,40 @@ def test_identity_is_always_in_the_basis():
     U = np.hstack([V, V**2, np.ones((50, 1))])
     expected = U @ np.linalg.lstsq(U, np.eye(3)[np.arange(50) % 3], rcond=None)[0]
     assert_allclose(Calibrator((2,), Simplex()).scores(V, fitted, as_rows(V).xp), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_fewer_rows_than_functions_each_output_has_functions_of_its_own(weighted):
+    rng = np.random.default_rng(1)
+    n, k, basis = 40, 20, (1, 2, 3)
+    V, codes = rng.random((n, k)), rng.integers(0, k, n)
+    weight = rng.random(n) + 0.1 if weighted else None
+    calibrator = Calibrator(basis, Simplex())
+    fitted = calibrator.fit(V, ClassTargets(codes, k), weight)
+    root = np.ones((n, 1)) if weight is None else np.sqrt(weight)[:, None]
+    scores = calibrator.scores(V, fitted, as_rows(V).xp)
+    for j in range(k):
+        U = np.stack([V[:, j], V[:, j] ** 2, V[:, j] ** 3, np.ones(n)], axis=1)
+        best = U @ np.linalg.lstsq(root * U, root[:, 0] * (codes == j), rcond=None)[0]
+        assert_allclose(scores[:, j], best, atol=1e-4)
+
+
+def test_no_gram_matrix_is_asked_for_that_does_not_fit(monkeypatch):
+    monkeypatch.setattr("manyclass.model.calibrator.room", lambda: 0.0)
+    V = np.random.default_rng(0).random((50, 3))
+    coef, _ = Calibrator((1, 2), Simplex()).fit(V, ClassTargets(np.arange(50) % 3, 3), None)
+    assert coef.shape == (2, 3)
+
+
+def test_out_of_time_while_calibrating_least_squares_is_the_model(monkeypatch):
+    X, y = problem()
+    plain = solve(X, ClassTargets(y, 4), max_iter=1)
+
+    def fit(*_):
+        raise OutOfTime
+
+    monkeypatch.setattr("manyclass.model.calibrator.Calibrator.fit", fit)
+    cut = solve(X, ClassTargets(y, 4), max_iter=5)
+    assert cut.status is Status.MAX_TIME and len(cut.history) == 1
+    assert cut.model.stages[0].calibration is None
+    assert_allclose(cut.model.stages[0].coef, plain.model.stages[0].coef)

@@ -41,3 +41,20 @@ def test_products_solve_what_a_factor_solves(monkeypatch, weighted, fit_intercep
         assert_allclose(two, one, atol=1e-7)
     # A sample of all rows tells what all rows tell.
     assert products.best_alpha(responses) == pytest.approx(moments.best_alpha(responses), rel=1e-6)
+
+
+def test_random_sums_of_many_responses_choose_the_penalty_that_all_of_them_choose(monkeypatch):
+    rng = np.random.default_rng(2)
+    X, label = rng.standard_normal((300, 12)), rng.integers(0, 60, 300)
+    X = X + rng.standard_normal((60, 12))[label]
+    Y = np.eye(60)[label]
+    problem = Problem(as_rows(X), MatrixTargets(Y), LOSSES["squared"], 0.0)
+    responses = Responses(problem, problem.rows, X.T @ Y / 300, Y.mean(axis=0), lambda part: Y[part])
+    known = NormalEquations.of(Moments.of(problem.rows), problem)
+    monkeypatch.setattr(equations, "ROWS_PER_DIRECTION", 1e9)
+    exact = known.best_alpha(responses)
+    monkeypatch.setattr(equations, "SKETCH", 30)
+    sketched = responses.sketched()
+    assert sketched.cross.shape == (12, 30) and sketched.residual(slice(0, 7)).shape == (7, 30)
+    # A grid of two penalties per decade.
+    assert 0.3 <= known.best_alpha(responses) / exact <= 3.2

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from manyclass.choice.methods import MEMORY_SHARE, Shape, choose, free_memory
+from manyclass.choice.methods import Shape, choose
 from manyclass.choice.representations import represent
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
+from manyclass.data.memory import room
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 FOLDS, MANY_ROWS = 5, 10_000
@@ -48,7 +49,7 @@ def costs(rows: Rows, labels: Labels, *, alpha: float = 1e-4, tol: float = 1e-3)
     for loss in (link, "squared"):
         found += _linear(_problem(rows, labels, loss, alpha), loss, tol)
     problem = _problem(rows, labels, "squared", alpha)
-    found += [*_calibrated(problem), *_generated(problem), *_dual(problem)]
+    found += [*_calibrated(problem), *_generated(problem), *_dual(problem, link)]
     return tuple(sorted(found, key=lambda one: one.seconds))
 
 
@@ -84,15 +85,15 @@ def _generated(problem: Problem) -> Iterator[Cost]:
     solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
     seconds = blocks * (2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
     memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
-    fits = memory <= MEMORY_SHARE * free_memory()
+    fits = memory <= room()
     how = f"{FEATURES} Fourier features in blocks of {BLOCK}"
     yield Cost("StagewiseClassifier", "squared", how, seconds, memory, fits)
 
 
-def _dual(problem: Problem) -> Iterator[Cost]:
+def _dual(problem: Problem, link: str) -> Iterator[Cost]:
     """A visit of a row reads it twice for each output."""
     shape = Shape.of(problem)
     seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
     memory = float(shape.itemsize * (shape.n + 3 * shape.d) * shape.k)
     how = f"dual ascent, {DUAL_PASSES} passes"
-    yield Cost("SDCAClassifier", "squared_hinge", how, seconds, memory, bool(memory <= MEMORY_SHARE * free_memory()))
+    yield Cost("SDCAClassifier", link, how, seconds, memory, bool(memory <= room()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,21 +11,20 @@ import numpy as np
 from manyclass.choice.rates import Rates, rates
 from manyclass.curvature.hessian import LARGEST
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.data.memory import free_memory, room
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
 SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
-"""Steps of Newton's method, and passes of the line search for each: it hardly depends on the data."""
+"""Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
 PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
 """Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
-MEMORY_SHARE = 0.5
-"""Of the free memory that a method may ask for."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Method:
     memory : float
         Bytes beside the rows.
     fits : bool
-        Whether that is no more than `MEMORY_SHARE` of what was free.
+        Whether that is no more than `room` said.
     """
 
     solver: str
@@ -102,8 +100,8 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    room = MEMORY_SHARE * free_memory()
-    found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
+    limit = room()
+    found = (replace(one, fits=one.memory <= limit) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
     fitting = [one for one in candidates if one.fits]
     if not fitting:
@@ -197,7 +195,8 @@ class Shape:
         if size <= LARGEST:
             step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.stream
             step += (size**3 / 3.0) / speed.product + NEWTON_PASSES * one
-            yield Method("newton", "hessian", False, NEWTON_STEPS, 0.0, step, 4 * 8.0 * size * size)
+            passes = NEWTON_STEPS * NEWTON_PASSES
+            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, 4 * 8.0 * size * size)
 
 
 def plain_passes(problem: Problem, tol: float) -> float:
@@ -225,14 +224,3 @@ def plain_passes(problem: Problem, tol: float) -> float:
     learned = PASSES_PER_DIRECTION * np.arange(len(values))
     steps = learned + 0.5 * np.sqrt(1.0 + values / floor) * math.log(2.0 / max(tol, 1e-12))
     return float(np.clip(steps.min(), 6.0, 5000.0))
-
-
-def free_memory() -> float:
-    """Bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            fields = dict(line.split(":") for line in file)
-        return 1024.0 * float(fields["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
-        return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9

@@ -45,8 +45,7 @@ def in_turn(
             except StopIteration as end:
                 return end.value
             n_iter = before + iterate.n_iter
-            used = iterate.n_iter if method.solver == "newton" else iterate.n_passes
-            taken = method.set_up + used * method.per_pass
+            taken = method.set_up + iterate.n_passes * method.per_pass
             yield replace(iterate, n_iter=n_iter, n_passes=passes + iterate.n_passes)
             promising = [one for one in left if one.seconds <= spent + taken]
             if promising and taken > PATIENCE * method.seconds:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manyclass.choice.methods import MEMORY_SHARE, Shape, free_memory
+from manyclass.choice.methods import Shape
+from manyclass.data.memory import free_memory, room
 from manyclass.model import Problem
 from manyclass.stagewise.equations import SAMPLED_ROWS
 
@@ -55,8 +56,8 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
     found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
-    room = MEMORY_SHARE * free_memory()
-    fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
+    limit = room()
+    fitting = sorted((one for one in found if one.memory <= limit), key=lambda one: one.seconds)
     if not fitting:
         least = min(one.memory for one in found)
         raise MemoryError(

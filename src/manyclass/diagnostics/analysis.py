@@ -120,8 +120,8 @@ def _balance(labels: Labels) -> LabelFacts:
 
 
 def _taken(labels: Labels, index: np.ndarray) -> Labels:
-    pick = lambda values: None if values is None else values[index]  # noqa: E731
-    return Labels(labels.classes, pick(labels.codes), pick(labels.indicator))
+    codes, indicator = (None if held is None else held[index] for held in (labels.codes, labels.indicator))
+    return Labels(labels.classes, codes, indicator)
 
 
 def _repeated(rows: Rows, labels: Labels) -> tuple[int, int]:

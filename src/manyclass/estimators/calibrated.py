@@ -174,7 +174,7 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
         return FoldsJudge(solvers, judges, shares)
 
 
-def _parted(problem: Problem, fold: np.ndarray, number: int) -> tuple[Array, Array]:
+def _parted(problem: Problem, fold: np.ndarray | None, number: int) -> tuple[Array, Array]:
     """Weights of the rows in a fold, and of all others."""
     weight = problem.rows.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
     mask = problem.rows.asarray(fold == number)
@@ -185,9 +185,9 @@ def _equations(
     problem: Problem, fold: np.ndarray | None, n_folds: int, *, with_products: bool
 ) -> tuple[dict[int, Equations], list[Equations]]:
     """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
+    parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]
     if with_products:
         sample = sampled_rows(problem)
-        parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]  # type: ignore[arg-type]
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]
     if fold is None:
         return {}, []
@@ -198,9 +198,8 @@ def _equations(
         weight = None if problem.weight is None else problem.xp.take(problem.weight, chosen, axis=0)
         pieces.append(Moments.of(problem.rows.take(index), weight=weight))
     whole = reduce(Moments.merge, pieces)
-    variants = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]
     return {0: NormalEquations.of(whole, problem)}, [
-        NormalEquations.of(whole.without(piece), variant) for piece, variant in zip(pieces, variants, strict=True)
+        NormalEquations.of(whole.without(piece), part) for piece, part in zip(pieces, parts, strict=True)
     ]
 
 

@@ -155,7 +155,7 @@ class Classifier(ClassifierMixin, Estimator):
         return codes if self.multilabel_ else decode(self.classes_, codes)
 
 
-def _gives_probabilities(estimator: LinearClassifier) -> bool:
+def gives_probabilities(estimator: LinearClassifier) -> bool:
     name = str(getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto"))
     loss = LOSSES.get(name)
     if loss is not None and not loss.probabilistic:
@@ -179,7 +179,7 @@ class LinearClassifier(Classifier):
     coef_: Array
     intercept_: Array
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -195,7 +195,7 @@ class LinearClassifier(Classifier):
         """
         return self._link_probabilities(self._scores(self._fitted_rows(X)))
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         P = self.predict_proba(X)

@@ -15,12 +15,13 @@ from manyclass.data.labels import Labels, encode_chunk
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import LinearClassifier, _gives_probabilities
+from manyclass.estimators.classifier import LinearClassifier, gives_probabilities
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, penalties
 from manyclass.fit import Iterates, Run
 from manyclass.fit.folds import Fold, folds
+from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
 
 _LEFT_OUT = ("loo_proba_", "loo_score_", "loo_check_", "_conformity", "coefs_paths_")
@@ -180,7 +181,7 @@ class GLMClassifierCV(LinearClassifier):
             raise ValueError("Prediction sets go by left-out scores; fit with leave_one_out=True and time to do so.")
         return self._support(self._scores(rows)) >= self._conformity.thresholds(coverage, by_class=by_class)
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
         return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
@@ -189,15 +190,15 @@ class GLMClassifierCV(LinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        is_squared = self.loss == "squared"
+        loss = SMOOTH_LOSSES["softmax" if self.loss == "auto" else self.loss]
         for wanted, name in ((self.alpha_per_output, "alpha_per_output=True"), (self._cv_is("gcv"), "cv='gcv'")):
-            if wanted and not is_squared:
+            if wanted and not loss.quadratic:
                 raise ValueError(f"{name} is for loss='squared'; leave it out for loss={self.loss!r}.")
             if wanted and self.scoring is not None:
                 raise ValueError(f"{name} goes by the squared error; leave scoring={self.scoring!r} out.")
-        if self.calibrate and self.loss in ("squared", "sparsemax"):
+        if self.calibrate and (loss.has_kinks or not loss.probabilistic):
             raise ValueError(f"loss={self.loss!r} has nothing to calibrate; use loss='softmax' or 'logistic'.")
-        if self.loss == "sparsemax" and (self.leave_one_out or self._cv_is("loo")):
+        if loss.has_kinks and (self.leave_one_out or self._cv_is("loo")):
             raise ValueError("Leaving one out needs a loss with a Hessian everywhere; use loss='softmax', or folds.")
 
     def _cv_is(self, name: str) -> bool:
@@ -274,9 +275,12 @@ class GLMClassifierCV(LinearClassifier):
         Z = judge.one_column(model.left_out)
         truth = judge.truth(slice(None))
         weight = None if task.weight is None else to_numpy(task.weight)
-        has_probabilities = self.loss_ != "squared"
+        has_probabilities = SMOOTH_LOSSES[self.loss_].probabilistic
         if self.calibrate:
-            loss = lambda t: -np.average(judge.log_likelihood(Z / np.exp(t), truth), weights=weight)  # noqa: E731
+
+            def loss(t: float) -> float:
+                return -float(np.average(judge.log_likelihood(Z / np.exp(t), truth), weights=weight))
+
             self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
         if has_probabilities:
             self.loo_proba_ = task.rows.asarray(self._link_probabilities(Z / self.temperature_))
@@ -297,7 +301,7 @@ class GLMClassifierCV(LinearClassifier):
 
     def _support(self, Z: Array) -> np.ndarray:
         """Of each class by each row: probabilities, or scores where there are none."""
-        if self.loss_ == "squared":
+        if not SMOOTH_LOSSES[self.loss_].probabilistic:
             Z = to_numpy(Z)
             return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
         return to_numpy(self._link_probabilities(Z / self.temperature_))

@@ -12,8 +12,9 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.classifier import LinearClassifier, gives_probabilities
 from manyclass.fit import Iterates
+from manyclass.model import SMOOTH_LOSSES
 
 
 class FromScores(LinearClassifier):
@@ -36,7 +37,7 @@ class FromScores(LinearClassifier):
         return rows.dense()
 
     def _iterates(self, task: Task) -> Iterates:
-        raise NotImplementedError
+        raise TypeError("Scores are not fitted.")
 
     def probabilities(self, Z: Array) -> np.ndarray:
         return to_numpy(self._link_probabilities(Z))
@@ -63,12 +64,13 @@ class Judge:
         self.classifier, self.encoded = FromScores(owner), encoded
         self._scorer: Callable[..., float] | None = None
         if scoring is None:
-            scoring = "neg_log_loss" if owner.loss_ in ("softmax", "logistic") else "accuracy"
+            loss = SMOOTH_LOSSES[owner.loss_]
+            scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
         self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
         if self._of_rows is None:
             self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
         elif scoring == "neg_log_loss":
-            owner.predict_proba  # noqa: B018  which says what to do where there are none
+            gives_probabilities(owner)
 
     @property
     def knows_rows(self) -> bool:

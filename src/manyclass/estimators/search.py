@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -320,7 +321,7 @@ class DescentSearch(Search):
             model = kept
             yield (
                 Iterate(
-                    lambda model=model: self.selected(model),  # type: ignore[misc]
+                    partial(self.selected, model),
                     float(np.mean([outcome.history[-1].objective for outcome in outcomes])),
                     n_iter,
                     float(sum(one.problem.n_passes for one in descents)),

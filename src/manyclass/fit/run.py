@@ -43,9 +43,15 @@ class Clock:
         """By ``time.perf_counter``; infinite without a limit."""
         return float("inf") if self.max_time is None else self.started + self.max_time
 
-    def check(self) -> None:
-        """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop."""
-        if self.max_time is not None and self.seconds >= self.max_time:
+    def check(self, ahead: float = 0.0) -> None:
+        """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop.
+
+        Parameters
+        ----------
+        ahead : float
+            Seconds that the next step is expected to take, for one that cannot be interrupted.
+        """
+        if self.max_time is not None and self.seconds + ahead >= self.max_time:
             raise OutOfTime
 
 

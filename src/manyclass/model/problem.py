@@ -90,7 +90,7 @@ class Problem:
         self.fit_intercept, self.centred = fit_intercept, center
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
-        self.on_block: Callable[[], None] | None = None
+        self.on_block: Callable[..., None] | None = None
 
     def variant(self, **changes: Any) -> Problem:
         """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""

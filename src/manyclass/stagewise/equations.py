@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SAMPLED_ROWS = 1024
 """Rows that the penalty is chosen from where no second moments are formed."""
+SKETCH = 256
+"""Responses that a penalty is chosen by, at most."""
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
@@ -52,6 +54,24 @@ class Responses:
     mean: Array
     residual: Callable[[slice], Array]
 
+    def sketched(self) -> Responses:
+        """Themselves, or where they are many as many sums of them with random signs.
+
+        Errors are linear in the responses, so that the sum of the squared errors of ±sums estimates, without bias, that
+        of all responses; and the penalties are compared by the same signs.
+        """
+        k = self.problem.n_outputs
+        if k <= SKETCH:
+            return self
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (k, SKETCH)) / SKETCH**0.5
+        wide = self.problem.rows.asarray(signs, self.cross.dtype)
+
+        def residual(part: slice) -> Array:
+            own = self.residual(part)
+            return own @ self.problem.xp.astype(wide, own.dtype)
+
+        return replace(self, cross=self.cross @ wide, mean=self.mean @ wide, residual=residual)
+
     @property
     def n_effective(self) -> float:
         return effective_rows(self.problem.weight, self.features.n_rows)
@@ -80,7 +100,7 @@ class Responses:
         """(Z, R, s) for `Spectrum.leave_one_out`, in blocks of rows."""
         xp, features, problem = self.problem.xp, self.features, self.problem
         narrow, origin = xp.astype(vectors, features.dtype), center @ vectors
-        for part, chunk in features.blocks(features.rows_per_block(problem.n_outputs, GRAM_BLOCK_BYTES)):
+        for part, chunk in features.blocks(features.rows_per_block(problem.n_outputs)):
             if problem.on_block is not None:
                 problem.on_block()
             Z = xp.astype(chunk.matmat(narrow), xp.float64) - origin
@@ -150,7 +170,7 @@ class NormalEquations(Equations):
         return self.factor.solve(cross, alpha)
 
     def best_alpha(self, responses: Responses) -> float:
-        problem, share = responses.problem, self.share
+        problem, share, responses = responses.problem, self.share, responses.sketched()
         eigenvalues, vectors = self.factor.spectrum
         cross = vectors.T @ self._centred(responses.cross, responses.mean)
         spectrum = Spectrum(eigenvalues / share, cross, problem.total_weight, self.fit_intercept)
@@ -227,7 +247,7 @@ class ProductEquations(Equations):
         The best penalty of n rows falls like 1/n where few coefficients matter and more slowly where many do; 1/√n is
         the rate that needs no assumption (Caponnetto and De Vito, 2007).
         """
-        problem, xp = self.problem, self.problem.xp
+        problem, xp, responses = self.problem, self.problem.xp, responses.sketched()
         R = xp.concat([xp.astype(responses.residual(slice(i, i + 1)), xp.float64) for i in self.sample.tolist()])
         weight = problem.weight
         if weight is not None:

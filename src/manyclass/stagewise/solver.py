@@ -11,6 +11,7 @@ from manyclass.data.moments import MomentSums
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.fit import Clock, Iterate, Iterates, Status
 from manyclass.fit.history import NAN
+from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
@@ -103,16 +104,19 @@ class _Fit:
             for index, is_last in self.blocks.visit(visit, self._gradient):
                 began, phases = time.perf_counter(), _Phases()
                 self._fit_block(index, visit, phases)
-                before_calibration, gain = NAN, NAN
+                before_calibration, gain, status = NAN, NAN, None
                 if is_last:
                     if solver.judge is not None and not visit and self._drops_calibration:
                         solver.judge.before_calibration(self.update, self.state)
-                    before_calibration = self._calibrate(phases)
+                    try:
+                        before_calibration = self._calibrate(phases)
+                    except OutOfTime:
+                        status = Status.MAX_TIME  # least squares is a model without
                 error = self.update.loss(self.state, self.problem.weight)
                 if is_last and error <= before_visit:
                     gain = (before_visit - error) / max(solver.zero_loss, 1e-300)
                 yield self._iterate(error, visit + is_last, gain, before_calibration, phases)
-                if 2.0 * time.perf_counter() - began > solver.clock.deadline:
+                if status or 2.0 * time.perf_counter() - began > solver.clock.deadline:
                     return Status.MAX_TIME
         return None
 

@@ -138,7 +138,8 @@ class CalibratedLeastSquares(LeastSquares):
 
     def calibrate(self, state: Array) -> Map | None:
         assert self.calibrator is not None
-        calibration = self.calibrator.fit(state, self.problem.targets, self.problem.weight)
+        problem = self.problem
+        calibration = self.calibrator.fit(state, problem.targets, problem.weight, problem.on_block)
         self.calibrator.overwrite(state, calibration)
         return calibration
 

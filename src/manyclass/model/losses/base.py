@@ -62,6 +62,8 @@ class SmoothLoss(Loss):
     """Where Φ* is finite; g maps into it."""
     quadratic: ClassVar[bool] = False
     """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
+    has_kinks: ClassVar[bool] = False
+    """Whether g has, where P leaves or enters the boundary of the domain: then no Hessian speaks for what is near."""
     labels_cost: ClassVar[bool] = True
     """Whether Φ* of a label is anything but zero."""
 

@@ -16,6 +16,7 @@ class Sparsemax(SmoothLoss):
     lipschitz = 1.0
     domain = Simplex()
     probabilistic = True
+    has_kinks = True
     label_values = None
     column_loss = None
     label_loss = None
