@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from manyclass.data import MatrixTargets, Moments, as_rows
+from manyclass.data import MatrixTargets, Moments, as_rows, penalty
 from manyclass.model import LOSSES, Problem
 from manyclass.stagewise import equations
 from manyclass.stagewise.equations import NormalEquations, ProductEquations, Responses
@@ -53,7 +53,7 @@ def test_random_sums_of_many_responses_choose_the_penalty_that_all_of_them_choos
     known = NormalEquations.of(Moments.of(problem.rows), problem)
     monkeypatch.setattr(equations, "ROWS_PER_DIRECTION", 1e9)
     exact = known.best_alpha(responses)
-    monkeypatch.setattr(equations, "SKETCH", 30)
+    monkeypatch.setattr(penalty, "SUMS", 30)
     sketched = responses.sketched()
     assert sketched.cross.shape == (12, 30) and sketched.residual(slice(0, 7)).shape == (7, 30)
     # A grid of two penalties per decade.

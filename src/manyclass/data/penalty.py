@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,9 @@ LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
 ALIKE = 0.01
 """Relative differences of errors that count for none: less than the noise of a mean over ten thousand rows."""
+
+SUMS = 256
+"""Responses that a penalty is chosen by, at most."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,17 @@ def effective_rows(weight: Array | None, n_rows: int) -> float:
     return float(s.sum() ** 2 / max((s * np.minimum(s, 1.0)).sum(), 1e-300))
 
 
+def random_sums(n_outputs: int) -> np.ndarray | None:
+    """Signs, of shape (n_outputs, SUMS), by which many responses become fewer; None where they are few.
+
+    Errors are linear in the responses, so that the sum of the squared errors of R·signs estimates, without bias, that
+    of R; and every penalty is judged by the same signs.
+    """
+    if n_outputs <= SUMS:
+        return None
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n_outputs, SUMS)) / SUMS**0.5
+
+
 def path_of_rows(
     rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
@@ -171,6 +185,7 @@ def path_of_rows(
     -------
     alphas : ndarray of shape (n_alphas,)
     errors : ndarray of shape (n_alphas, n_outputs)
+        Of `random_sums` of the outputs where these are many.
     left_out : callable
         alpha ↦ R less what models of all other rows predict, of shape (n_rows, n_outputs).
     """
@@ -188,7 +203,11 @@ def path_of_rows(
     spectrum = Spectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
     alphas = spectrum.grid(rows.precision)
     Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
-    errors = spectrum.leave_one_out(alphas, [(Z, R, weight)])
+    judged, judges, signs = spectrum, R, random_sums(int(R.shape[1]))
+    if signs is not None:
+        wide = rows.asarray(signs, xp.float64)
+        judged, judges = replace(spectrum, cross=spectrum.cross @ wide), R @ wide
+    errors = judged.leave_one_out(alphas, [(Z, judges, weight)])
     return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
-from manyclass.data.penalty import Spectrum, best, effective_rows, path_of_rows
+from manyclass.data.penalty import Spectrum, best, effective_rows, path_of_rows, random_sums
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
 
@@ -18,8 +18,6 @@ ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SAMPLED_ROWS = 1024
 """Rows that the penalty is chosen from where no second moments are formed."""
-SKETCH = 256
-"""Responses that a penalty is chosen by, at most."""
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
@@ -55,15 +53,10 @@ class Responses:
     residual: Callable[[slice], Array]
 
     def sketched(self) -> Responses:
-        """Themselves, or where they are many as many sums of them with random signs.
-
-        Errors are linear in the responses, so that the sum of the squared errors of ±sums estimates, without bias, that
-        of all responses; and the penalties are compared by the same signs.
-        """
-        k = self.problem.n_outputs
-        if k <= SKETCH:
+        """Themselves, or where they are many the sums of `random_sums`."""
+        signs = random_sums(self.problem.n_outputs)
+        if signs is None:
             return self
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (k, SKETCH)) / SKETCH**0.5
         wide = self.problem.rows.asarray(signs, self.cross.dtype)
 
         def residual(part: slice) -> Array:
