@@ -18,10 +18,15 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run
-from manyclass.fit.run import threads_for
+from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
+
+EPOCHS, MULTIPLICATIONS = 20, 2e8
+"""Epochs that are always allowed, and multiplications up to which more are."""
+STEP, EPOCH = 300, 100_000
+"""Multiplications in the time that a step and an epoch take beside these."""
 
 
 @dataclass(eq=False, repr=False)
@@ -55,9 +60,10 @@ class PegasosClassifier(LinearClassifier):
         A `Schedule` says each of these by itself.
     batch_size : int, default=1
         r, the rows of a step.
-    max_iter : float, default=20
+    max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
-        are ``max_iter=T * batch_size / n``.
+        are ``max_iter=T * batch_size / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
+        allow, a fraction of a second: what an accuracy takes are steps, and not epochs.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
@@ -129,7 +135,7 @@ class PegasosClassifier(LinearClassifier):
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
@@ -139,7 +145,7 @@ class PegasosClassifier(LinearClassifier):
     loss: str = "auto"
     schedule: str | Schedule = "auto"
     batch_size: int = 1
-    max_iter: float = 20
+    max_iter: float | str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
     tol: float = 1e-2
@@ -213,7 +219,16 @@ class PegasosClassifier(LinearClassifier):
         if not self.warm_start:
             self.__dict__.pop("_state", None)
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        return (yield from self._steps(task, seed, replace, self.max_iter, resume=self.warm_start))
+        return (yield from self._steps(task, seed, replace, self._n_epochs(task.rows), resume=self.warm_start))
+
+    def _n_epochs(self, rows: Rows) -> float:
+        if self.max_iter != "auto":
+            return float(self.max_iter)
+        epoch = multiplications(rows, self.classes_.shape[0]) + STEP * rows.n_rows + EPOCH
+        return max(EPOCHS, int(MULTIPLICATIONS / epoch))
+
+    def _max_iterates(self) -> int | None:
+        return None if self.max_iter == "auto" else int(np.ceil(float(self.max_iter)))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)
@@ -247,6 +262,7 @@ class PegasosClassifier(LinearClassifier):
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         run = super()._run(task, X, y, sample_weight)
+        run.max_iter = self._n_epochs(task.rows)
         if task.problem.loss.scale_free or task.held_out is not None:
             run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
         return run
