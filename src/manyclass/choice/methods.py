@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manyclass.choice.rates import Rates, rates
-from manyclass.curvature.hessian import LARGEST
+from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
 from manyclass.data.memory import free_memory, room
 from manyclass.data.rows import to_numpy
@@ -19,6 +19,8 @@ SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
+HESSIAN_PASSES, HESSIAN_LOOKS = 16, 4
+"""Passes of L-BFGS in the metric of a Hessian of sampled rows, and how often that is taken."""
 PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
@@ -179,6 +181,11 @@ class Shape:
             4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse + 3.0 * self.n**2 / self.speed.stream
         )
 
+    def hessian(self, size: int, n_rows: float) -> float:
+        """Of so many parameters over so many rows, and its factor."""
+        products = 0.6 * n_rows * size**2 / self.speed.product + 4.0 * n_rows * size / self.speed.stream
+        return products + (size**3 / 3.0) / self.speed.product
+
     def methods(self, metric: float, plain: float) -> Iterator[Method]:
         """Each with the passes it is expected to take."""
         d, k, speed = self.d, self.k, self.speed
@@ -193,10 +200,16 @@ class Shape:
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
         if size <= LARGEST:
-            step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.stream
-            step += (size**3 / 3.0) / speed.product + NEWTON_PASSES * one
+            sample = min(self.n, ROWS_PER_PARAMETER * size)
+            look = self.hessian(size, sample) + one * sample / self.n
+            solve = 2.0 * size**2 / speed.stream
+            set_up, needed = one + HESSIAN_LOOKS * look, 4 * 8.0 * size * size
+            yield Method(
+                "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
+            )
+            step = self.hessian(size, self.n) + NEWTON_PASSES * one
             passes = NEWTON_STEPS * NEWTON_PASSES
-            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, 4 * 8.0 * size * size)
+            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
 
 
 def plain_passes(problem: Problem, tol: float) -> float:

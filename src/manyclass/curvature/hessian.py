@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
+from manyclass.curvature.sampling import ALL_ROWS, RowSample, uniform_sample, weighted_sample
 from manyclass.data.factor import Factor
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
 
 LARGEST = 4096
 """Most parameters for which the matrix and its factor are made (0.13 GB each in float64)."""
+
+ROWS_PER_PARAMETER = 8
+"""Rows from which the Hessian is estimated where it is a metric only."""
 
 
 class Hessian(Curvature):
@@ -41,7 +45,7 @@ class Hessian(Curvature):
                 "which does not grow with the number of classes."
             )
         xp = problem.xp
-        H = hessian_matrix(problem, theta)
+        H = self._matrix(problem, theta)
         diagonal, k = xp.linalg.diagonal(H), problem.n_outputs
         zero_mean = problem.loss.mean(problem.rows.zeros((1, k)), xp)
         if problem.fit_intercept and problem.loss.hessian(zero_mean, xp)[1] is not None:
@@ -53,6 +57,9 @@ class Hessian(Curvature):
         self._ridge = 4.0 * problem.rows.precision**0.75
         self._factor = Factor(H * self._unit[:, None] * self._unit[None, :], problem.rows.precision)
 
+    def _matrix(self, problem: Problem, theta: Array) -> Array:
+        return hessian_matrix(problem, theta)
+
     def solve(self, gradient: Array) -> Array:
         xp = self._factor.xp
         flat = xp.astype(xp.reshape(gradient, (-1,)), xp.float64) * self._unit
@@ -60,19 +67,65 @@ class Hessian(Curvature):
         return xp.astype(xp.reshape(step, self._shape), gradient.dtype)
 
 
-def hessian_matrix(problem: Problem, theta: Array) -> Array:
+class SampledHessian(Hessian):
+    """The Hessian of as many rows as tell it well enough for a metric: those that carry it at the point they are of.
+
+    Rows of rare classes curve hardly any direction but those of their own class, which no product of one factor for
+    the classes and one for the features can say.
+    """
+
+    name = "sampled-hessian"
+    local = False
+    weighs_rows = True
+
+    def __init__(self, problem: Problem, theta: Array, sample: RowSample):
+        self.sample, xp = sample, problem.xp
+        variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        self._variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
+        self.refresh(problem, theta)
+
+    @classmethod
+    def build(cls, problem: Problem, rng: np.random.Generator) -> SampledHessian:
+        theta = problem.constant_model()
+        return cls(problem, theta, uniform_sample(problem, _enough(problem), rng))
+
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        if row_weight is not None:
+            self.sample = weighted_sample(row_weight, _enough(problem), np.random.default_rng(0))
+        super().refresh(problem, theta)
+
+    def _matrix(self, problem: Problem, theta: Array) -> Array:
+        """With the curvature of columns that are rare in X and rarer in the sample, which would seem flat otherwise."""
+        xp, k = problem.xp, problem.n_outputs
+        H = hessian_matrix(problem, theta, self.sample)
+        seen, total = 0.0 * self._variance, 0.0
+        for block, weight in self.sample.blocks(problem):
+            X = with_ones(block, problem)
+            seen += xp.astype(weight @ (X * X), xp.float64)
+            total += float(xp.sum(weight, dtype=xp.float64))
+        seen /= max(total, 1e-300)
+        share = xp.sum(xp.reshape(xp.linalg.diagonal(H), (-1, k)), axis=0) / max(float(xp.sum(seen)), 1e-300)
+        unseen = xp.where(self._variance > 2.0 * seen, self._variance - seen, xp.zeros_like(seen))
+        add_to_diagonal(H, xp.reshape(unseen[:, None] * share[None, :], (-1,)))
+        return H
+
+
+def _enough(problem: Problem) -> int:
+    return ROWS_PER_PARAMETER * (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
+
+
+def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS) -> Array:
     """∇²F at theta in float64; parameter i·n_outputs + a is that of feature i (last: intercept) and output a."""
     xp, rows, loss, k = problem.xp, problem.rows, problem.loss, problem.n_outputs
     W, b = problem.unpack(theta)
-    problem.n_passes += 1
+    problem.n_passes += sample.n_rows(problem) / max(rows.n_rows, 1)
     size = int(theta.shape[0])
     H = rows.zeros((size * k, size * k), dtype=xp.float64)
     diagonal = rows.zeros((size, size * k), dtype=xp.float64)
-    for _, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (8 * k)):
+    for block, weight in sample.blocks(problem, GRAM_BLOCK_BYTES // (8 * k)):
         v, u = loss.hessian(loss.mean(problem.scores(block, W, b), xp), xp)
         X = with_ones(block, problem)
-        if weight is not None:
-            v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
+        v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
         diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
         if u is not None:
             spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))

@@ -49,11 +49,14 @@ class RowSample:
             yield block, scale if weight is None else scale * weight
 
 
+ALL_ROWS = RowSample(None, None)
+
+
 def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> RowSample:
     """About `n_rows` rows, each with the same probability; all rows where there are not many more."""
     available = problem.rows.n_rows
     if available <= 1.25 * n_rows:
-        return RowSample(None, None)
+        return ALL_ROWS
     index = np.sort(rng.choice(available, n_rows, replace=False))
     return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
 
@@ -67,7 +70,7 @@ def weighted_sample(row_weight: np.ndarray, n_rows: int, rng: np.random.Generato
     """
     total = float(row_weight.sum())
     if len(row_weight) <= 1.25 * n_rows or not total > 0:
-        return RowSample(None, None)
+        return ALL_ROWS
     order = np.argsort(row_weight)[::-1]
     heavy = int(np.searchsorted(np.cumsum(row_weight[order]), (1.0 - tail) * total)) + 1
     if heavy <= 1.5 * n_rows:

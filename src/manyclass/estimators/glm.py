@@ -44,11 +44,11 @@ class GLMClassifier(LinearClassifier):
         which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent with an
         exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and y
         (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "jacobi", \
-            "identity"}, default="auto"
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "sampled-hessian", \
+            "jacobi", "identity"}, default="auto"
         What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs one d×d decomposition;
-        "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters;
-        "second-moment" is the Hessian of least squares, and what the solvers that need a majorizer take; "diagonal"
+        "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters,
+        and "sampled-hessian" does so by a few rows for each of them; "second-moment" is the Hessian of least squares, and what the solvers that need a majorizer take; "diagonal"
         and "partition-bound" (`BoundMajorizationClassifier`) are majorizers too.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the

@@ -36,7 +36,9 @@ class QuasiNewton(Solver):
         yield iterate(problem, curvature, theta, evaluation, n_iter)
         n_steps = 0
         while problem.n_passes - first_pass < BEFORE_NEWTON:
-            step = backtrack(problem, theta, evaluation, -pairs.product(evaluation.gradient))
+            weighs = curvature.weighs_rows and n_steps + 1 in REFRESH
+            direction = -pairs.product(evaluation.gradient)
+            step = backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
             if step is None:
                 if pairs.is_empty:
                     break
@@ -47,7 +49,7 @@ class QuasiNewton(Solver):
             n_iter, n_steps = n_iter + 1, n_steps + 1
             yield iterate(problem, curvature, theta, evaluation, n_iter)
             if n_steps in REFRESH:
-                curvature.refresh(problem, theta)
+                curvature.refresh(problem, theta, evaluation.row_weight)
         return (yield from NewtonCG().iterates(problem, curvature, theta, n_iter))
 
 
