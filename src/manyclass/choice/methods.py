@@ -229,7 +229,8 @@ def plain_passes(problem: Problem, tol: float) -> float:
     curvature = problem.loss.lipschitz * variance
     unit = curvature + problem.alpha
     X = X / np.sqrt(np.where(unit > 0, unit, 1.0))
-    values = problem.loss.lipschitz * np.linalg.eigvalsh(X @ X.T / len(index))[::-1]
+    gram = X @ X.T if len(X) <= X.shape[1] else X.T @ X
+    values = problem.loss.lipschitz * np.linalg.eigvalsh(gram / len(index))[::-1]
     values = np.maximum(values, 0.0)
     share = float(np.average(problem.alpha / np.where(unit > 0, unit, 1.0), weights=variance + 1e-300))
     floor = max(share, tol * float(values.mean()) * 1e-2, 1e-300)

@@ -61,8 +61,9 @@ class Factor:
             add_to_diagonal(shifted, ridge)
             size = _norm(shifted, xp)
             lower = _cholesky(shifted, xp)
-            # Pivots alone can hide a small eigenvalue.
-            if lower is not None and len(lower) and _least(lower, xp) <= self.precision * size:
+            # Pivots alone can hide a small eigenvalue, where the ridge leaves room for one.
+            doubtful = lower is not None and len(lower) and ridge <= 2.0 * self.precision * size
+            if doubtful and _least(lower, xp) <= self.precision * size:
                 lower = None
             self._cholesky = lower
         return self._cholesky if ridge == self._ridge else None
