@@ -86,7 +86,7 @@ class ClassMoments:
 
         rows, labels = as_rows(X), encode(y, "ClassMoments", least=1)
         multilabel = labels.is_multilabel
-        found, y = labels.classes, to_numpy(labels.indicator if multilabel else labels.codes)
+        found, y = to_numpy(labels.classes), to_numpy(labels.indicator if multilabel else labels.codes)
         if multilabel and classes is not None:
             found = np.asarray(classes)
         if len(y) != rows.n_rows or (multilabel and y.shape[1] != len(found)):
@@ -105,7 +105,7 @@ class ClassMoments:
         order = np.argsort(found, kind="stable")
         moments = cls(
             sums.features.result(),
-            to_numpy(found)[order],
+            found[order],
             ((y != 0).sum(axis=0) if multilabel else np.bincount(y, minlength=len(found)))[order].astype(np.int64),
             np.asarray(members.sum(axis=0)).ravel()[order],
             sums.classes[order, :],
@@ -147,7 +147,7 @@ class ClassMoments:
 
     def partial_merge(self, other: ClassMoments) -> ClassMoments:
         """`merge`, in place."""
-        self._check_kinds(other)
+        self.check_kinds(other)
         xp = array_namespace(self.sums)
         features = self.features.merge(other.features)
         place = self._expand(other.classes)
@@ -174,10 +174,10 @@ class ClassMoments:
 
     def forget_moments(self, part: ClassMoments) -> ClassMoments:
         """Take out rows, in place, of which the sums are known; see `forget`."""
-        self._check_kinds(part)
+        self.check_kinds(part)
         unknown = np.setdiff1d(part.classes, self.classes)
         if len(unknown):
-            raise ValueError(f"No row of class {unknown[0]!r} was added, so none can be forgotten.")
+            raise ValueError(f"No row of class {unknown.tolist()[0]!r} was added, so none can be forgotten.")
         left = self.features.without(part.features)
         left.check_left_of(self.features, max(self.precision, part.precision))
         place = np.searchsorted(self.classes, part.classes)
@@ -192,7 +192,9 @@ class ClassMoments:
         gone = counts == 0
         wrong = (counts < 0) | (weights < -limit) | (gone & (np.maximum(weights, to_numpy(spent)) > limit))
         if wrong.any():
-            raise ValueError(f"Class {part.classes[wrong][0]!r} never had these rows, with these weights. {AS_ADDED}")
+            raise ValueError(
+                f"Class {part.classes[wrong].tolist()[0]!r} never had these rows, with these weights. {AS_ADDED}"
+            )
         self.features = left
         self.counts[place], self.weights[place] = counts, weights
         self.sums[index, :] = sums
@@ -261,7 +263,13 @@ class ClassMoments:
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
-    def _check_kinds(self, other: ClassMoments) -> None:
+    def check_kinds(self, other: ClassMoments) -> None:
+        """Refuse what cannot be added to these sums, or taken from them.
+
+        Raises
+        ------
+        ValueError
+        """
         if self.n_features != other.n_features:
             raise ValueError(
                 f"Moments of {self.n_features} features do not fit those of {other.n_features}; use the same columns."
@@ -270,7 +278,7 @@ class ClassMoments:
             raise ValueError("Rows with one label each and rows with several cannot be added up; use one kind of y.")
         if len(self.classes) and len(other.classes) and _kind(self.classes) != _kind(other.classes):
             raise ValueError(
-                f"Labels such as {other.classes[0]!r} cannot be sorted among such as {self.classes[0]!r}; use numbers "
+                f"Labels such as {other.classes.tolist()[0]!r} cannot be sorted among such as {self.classes.tolist()[0]!r}; use numbers "
                 "in both, or text."
             )
 

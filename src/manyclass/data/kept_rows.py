@@ -88,7 +88,7 @@ class KeptRows:
         missing = last - first < times
         if missing.any():
             row = np.flatnonzero(other.keys == keys[missing][0])[0]
-            raise ValueError(f"A row with label {other.y[row]!r} was never added with this weight. {AS_ADDED}")
+            raise ValueError(f"A row with label {other.y[row].tolist()!r} was never added with this weight. {AS_ADDED}")
         gone = np.repeat(last - times, times) + np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         return self.taken(np.setdiff1d(np.arange(len(self.keys)), order[gone]))
 

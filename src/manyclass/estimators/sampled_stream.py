@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -34,19 +34,13 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
     def _stream_refusal(self) -> str | None:
         return None
 
-    def _added(self, rows: Rows, y: Any, weight: Any, classes: Any) -> Self:
-        is_first = "_stream" not in vars(self)
+    def _keep(self, rows: Rows, y: Any, weight: Any) -> None:
+        is_first = "_kept" not in vars(self)
         part = KeptRows.of(rows, y, weight, ALL if is_first else self._kept.limit)
-        kept = (part.taken(np.arange(0)) if is_first else self._kept).merge(part, self.kept_rows)
-        super()._added(rows, y, weight, classes)
-        self._kept = kept
-        return self
+        self._kept = (part.taken(np.arange(0)) if is_first else self._kept).merge(part, self.kept_rows)
 
-    def _removed(self, rows: Rows, y: Any, weight: Any) -> Self:
-        kept = self._kept.without(KeptRows.of(rows, y, weight, self._kept.limit))
-        super()._removed(rows, y, weight)
-        self._kept = kept
-        return self
+    def _unkeep(self, rows: Rows, y: Any, weight: Any) -> None:
+        self._kept = self._kept.without(KeptRows.of(rows, y, weight, self._kept.limit))
 
     def _take_over(self, other: Any) -> None:
         if "_kept" not in vars(other):
@@ -54,9 +48,8 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
                 "The link is fitted to rows, of which ClassMoments and other estimators keep none; merge with a "
                 f"{type(self).__name__} that partial_fit was called on."
             )
-        kept = self._kept.merge(other._kept, self.kept_rows) if "_kept" in vars(self) else other._kept
         super()._take_over(other)
-        self._kept = kept
+        self._kept = self._kept.merge(other._kept, self.kept_rows) if "_kept" in vars(self) else other._kept
 
     def _solve(self, clock: Clock) -> None:
         # Which rows are held out is drawn by their places.

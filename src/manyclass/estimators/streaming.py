@@ -86,7 +86,12 @@ class ExactStream(Classifier):
             As for ``fit``, and after a ``fit``, which keeps nothing to add to. The model stays as it was.
         """
         rows, y, weight = self._checked_part(X, y, sample_weight)
-        return self._added(rows, y, weight, classes)
+        part = ClassMoments.of(rows, y, weight, classes=None if getattr(y, "ndim", 1) == 2 else classes)
+        stream = vars(self).get("_stream")
+        if stream is not None:
+            stream.check_kinds(part)
+        self._keep(rows, y, weight)
+        return self._changed(part if stream is None else stream.partial_merge(part))
 
     @available_if(_streams)
     @_all_or_nothing
@@ -114,7 +119,10 @@ class ExactStream(Classifier):
         if "_stream" not in vars(self):
             raise ValueError("There are no rows to forget; add them by partial_fit first.")
         rows, y, weight = self._checked_part(X, y, sample_weight)
-        return self._removed(rows, y, weight)
+        part = ClassMoments.of(rows, y, weight)
+        self._stream.check_kinds(part)
+        self._unkeep(rows, y, weight)
+        return self._changed(self._stream.forget_moments(part))
 
     @available_if(_streams)
     def merge(self, other: Any) -> Self:
@@ -148,12 +156,11 @@ class ExactStream(Classifier):
     def _solve(self, clock: Clock) -> None:
         """Set the attributes of a fit."""
 
-    def _added(self, rows: Rows, y: Any, weight: Any, classes: Any) -> Self:
-        part = ClassMoments.of(rows, y, weight, classes=None if getattr(y, "ndim", 1) == 2 else classes)
-        return self._changed(self._stream.partial_merge(part) if "_stream" in vars(self) else part)
+    def _keep(self, rows: Rows, y: Any, weight: Any) -> None:
+        """Keep of rows that are added what else the model needs, in new objects: what comes later may be refused."""
 
-    def _removed(self, rows: Rows, y: Any, weight: Any) -> Self:
-        return self._changed(self._stream.forget_moments(ClassMoments.of(rows, y, weight)))
+    def _unkeep(self, rows: Rows, y: Any, weight: Any) -> None:
+        """Take rows out of what was kept, in new objects."""
 
     def _take_over(self, other: Any) -> None:
         """Add the rows of another."""
@@ -211,7 +218,7 @@ class ExactStream(Classifier):
         if len(stream.classes) < 2 and not stream.multilabel:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes to tell apart, but all rows so far are of "
-                f"{stream.classes[0]!r}: add others by partial_fit."
+                f"{stream.classes.tolist()[0]!r}: add others by partial_fit."
             )
         self._is_behind = False
         try:
@@ -246,6 +253,6 @@ class ExactStream(Classifier):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.endswith("_") and name[0] != "_" and vars(self).get("_is_behind"):
+            if name.endswith("_") and name[0] != "_" and name not in _LASTING and vars(self).get("_is_behind"):
                 self._catch_up()
             return object.__getattribute__(self, name)  # or the error of a descriptor that has more to say
