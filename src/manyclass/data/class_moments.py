@@ -192,9 +192,8 @@ class ClassMoments:
         gone = counts == 0
         wrong = (counts < 0) | (weights < -limit) | (gone & (np.maximum(weights, to_numpy(spent)) > limit))
         if wrong.any():
-            raise ValueError(
-                f"Class {part.classes[wrong].tolist()[0]!r} never had these rows, with these weights. {AS_ADDED}"
-            )
+            label = part.classes[wrong].tolist()[0]
+            raise ValueError(f"Class {label!r} never had these rows, with these weights. {AS_ADDED}")
         self.features = left
         self.counts[place], self.weights[place] = counts, weights
         self.sums[index, :] = sums
@@ -277,10 +276,8 @@ class ClassMoments:
         if self.multilabel != other.multilabel:
             raise ValueError("Rows with one label each and rows with several cannot be added up; use one kind of y.")
         if len(self.classes) and len(other.classes) and _kind(self.classes) != _kind(other.classes):
-            raise ValueError(
-                f"Labels such as {other.classes.tolist()[0]!r} cannot be sorted among such as {self.classes.tolist()[0]!r}; use numbers "
-                "in both, or text."
-            )
+            new, known = other.classes.tolist()[0], self.classes.tolist()[0]
+            raise ValueError(f"Labels such as {new!r} do not go with such as {known!r}; use numbers in both, or text.")
 
     def _expand(self, classes: np.ndarray) -> np.ndarray:
         """Make room for classes; where they are among all."""
