@@ -228,6 +228,13 @@ class ClassMoments:
         features = replace(f, xx=f.xx[order][:, order], xy=f.xy[order], x=f.x[order], pilot=f.pilot[order])
         return replace(self, features=features, sums=self.sums[:, order])
 
+    def with_text_labels(self) -> ClassMoments:
+        """The same sums with labels that are text, as a new object."""
+        classes = self.classes.astype(str)
+        order = np.argsort(classes)
+        counts, weights, sums = self.counts[order], self.weights[order], self.sums[order]
+        return replace(self, classes=classes[order], counts=counts, weights=weights, sums=sums)
+
     # -- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
