@@ -1,4 +1,4 @@
-"""The command line: ``manyclass analyze``, ``fit``, ``predict`` and ``evaluate``."""
+"""The command line: ``manyclass analyze``, ``fit``, ``predict``, ``evaluate``, ``summarize`` and ``merge``."""
 
 from __future__ import annotations
 

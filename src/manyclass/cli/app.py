@@ -57,6 +57,7 @@ _CHUNK_ROWS = _data(
     "default). The model is distributed as on shuffled data only if the rows of the file are in random order: shuffle "
     "sorted files first.",
 )
+_PIECE_ROWS = _data("--chunk-rows", min=1, help="Read the file so many rows at a time, twice. Default: all at once.")
 _SOLVER = _model(
     "--solver",
     help=f"One of {', '.join(ESTIMATORS)}. auto takes the one of the next seven that should be fastest for the data; "
@@ -73,6 +74,7 @@ _ALPHA = _model(
     "--alpha",
     help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise auto, from the data.",
 )
+_ANY_ALPHA = _model("--alpha", help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
 _CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
 _TOL = _model(
     "--tol",
@@ -90,6 +92,8 @@ _MODEL_FILE = _output("--output", "-o", "--model", metavar="FILE.skops", help="S
 _PREDICTIONS = _output(
     "--output", "-o", "--out", metavar="FILE", help="A .csv, .tsv or .parquet file; default: CSV on stdout."
 )
+_MOMENTS = _output("--output", "-o", metavar="FILE.moments", help="Save the sums here.")
+_MERGED = _output("--output", "-o", metavar="FILE", help="A .skops file for the model, or .moments for the sums.")
 _FORCE = _output("--force", "-f", help="Replace the output file if it exists already.")
 _PROBA = _output("--proba", help="Probabilities of every label, not the labels.")
 _JSON = _output("--json", help="Print one JSON object and nothing else on stdout.")
@@ -97,6 +101,10 @@ _TRAIN = typer.Argument(
     metavar="TRAIN",
     show_default=False,
     help="CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, scikit-learn's digits.",
+)
+
+_MOMENT_FILES = typer.Argument(
+    metavar="MOMENTS...", help="Files written by 'manyclass summarize', with features and classes of the same names."
 )
 
 Strings = list[str] | None
@@ -164,6 +172,41 @@ def fit(
     data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
     judged = (test, test_labels, holdout)
     run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json))
+
+
+@app.command()
+def summarize(
+    data: DataArgument,
+    output: Annotated[Path, _MOMENTS],
+    target: Annotated[Strings, _TARGET] = None,
+    labels: Annotated[str | None, _LABELS] = None,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    n_features: Annotated[int | None, _N_FEATURES] = None,
+    chunk_rows: Annotated[int | None, _PIECE_ROWS] = None,
+    force: Annotated[bool, _FORCE] = False,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Sum the rows of a file up, as far as least squares needs them: parts of data on several machines, for 'merge'."""
+    from manyclass.cli.inputs import DataOptions
+    from manyclass.cli.moments import summarize as run
+
+    options = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
+    run(data, options, chunk_rows, output, force, json)
+
+
+@app.command()
+def merge(
+    moments: Annotated[list[Path], _MOMENT_FILES],
+    output: Annotated[Path, _MERGED],
+    alpha: Annotated[str | None, _ANY_ALPHA] = None,
+    force: Annotated[bool, _FORCE] = False,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Join what 'summarize' wrote, and make the least-squares model of all these rows, as if fitted to them at once."""
+    from manyclass.cli.moments import merge as run
+
+    run(moments, alpha, output, force, json)
 
 
 @app.command()

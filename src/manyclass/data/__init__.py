@@ -7,6 +7,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from manyclass.data.chunked import ChunkedRows
+from manyclass.data.class_moments import ClassMoments
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
 from manyclass.data.moments import Moments
@@ -36,6 +37,7 @@ def as_rows(X: Any) -> Rows:
 
 __all__ = [
     "ChunkedRows",
+    "ClassMoments",
     "ClassTargets",
     "DenseRows",
     "GeneratedRows",

@@ -81,6 +81,17 @@ class Factor:
         return xp.where(kept, 1.0 / safe, xp.zeros_like(safe))
 
 
+def is_positive(S: Array, slack: float) -> bool:
+    """Whether a symmetric matrix has no eigenvalue below −slack."""
+    xp = array_namespace(S)
+    if not (is_numpy_namespace(xp) or is_torch_namespace(xp)):
+        return not float(xp.linalg.eigvalsh(S)[0]) < -slack
+    shifted = S + 0.0
+    # A few more: the factor of a matrix of zeros needs a positive diagonal.
+    add_to_diagonal(shifted, slack + float(xp.finfo(xp.float64).tiny))
+    return _cholesky(shifted, xp) is not None
+
+
 def eigh_in_place(S: Array) -> tuple[Array, Array]:
     """Ascending eigenvalues and eigenvectors of a symmetric matrix, which may be overwritten.
 

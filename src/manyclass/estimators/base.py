@@ -198,7 +198,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if task.held_out is not None:
             held_out_loss = lambda model: self._held_out_loss(task, model)  # noqa: E731
         on_iterate = None
-        if getattr(self, "_skl_callbacks", None):
+        if getattr(self, "_skl_callbacks", None) and X is not None:
             on_iterate = self._callback_bridge(task, X, y, {"sample_weight": sample_weight})
         return Run(
             task.clock,

@@ -12,13 +12,14 @@ from manyclass.curvature import CURVATURES
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.fit import Iterates
+from manyclass.estimators.streaming import ExactStream
+from manyclass.fit import Clock, Iterates
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS
 
 
 @dataclass(eq=False, repr=False)
-class GLMClassifier(LinearClassifier):
+class GLMClassifier(ExactStream, LinearClassifier):
     """Generalized linear classifier whose solver needs one d×d factor whatever the number of classes.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -78,6 +79,12 @@ class GLMClassifier(LinearClassifier):
         If X or y hold NaN or infinity, y holds one class, shapes disagree, or loss, solver and curvature do not fit
         each other.
 
+    Notes
+    -----
+    With ``loss="squared"`` rows can come in pieces, be taken out again, and models be joined: `partial_fit`, `forget`
+    and `merge` are exact, as second moments determine the model. Solver, tolerance and held-out rows have no part in
+    it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -126,6 +133,22 @@ class GLMClassifier(LinearClassifier):
                 f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which "
                 f"{self.curvature!r} does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
             )
+
+    def _stream_refusal(self) -> str | None:
+        if self.loss == "squared":
+            return None
+        return (
+            f"Sums over rows determine no model of loss={self.loss!r}; use loss='squared', for probabilities "
+            "CalibratedLeastSquaresClassifier, or PegasosClassifier, whose partial_fit is not exact."
+        )
+
+    def _solve(self, clock: Clock) -> None:
+        task = self._stream_task(clock)
+        moments = self._stream_moments(task)
+        self.choice_ = {"solver": "moments", "curvature": "second-moment", "row_space": False, "estimates": {}}
+        factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
+        model = moments.solve(self.alpha, fit_intercept=self.fit_intercept, factor=factor)
+        self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
 
     def _iterates(self, task: Task) -> Iterates:
         problem = task.problem

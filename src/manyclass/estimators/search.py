@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -74,8 +74,8 @@ class Selected:
     check: Check | None = None
 
 
-def penalties(alphas: Any, problem: Problem) -> np.ndarray:
-    """The grid, descending; a number of penalties begins at the mean squared norm of the centred rows.
+def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
+    """The grid, descending; a number of penalties begins at `scale`, the mean squared norm of the centred rows.
 
     There hardly anything is left of the coefficients whatever the units of X.
     """
@@ -85,12 +85,16 @@ def penalties(alphas: Any, problem: Problem) -> np.ndarray:
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    rows, xp = problem.rows, problem.xp
-    variance = rows.mean_square(problem.weight)
+    largest = scale()
+    return np.geomspace(1.0, SPAN, int(alphas)) * (largest if largest > 0 else 1.0)
+
+
+def mean_square_norm(problem: Problem) -> float:
+    """Of the centred rows, or of the rows where there is no intercept."""
+    variance = problem.rows.mean_square(problem.weight)
     if problem.fit_intercept:
         variance = variance - problem.feature_mean**2
-    scale = float(xp.sum(variance))
-    return np.geomspace(1.0, SPAN, int(alphas)) * (scale if scale > 0 else 1.0)
+    return float(problem.xp.sum(variance))
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
@@ -35,7 +35,7 @@ class StagewiseEstimator(Estimator):
         The penalty in use.
     """
 
-    _model_parts = (Stage, StagewiseModel)
+    _model_parts: ClassVar[tuple[type, ...]] = (Stage, StagewiseModel)
 
     models_: list[StagewiseModel]
     alpha_: float
