@@ -17,7 +17,7 @@ from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
-from manyclass.fit import Clock, Iterates, Outcome, Run
+from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.fit.run import threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
@@ -243,6 +243,8 @@ class PegasosClassifier(LinearClassifier):
         self._state = state
         solver = Pegasos(problem, rows, draws, state, self.batch_size)
         self.compile_seconds_ = solver.compile()
+        if task.saved is not None:
+            restore(state, task.saved["steps"])
         return (yield from solver.iterates(n_epochs))
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:

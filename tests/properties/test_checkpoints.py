@@ -1,0 +1,132 @@
+"""A fit that is stopped anywhere and begun again ends with the same model, whatever the estimator."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+import manyclass
+from manyclass import features
+from manyclass.fit import Status
+from tests.problems import ESTIMATORS
+
+IRIS = load_iris(return_X_y=True)
+DIGITS = tuple(part[:300] for part in load_digits(return_X_y=True))
+WIDE = (np.random.default_rng(0).standard_normal((30, 60)), np.arange(30) % 3)
+
+FITS = {
+    **{name: (name, options | {"tol": 1e-12}) for name, options in ESTIMATORS.items()},
+    **{
+        f"GLMClassifier {solver}": ("GLMClassifier", {"solver": solver, "tol": 1e-9, "max_iter": 80})
+        for solver in ("quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
+    },
+    "GLMClassifier kronecker": ("GLMClassifier", {"curvature": "kronecker", "alpha": 1e-7, "tol": 1e-12}),
+    "GLMClassifier alpha=0": ("GLMClassifier", {"alpha": 0, "max_iter": 40, "tol": 1e-9}),
+    "GLMClassifier held out": ("GLMClassifier", {"early_stopping": True, "alpha": 1e-6, "n_iter_no_change": 3}),
+    "CalibratedLeastSquaresClassifier held out": (
+        "CalibratedLeastSquaresClassifier",
+        {"early_stopping": True, "tol": 0, "max_iter": 20},
+    ),
+    "CalibratedLeastSquaresClassifier given": (
+        "CalibratedLeastSquaresClassifier",
+        {"early_stopping": False, "alpha": 0.1, "tol": 0, "max_iter": 10},
+    ),
+    "StagewiseClassifier visits": (
+        "StagewiseClassifier",
+        {"features": features.RandomFourierFeatures(), "n_components": 60, "block_size": 20, "max_iter": 3},
+    ),
+    "StagewiseClassifier models": ("StagewiseClassifier", {"n_components": 40, "block_size": 20, "n_models": 2}),
+    "StagewiseClassifier softmax": (
+        "StagewiseClassifier",
+        {"loss": "softmax", "alpha": 1e-3, "n_components": 40, "block_size": 20, "max_iter": 2},
+    ),
+    "StagewiseClassifier calibrated": (
+        "StagewiseClassifier",
+        {
+            "loss": "calibrated",
+            "early_stopping": True,
+            "n_components": 40,
+            "block_size": 20,
+            "max_iter": 3,
+            "n_iter_no_change": 2,
+        },
+    ),
+    "StagewiseClassifier greedy": (
+        "StagewiseClassifier",
+        {"features": features.FeatureSubset(order="gradient"), "n_components": None, "block_size": 2, "max_iter": 2},
+    ),
+    "PegasosClassifier paper": ("PegasosClassifier", {"schedule": "paper", "tol": 0, "max_iter": 4.5}),
+    "SDCAClassifier softmax": ("SDCAClassifier", {"loss": "softmax", "homotopy": 4, "tol": 1e-10}),
+    "SDCAClassifier held out": ("SDCAClassifier", {"early_stopping": True, "tol": 0}),
+    "BoundMajorizationClassifier refreshed": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0}),
+    "BoundMajorizationClassifier paper": ("BoundMajorizationClassifier", {"max_iter": 6, "tol": 0, "step": "paper"}),
+    "BoundMajorizationClassifier rank": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0, "rank": 2}),
+}
+every_fit = pytest.mark.parametrize("name", FITS)
+
+
+class Stopper:
+    """A callback that ends the fit at one of its iterates."""
+
+    def __init__(self, at):
+        self.at, self.n_seen = at, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **_):
+        if context.parent is not None:
+            self.n_seen += 1
+        return self.n_seen == self.at
+
+
+def fit(name, data=IRIS, stop=None, path=None, **changes):
+    kind, options = FITS[name]
+    model = getattr(manyclass, kind)()
+    known = model.get_params()
+    model.set_params(**{key: value for key, value in (options | changes).items() if key in known})
+    model.set_callbacks(Stopper(stop))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data, checkpoint=path)
+
+
+def plain(value):
+    """Without what seconds say, as something to be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: plain(held) for name, held in value.items() if name not in ("phases", "gap_seconds", "estimates")}
+    if isinstance(value, list | tuple):
+        return [plain(held) for held in value]
+    if type(value).__module__.startswith("manyclass.") and hasattr(value, "__dict__"):
+        return plain({name: held for name, held in vars(value).items() if name not in ("seconds", "_sample")})
+    return value
+
+
+def assert_same(model, other):
+    assert model.status_ is other.status_
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and "seconds" not in name}
+    for name, value in fitted.items():
+        np.testing.assert_equal(plain(getattr(other, name)), plain(value), name)
+
+
+@every_fit
+def test_a_fit_that_is_stopped_after_any_iterate_ends_with_the_same_model(name, tmp_path):
+    whole = fit(name)
+    n_iterates = len(whole.history_)
+    for at in sorted({1, 2, 3, 4, n_iterates // 2, n_iterates - 1, n_iterates} & set(range(1, n_iterates + 1))):
+        path = tmp_path / f"{at}.checkpoint"
+        stopped = fit(name, stop=at, path=path)
+        assert stopped.status_ is Status.STOPPED_BY_CALLBACK and len(stopped.history_) == at
+        resumed = fit(name, path=path)
+        assert_same(resumed, whole)
+        assert resumed._skl_callbacks[0].n_seen == n_iterates - at
