@@ -31,6 +31,8 @@ class Curvature(ABC):
     local: ClassVar[bool] = False
     center: ClassVar[bool] = True
 
+    _given: ClassVar[tuple[str, ...]] = ("xp", "_xp")
+
     @classmethod
     @abstractmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
