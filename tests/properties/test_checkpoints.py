@@ -4,16 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import manyclass
 from manyclass import features
-from manyclass.fit import Status
+from manyclass.fit import CheckpointError, Status
 from tests.problems import ESTIMATORS
 
 IRIS = load_iris(return_X_y=True)
-DIGITS = tuple(part[:300] for part in load_digits(return_X_y=True))
 WIDE = (np.random.default_rng(0).standard_normal((30, 60)), np.arange(30) % 3)
 
 FITS = {
@@ -64,6 +63,7 @@ FITS = {
     "BoundMajorizationClassifier paper": ("BoundMajorizationClassifier", {"max_iter": 6, "tol": 0, "step": "paper"}),
     "BoundMajorizationClassifier rank": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0, "rank": 2}),
 }
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 every_fit = pytest.mark.parametrize("name", FITS)
 
 
@@ -123,11 +123,76 @@ def assert_same(model, other):
 def test_a_fit_that_is_stopped_after_any_iterate_ends_with_the_same_model(name, tmp_path):
     whole = fit(name)
     n_iterates = len(whole.history_)
-    for at in sorted({1, 2, 3, 4, n_iterates // 2, n_iterates - 1, n_iterates} & set(range(1, n_iterates + 1))):
+    for at in sorted({1, 2, n_iterates // 2, n_iterates - 1, n_iterates} & set(range(1, n_iterates + 1))):
         path = tmp_path / f"{at}.checkpoint"
         stopped = fit(name, stop=at, path=path)
         assert stopped.status_ is Status.STOPPED_BY_CALLBACK and len(stopped.history_) == at
         resumed = fit(name, path=path)
         assert_same(resumed, whole)
         # What follows the path of `GLMClassifierCV` is done again.
-        assert resumed._skl_callbacks[0].n_seen == n_iterates - at or (name, at) == ("GLMClassifierCV", n_iterates - 1)
+        if name != "GLMClassifierCV" or at < n_iterates:
+            assert resumed._skl_callbacks[0].n_seen == n_iterates - at
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier", "GLMClassifierCV", "CalibratedLeastSquaresClassifier"])
+def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
+    whole = fit(name, WIDE)
+    fit(name, WIDE, stop=2, path=tmp_path / "c")
+    assert_same(fit(name, WIDE, path=tmp_path / "c"), whole)
+
+
+def test_what_another_library_holds_goes_back_there(tmp_path):
+    xp = pytest.importorskip("array_api_strict")
+    data = tuple(xp.asarray(part) for part in IRIS)
+    whole = fit("GLMClassifier", data)
+    fit("GLMClassifier", data, stop=3, path=tmp_path / "c")
+    resumed = fit("GLMClassifier", data, path=tmp_path / "c")
+    assert type(resumed.coef_) is type(whole.coef_)
+    np.testing.assert_array_equal(np.asarray(resumed.coef_), np.asarray(whole.coef_))
+
+
+def test_a_method_that_gave_way_to_another_is_not_taken_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyclass.choice.relay.PATIENCE", 0.0)
+    whole = fit("GLMClassifier", tol=1e-10)
+    n_iterates = len(whole.history_)
+    for at in range(1, n_iterates):
+        fit("GLMClassifier", stop=at, path=tmp_path / str(at), tol=1e-10)
+        assert_same(fit("GLMClassifier", path=tmp_path / str(at), tol=1e-10), whole)
+
+
+@every_estimator
+def test_a_fit_that_has_ended_gives_its_model_at_once(name, tmp_path):
+    whole = fit(name, path=tmp_path / "c")
+    again = fit(name, path=tmp_path / "c")
+    assert again._skl_callbacks[0].n_seen == 0
+    assert_same(again, whole)
+    np.testing.assert_array_equal(again.predict(IRIS[0]), whole.predict(IRIS[0]))
+
+
+@every_estimator
+def test_checkpoints_of_another_fit_are_refused(name, tmp_path):
+    path = tmp_path / "c"
+    fit(name, path=path)
+    written = path.read_bytes()
+    X, y = IRIS
+    moved = X.copy()
+    moved[0, 0] += 0.1
+    for data, changes, told in [
+        ((moved, y), {}, "sample of the rows"),
+        ((X[1:], y[1:]), {}, "shape of X"),
+        ((X.astype(np.float32), y), {}, "dtype of X"),
+        ((X, np.roll(y, 1)), {}, "its y differs"),
+        ((X, y, np.arange(1.0, 151.0)), {}, "sample weights"),
+        ((X, y), {"alpha": 0.5, "alphas": 3}, "parameter alpha"),
+        ((X, y), {"random_state": 7}, "random_state"),
+    ]:
+        with pytest.raises(CheckpointError, match=f"of another fit .*{told}.*; give another name, or delete"):
+            fit(name, data, path=path, **changes)
+    assert path.read_bytes() == written
+
+
+def test_seconds_count_from_the_first_start_on(tmp_path):
+    fit("GLMClassifier", stop=2, path=tmp_path / "c", max_time=100.0)
+    resumed = fit("GLMClassifier", path=tmp_path / "c", max_time=100.0)
+    seconds = [record.seconds for record in resumed.history_]
+    assert seconds == sorted(seconds)

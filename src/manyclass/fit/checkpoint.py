@@ -142,6 +142,8 @@ class Checkpoint:
                 self._check(tree)
                 while file.tell() < size - DIGEST_BYTES:
                     arrays.append(np.lib.format.read_array(file, allow_pickle=False))
+                if file.tell() != size - DIGEST_BYTES:
+                    raise EOFError
                 return Decoder(arrays, asarray)(tree["state"])
             except CheckpointError:
                 raise
