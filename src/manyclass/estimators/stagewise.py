@@ -149,7 +149,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     alpha_ : float
         The penalty in use.
     choice_ : dict
-        Where it was chosen: what was taken (``features``) and the leave-one-out errors (``errors``).
+        Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
+        `CalibratedLeastSquaresClassifier`) and the leave-one-out errors (``errors``).
     <shared>
 
     Raises
