@@ -1,5 +1,7 @@
 """A fit that is stopped anywhere and begun again ends with the same model, whatever the estimator."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -141,14 +143,17 @@ def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
     assert_same(fit(name, WIDE, path=tmp_path / "c"), whole)
 
 
-def test_what_another_library_holds_goes_back_there(tmp_path):
+@pytest.mark.parametrize("name", ["GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier visits"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_another_library_holds_goes_back_there(name, dtype, tmp_path):
     xp = pytest.importorskip("array_api_strict")
-    data = tuple(xp.asarray(part) for part in IRIS)
-    whole = fit("GLMClassifier", data)
-    fit("GLMClassifier", data, stop=3, path=tmp_path / "c")
-    resumed = fit("GLMClassifier", data, path=tmp_path / "c")
-    assert type(resumed.coef_) is type(whole.coef_)
-    np.testing.assert_array_equal(np.asarray(resumed.coef_), np.asarray(whole.coef_))
+    data = xp.asarray(IRIS[0], dtype=getattr(xp, dtype)), xp.asarray(IRIS[1])
+    whole = fit(name, data)
+    fit(name, data, stop=2, path=tmp_path / "c")
+    resumed = fit(name, data, path=tmp_path / "c")
+    scores = whole.decision_function(data[0])
+    assert len(resumed.history_) == len(whole.history_) and resumed._skl_callbacks[0].n_seen == len(whole.history_) - 2
+    np.testing.assert_array_equal(np.asarray(resumed.decision_function(data[0])), np.asarray(scores))
 
 
 def test_a_method_that_gave_way_to_another_is_not_taken_again(tmp_path, monkeypatch):
@@ -196,3 +201,24 @@ def test_seconds_count_from_the_first_start_on(tmp_path):
     resumed = fit("GLMClassifier", path=tmp_path / "c", max_time=100.0)
     seconds = [record.seconds for record in resumed.history_]
     assert seconds == sorted(seconds)
+
+
+def test_a_warm_start_is_gone_on_from(tmp_path):
+    def warm(**run):
+        model = fit("PegasosClassifier", warm_start=True, max_iter=3)
+        return model.set_params(max_iter=5).set_callbacks(Stopper(run.pop("stop", None))).fit(*IRIS, **run)
+
+    whole = warm()
+    warm(stop=2, checkpoint=tmp_path / "c")
+    for _ in range(2):  # in mid-fit, and at its end
+        resumed = warm(checkpoint=tmp_path / "c")
+        assert_same(resumed, whole)
+        assert resumed.t_ == whole.t_
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_lose_nothing():
+    command = [sys.executable, "-m", "benchmarks.kills", "--n", "3", "--quick", "--scale", "0.2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "3 kills; 0 of the fits" in done.stdout

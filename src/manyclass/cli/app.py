@@ -89,8 +89,8 @@ _SEED = _model("--seed", help="Decides which rows are held out, and all else ran
 _CHECKPOINT = _model(
     "--checkpoint",
     metavar="FILE",
-    help="Store in this file, every few seconds, where the fit has come to. After a crash the same command goes on from "
-    "there, and ends with the same model. Yours to delete.",
+    help="Store in this file, every few seconds, where the fit has come to. After a crash the same command goes on "
+    "from there, and ends with the same model. Yours to delete.",
 )
 _MODEL_FILE = _output("--output", "-o", "--model", metavar="FILE.skops", help="Save the model here.")
 _PREDICTIONS = _output(

@@ -126,6 +126,8 @@ class _Ascent:
         """Epochs at one penalty, until it is solved or its share of the limits is spent."""
         tol, is_last = self.limits.tol, share == math.inf
         while not self.phase_is_over:
+            if self.idle >= 5:
+                return Status.STALLED
             estimate = self._epoch()
             promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
             ends = broken or out_of_time or self.n_epochs >= self.limits.max_iter
@@ -136,7 +138,7 @@ class _Ascent:
                 if promising:
                     self.trust *= 0.7
                 yield measured
-                if broken or self.idle >= 5:
+                if broken:
                     return Status.STALLED
                 if out_of_time:
                     return Status.MAX_TIME

@@ -236,7 +236,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
         belongs_to = fingerprint(type(self).__name__, parameters, task.rows, task.encoded, task.weight)
         run.checkpoint = Checkpoint(path, belongs_to, found)
-        run.saved = saved = run.checkpoint.read(task.rows.asarray)
+        rows = task.rows
+        run.saved = saved = run.checkpoint.read(
+            lambda array: rows.asarray(array, dtype=getattr(rows.xp, str(array.dtype)))
+        )
         if saved is None:
             return task
         self.__dict__.update(saved["more"]["attributes"])

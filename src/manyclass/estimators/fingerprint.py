@@ -33,7 +33,7 @@ def fingerprint(
         "shape of X": f"{rows.n_rows} × {rows.n_features}",
         "dtype of X": str(rows.dtype),
         "sample of the rows of X": [float(value) for value in along],
-        "set of classes": "" if classes is None else str(to_numpy(classes).tolist()),
+        "set of classes": "" if classes is None else _digest(to_numpy(classes)),
         "y": _digest(to_numpy(encoded.guide)),
         "set of sample weights": "" if weight is None else _digest(to_numpy(weight)),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -212,6 +213,8 @@ class PegasosClassifier(LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         if not self.warm_start:
             self.__dict__.pop("_state", None)
+        elif hasattr(self, "_state"):
+            self._state = deepcopy(self._state)  # that of the fit before stays what it was
         seed, replace = seed_of(self.random_state), self._schedule().replace
         return (yield from self._steps(task, seed, replace, self.max_iter, resume=self.warm_start))
 
