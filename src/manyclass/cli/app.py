@@ -88,6 +88,12 @@ _MAX_ITER = _model(
 )
 _MAX_TIME = _model("--max-time", help="Seconds at most; the best model so far is kept. Default: no limit.")
 _SEED = _model("--seed", help="Decides which rows are held out, and all else random. Default: always the same.")
+_CHECKPOINT = _model(
+    "--checkpoint",
+    metavar="FILE",
+    help="Store in this file, every few seconds, where the fit has come to. After a crash the same command goes on "
+    "from there, and ends with the same model. Yours to delete.",
+)
 _MODEL_FILE = _output("--output", "-o", "--model", metavar="FILE.skops", help="Save the model here.")
 _PREDICTIONS = _output(
     "--output", "-o", "--out", metavar="FILE", help="A .csv, .tsv or .parquet file; default: CSV on stdout."
@@ -152,6 +158,7 @@ def fit(
     max_iter: Annotated[int | None, _MAX_ITER] = None,
     max_time: Annotated[float | None, _MAX_TIME] = None,
     seed: Annotated[int | None, _SEED] = None,
+    checkpoint: Annotated[Path | None, _CHECKPOINT] = None,
     output: Annotated[Path | None, _MODEL_FILE] = None,
     force: Annotated[bool, _FORCE] = False,
     json: Annotated[bool, _JSON] = False,
@@ -171,7 +178,7 @@ def fit(
     }
     data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
     judged = (test, test_labels, holdout)
-    run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json))
+    run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json, checkpoint))
 
 
 @app.command()

@@ -42,6 +42,7 @@ class FitRequest:
     output: Path | None
     force: bool
     as_json: bool
+    checkpoint: Path | None = None
 
     def __post_init__(self) -> None:
         if self.train is None and (self.data != DataOptions() or self.test is not None):
@@ -54,6 +55,8 @@ class FitRequest:
             raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
         if self.chunk_rows is not None and self.solver != "pegasos":
             raise UsageError("--chunk-rows needs a solver that learns from one chunk at a time: add --solver pegasos")
+        if self.chunk_rows is not None and self.checkpoint is not None:
+            raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
         if self.scale not in SCALERS:
             raise UsageError(f"there is no scaling '{self.scale}': choose one of {', '.join(SCALERS)}")
         if self.output is not None:
@@ -197,7 +200,8 @@ def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     read = time.perf_counter()
     progress.say("fitting")
     scaler = SCALERS[request.scale][1](train)
-    estimator.fit(train.X if scaler is None else transformed(scaler, train), train.y)
+    X = train.X if scaler is None else transformed(scaler, train)
+    estimator.fit(X, train.y, checkpoint=request.checkpoint)
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     return Fitted(Model.of(scaler, estimator, schema), train.X.shape[0], train.kind, test, seconds)
 

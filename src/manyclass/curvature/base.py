@@ -34,6 +34,8 @@ class Curvature(ABC):
     center: ClassVar[bool] = True
     weighs_rows: ClassVar[bool] = False
 
+    _given: ClassVar[tuple[str, ...]] = ("xp", "_xp")
+
     @classmethod
     @abstractmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
@@ -26,13 +28,17 @@ class Factor:
     """
 
     def __init__(self, S: Array, precision: float | None = None):
-        self.xp = array_namespace(S)
-        self.S = self.xp.astype(S, self.xp.float64, copy=False)
+        xp = array_namespace(S)
+        self.S = xp.astype(S, xp.float64, copy=False)
         size = int(S.shape[0])
         self.precision = max(precision or 0.0, size * float(self.xp.finfo(self.xp.float64).eps))
         self._ridge: float | None = None
         self._cholesky: Array | None = None
         self._spectrum: tuple[Array, Array] | None = None
+
+    @property
+    def xp(self) -> Any:
+        return array_namespace(self.S)
 
     def solve(self, B: Array, ridge: float) -> Array:
         """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B."""

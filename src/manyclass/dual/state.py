@@ -57,6 +57,8 @@ class DualState(ABC):
         share of.
     """
 
+    _given = ("problem",)
+
     a: np.ndarray
     zero_value: float
 

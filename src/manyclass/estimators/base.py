@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.validation import check_rows, check_weights
+from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import complete_docstring, generator
 from manyclass.estimators.vocabulary import check_loss
-from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
+from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
 from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
@@ -41,6 +42,8 @@ class Task:
     held_out : HeldOut or None
     rng : numpy Generator
     clock : Clock
+    saved : dict or None
+        The `Iterate.state` that a fit before this one has stored, to go on right after it.
     """
 
     problem: Problem
@@ -50,6 +53,7 @@ class Task:
     held_out: HeldOut | None
     rng: np.random.Generator
     clock: Clock
+    saved: dict[str, Any] | None = None
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -73,6 +77,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     status_: Status
     history_: list[Record]
     duality_gap_: float
+    choice_: dict[str, Any]
 
     alpha: Any
     random_state: Any
@@ -83,7 +88,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -98,10 +103,19 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             Labels of any dtype, or an indicator matrix; for regressors real responses.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the same as the row given twice; rows of weight 0 count for nothing.
+        checkpoint : path, default=None
+            A file to store in, every few seconds, where the fit has come to. Killed at any moment and called again with
+            the same data and parameters, the fit goes on from there and ends with the same model; called again after
+            it has ended by itself, it returns that model at once. The file is yours to delete.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        CheckpointError
+            If the file at `checkpoint` is damaged, of another fit or of another version: a ValueError that says which.
         """
         clock = Clock(getattr(self, "max_time", None))
         if y is None:
@@ -112,6 +126,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
         task = self._task(rows, encoded, weight, clock)
         run = self._run(task, X, y, sample_weight)
+        if checkpoint is not None:
+            task = self._resumed(task, run, checkpoint)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
         if hasattr(self, "_callback_fit_ctx"):
             metadata, state = {"sample_weight": sample_weight}, dict(vars(self))
@@ -209,6 +225,27 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             on_iterate=on_iterate,
             n_threads=threads_for(self._n_multiplications(task.problem)),
         )
+
+    def _resumed(self, task: Task, run: Run, path: Any) -> Task:
+        """The task with what a checkpoint knows of it; the run is told where that lies."""
+        before, parameters = dict(vars(self)), self.get_params(deep=False)
+
+        def found() -> dict[str, Any]:
+            """What the solver has found out about the problem, such as the method it takes."""
+            new = {name: value for name, value in vars(self).items() if before.get(name) is not value}
+            return {"attributes": new, "alpha": task.problem.alpha}
+
+        belongs_to = fingerprint(type(self).__name__, parameters, task.rows, task.encoded, task.weight)
+        run.checkpoint = Checkpoint(path, belongs_to, found)
+        rows = task.rows
+        run.saved = saved = run.checkpoint.read(
+            lambda array: rows.asarray(array, dtype=getattr(rows.xp, str(array.dtype)))
+        )
+        if saved is None:
+            return task
+        self.__dict__.update(saved["more"]["attributes"])
+        task.problem.alpha = saved["more"]["alpha"]
+        return replace(task, saved=saved["solver"])
 
     def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
         """What shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""

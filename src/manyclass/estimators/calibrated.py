@@ -155,16 +155,17 @@ class CalibratedLeastSquaresClassifier(SampledStream):
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
-        ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
-        self.choice_ = {"representation": ways[0].name, "estimates": {str(way): way.seconds for way in ways}}
-        problem, space = given, None
-        if ways[0].name == "row-space":
+        if task.saved is None:
+            ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
+            self.choice_ = {"representation": ways[0].name, "estimates": {str(way): way.seconds for way in ways}}
+        problem, space, way = given, None, self.choice_["representation"]
+        if way == "row-space":
             space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
             problem = given.variant(rows=space.rows, shift=None)
-        equations, parts = _equations(problem, fold, n_folds, with_products=ways[0].name == "products")
+        equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         judge: Any = judge_of(task) if fold is None else self._folds_judge(problem, fold, parts)
         solver = self._solver(problem, lambda: OriginalColumns(problem.rows), judge, task.clock, equations)
-        iterates = solver.iterates()
+        iterates = solver.iterates(task.saved)
         while True:
             try:
                 iterate = next(iterates)

@@ -152,9 +152,10 @@ class GLMClassifier(ExactStream, LinearClassifier):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = task.problem
-        choice = self._choice(problem)
+        saved = task.saved
+        choice = self._choice(problem) if saved is None else saved["choice"]
         method = choice.method
-        changes: list[str] = []
+        changes: list[str] = [] if saved is None else self.choice_["changed_to"]
         self.choice_ = {
             "solver": method.solver,
             "curvature": method.curvature,
@@ -162,9 +163,8 @@ class GLMClassifier(ExactStream, LinearClassifier):
             "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
             "changed_to": changes,
         }
-        return (
-            yield from in_turn(choice, problem, task.rng, self._start(problem), lambda new: changes.append(str(new)))
-        )
+        start = self._start(problem) if saved is None else None
+        return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
 
     def _choice(self, problem: Problem) -> Choice:
         solver, curvature = self.solver, self.curvature

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -17,7 +18,7 @@ from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
-from manyclass.fit import Clock, Iterates, Outcome, Run
+from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
@@ -218,6 +219,8 @@ class PegasosClassifier(LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         if not self.warm_start:
             self.__dict__.pop("_state", None)
+        elif hasattr(self, "_state"):
+            self._state = deepcopy(vars(self)["_state"])  # that of the fit before stays what it was
         seed, replace = seed_of(self.random_state), self._schedule().replace
         return (yield from self._steps(task, seed, replace, self._n_epochs(task.rows), resume=self.warm_start))
 
@@ -258,6 +261,8 @@ class PegasosClassifier(LinearClassifier):
         self._state = state
         solver = Pegasos(problem, rows, draws, state, self.batch_size)
         self.compile_seconds_ = solver.compile()
+        if task.saved is not None:
+            restore(state, task.saved["steps"])
         return (yield from solver.iterates(n_epochs))
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:

@@ -47,6 +47,7 @@ class DualEstimator(Estimator):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
+        saved = task.saved
         path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
         if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
             path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
@@ -54,7 +55,7 @@ class DualEstimator(Estimator):
         seed = int(task.rng.integers(2**31))
         # Held-out rows judge every epoch, or there would be little left to stop.
         every = None if task.held_out is None else 1
-        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every))
+        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every, saved=saved))
 
     def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:
         """The dual variables and intercepts of the fit before, if they are about as many rows and outputs."""

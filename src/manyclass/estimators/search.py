@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,13 +14,15 @@ import numpy as np
 from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
+from manyclass.choice.methods import Method
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
-from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit import Iterate, Iterates, Status, restore
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
@@ -264,8 +267,8 @@ class DescentSearch(Search):
     """From large to small penalties, all folds at once, until the score has turned."""
 
     def iterates(self) -> Iterates:
-        given, plan, clock = self.task.problem, self.plan, self.task.clock
-        method = path_method(given, plan.alphas, self.tol, plan.n_judged)
+        given, plan, clock, saved = self.task.problem, self.plan, self.task.clock, self.task.saved
+        method = path_method(given, plan.alphas, self.tol, plan.n_judged) if saved is None else saved["method"]
         self.frame = Frame(given, rotate=method.row_space)
         problem = self.frame.problem
         solver, curvature = path_curvature(problem, method, self.task.rng)
@@ -277,9 +280,14 @@ class DescentSearch(Search):
         descents = [descent(problem.variant(weight=weight)) for weight in weights]
         for one in descents:
             one.problem.n_passes = 0
+        known: dict[str, Any] = {"place": -1, "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
+        if saved is not None:
+            known = self._resume(saved, curvature, descents)
         last: Any = None
-        for last in self._down(descents):
-            yield last[0]
+        for last in self._down(descents, known):
+            if saved is None:  # else it is the one that has been yielded before
+                yield replace(last[0], state=lambda: self._state(method, curvature, descents, known))
+            saved = None
         start = last[1]
         full = descent(problem)
         outcome = full.attempt(self.best_alpha, start)
@@ -307,35 +315,47 @@ class DescentSearch(Search):
             found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
         return found
 
-    def _down(self, descents: list[Descent]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
-        """(an iterate, the best model so far of the rows of the frame) for each penalty."""
-        plan, n_iter = self.plan, 0
-        values: list[np.ndarray | None] = []
-        kept: tuple[Array, Array] | None = None
-        for place, alpha in enumerate(plan.alphas):
-            outcomes = [one.fit(float(alpha)) for one in descents]
+    def _state(
+        self, method: Method, curvature: Curvature, descents: list[Descent], known: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All that a run has to know to go on after a penalty."""
+        minima = [(list(one.known), one.problem.n_passes) for one in descents]
+        held = {"scores": self.scores, "paths": self.paths, "rng": self.task.rng, "curvature": curvature}
+        return {"method": method, "down": known, "minima": minima, **held}
+
+    def _resume(self, saved: dict[str, Any], curvature: Curvature, descents: list[Descent]) -> dict[str, Any]:
+        """Bring everything to where it was in another run, and what `_down` knew there."""
+        self.task.rng.bit_generator.state = saved["rng"].bit_generator.state
+        restore(curvature, saved["curvature"])
+        for one, (minima, n_passes) in zip(descents, saved["minima"], strict=True):
+            one.known.extend(minima)
+            one.problem.n_passes = n_passes
+        self.scores, self.paths = saved["scores"], saved["paths"]
+        return saved["down"]
+
+    def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
+        """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""
+        plan = self.plan
+        while True:
+            place, values, kept = known["place"], known["values"], known["kept"]
+            if place >= 0:
+                details = {"alpha": float(plan.alphas[place]), "score": float(self.scores[:, place].mean())}
+                passes = float(sum(one.problem.n_passes for one in descents))
+                counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
+                yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
+                if place + 1 == len(plan.alphas) or has_turned(self.scores[:, : place + 1], values):
+                    return
+            place += 1
+            outcomes = [one.fit(float(plan.alphas[place])) for one in descents]
             values.append(None)
             for number, outcome in enumerate(outcomes):
                 self.keep(number, place, outcome.model)
                 self.scores[number, place], values[-1] = self._judged(number, descents[number], outcome.model)
             if kept is None or self.best_place == place:
                 kept = _mean([outcome.model for outcome in outcomes])
-            n_iter = max([n_iter, *(outcome.n_iter for outcome in outcomes)])
-            score = float(self.scores[:, place].mean())
-            model = kept
-            yield (
-                Iterate(
-                    partial(self.selected, model),
-                    float(np.mean([outcome.history[-1].objective for outcome in outcomes])),
-                    n_iter,
-                    float(sum(one.problem.n_passes for one in descents)),
-                    rank=-float(place),
-                    details={"alpha": float(alpha), "score": score},
-                ),
-                model,
-            )
-            if has_turned(self.scores[:, : place + 1], values):
-                return
+            n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
+            objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
+            known.update(place=place, kept=kept, n_iter=n_iter, objective=objective)
 
     def _judged(self, number: int, descent: Descent, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":

@@ -52,7 +52,7 @@ class StagewiseEstimator(Estimator):
 
     def _iterates(self, task: Task) -> Iterates:
         solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
-        return (yield from solver.iterates())
+        return (yield from solver.iterates(task.saved))
 
     def _solver(
         self,

@@ -33,7 +33,7 @@ class Pegasos:
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int = 1):
-        self.problem, self.draws, self.state = problem, draws, state
+        self.problem, self.draws, self.state, self.first = problem, draws, state, state.drawn
         state.set_alpha(problem.alpha)
         state.rows_seen += draws.n
         state.weight_sum += problem.total_weight
@@ -69,7 +69,7 @@ class Pegasos:
         present intercept, from above in expectation: the mean loss of the epoch's rows, each before its step, less the
         bound that the tangents of all steps give. It is nan where there is no such bound.
         """
-        state, n, first = self.state, self.draws.n, self.state.drawn
+        state, n, first = self.state, self.draws.n, self.first
         end = first + max(round(n_epochs * n), 1)
         while state.drawn < end:
             before = state.drawn
@@ -117,6 +117,7 @@ class Pegasos:
             measure=gap,
             rank=-epochs,
             details={"steps": state.t, "estimated_gap": gap},
+            state=lambda: {"steps": state},
         )
 
 
