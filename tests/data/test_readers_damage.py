@@ -86,3 +86,10 @@ def test_a_message_is_one_line_that_can_be_read(tmp_path):
         read(path)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 700 + len(str(path))
+
+
+def test_labels_have_as_many_names_as_columns(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "y.txt").write_text("a,b,c\n" + "0,1\n" * 4)
+    with pytest.raises(DataFileError, match="names 3 labels and the others hold 2"):
+        read(tmp_path / "X.npy", labels=tmp_path / "y.txt")
