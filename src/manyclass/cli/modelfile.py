@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.data.readers import Dataset
+from manyclass.data.readers.source import one_line
 
 _VERSION = 1
 
@@ -141,7 +142,7 @@ def load(path: Path) -> Model:
         ) from error
     if model is None:
         raise CommandError(
-            f"{path} was not loaded because it asks for {foreign[0]}, which manyclass does not need: "
+            f"{path} was not loaded because it asks for {one_line(foreign[0])}, which manyclass does not need: "
             "use a model written by 'manyclass fit'"
         )
     return model
