@@ -245,6 +245,7 @@ class GLMClassifierCV(LinearClassifier):
             self.alpha_per_output,
             self.leave_one_out or self.calibrate is not None or self.loo_refits > 0,
             self.loo_refits,
+            None if task.weight is None else to_numpy(task.weight),
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
@@ -254,7 +255,7 @@ class GLMClassifierCV(LinearClassifier):
 
     def _fallback(self, task: Task) -> Any:
         alphas = np.atleast_1d(np.nan)
-        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None)
+        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None, np.zeros((1, 1)))
 
     def _store(self, task: Task, model: Any) -> None:
         for name in _LEFT_OUT:

@@ -60,6 +60,9 @@ class Judge:
         Of the rows of the fit.
     """
 
+    floor = "tiny"
+    """The least probability, by its name in ``numpy.finfo``; scikit-learn's log loss has "eps"."""
+
     def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
         self.classifier, self.encoded = FromScores(owner), encoded
         self._scorer: Callable[..., float] | None = None
@@ -105,10 +108,18 @@ class Judge:
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> np.ndarray:
         """Of each row, its labels together where there are several."""
         P = self.classifier.probabilities(Z)
-        least = np.finfo(P.dtype).tiny
+        least = getattr(np.finfo(P.dtype), self.floor)
         if truth.ndim == 2:
             return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)
         return np.log(P[np.arange(len(P)), truth].clip(least))
+
+    def responses(self, truth: np.ndarray, n_outputs: int) -> np.ndarray:
+        """−1 and 1 for an absent and a present class."""
+        if truth.ndim == 2:
+            return 2.0 * truth - 1.0
+        if n_outputs == 1:
+            return 2.0 * truth[:, None] - 1.0
+        return np.where(np.arange(n_outputs) == truth[:, None], 1.0, -1.0)
 
     def _is_right(self, Z: Array, truth: np.ndarray) -> np.ndarray:
         right = to_numpy(self.classifier._best(Z)) == truth
