@@ -1,3 +1,3 @@
-from tests.sklearn_suite.borrow import tests_of
+from tests.sklearn_suite import borrow
 
-globals().update(tests_of("sklearn.linear_model.tests.test_ridge", about="RidgeClassifier"))
+globals().update(borrow.tests_of("sklearn.linear_model.tests.test_ridge", about="RidgeClassifier"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 
 from manyclass.data import Rows, as_rows
 from manyclass.data.labels import Labels
@@ -48,6 +49,20 @@ class FromScores(LinearClassifier):
         return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
 
 
+def knowing(scorer: Any, classes: Any) -> Any:
+    """The scorer told all classes where it would take them from the rows, of which a fold may have none of a class."""
+    function = getattr(scorer, "_score_func", None)
+    parameters = () if function is None else signature(function).parameters
+    if "labels" not in parameters:
+        return scorer
+    classes = to_numpy(classes)
+    labels = {"labels": classes} | (
+        {"pos_label": classes[-1]} if "pos_label" in parameters and len(classes) == 2 else {}
+    )
+    kind = {"greater_is_better": scorer._sign > 0, "response_method": scorer._response_method}
+    return make_scorer(function, **kind, **labels | scorer._kwargs)
+
+
 class Judge:
     """Scores of models, larger for better, from the scores that they give to rows.
 
@@ -71,7 +86,7 @@ class Judge:
             scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
         self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
         if self._of_rows is None:
-            self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+            self._scorer = knowing(get_scorer(scoring) if isinstance(scoring, str) else scoring, owner.classes_)
         elif scoring == "neg_log_loss":
             gives_probabilities(owner)
 

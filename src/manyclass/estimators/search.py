@@ -156,8 +156,8 @@ class Search(ABC):
         """The model, of the rows of the frame, with all that was found."""
         found = self.best_alpha if alpha is None else alpha
         paths = None if self.paths is None else self.paths.copy()
-        known = (self.plan.alphas, self.scores.copy(), paths, self.n_iter.copy())
-        return Selected(*self.frame.lift(*model), found, *known, **more)
+        scores, n_iter = self.scores.copy(), self.n_iter.copy()
+        return Selected(*self.frame.lift(*model), found, self.plan.alphas, scores, paths, n_iter, **more)
 
     def alpha_of(self, alpha: float, weight: float) -> float:
         """The penalty of a mean over rows that weigh so much."""
