@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
+    from manyclass import linear_model as linear_model
     from manyclass.data.class_moments import ClassMoments
     from manyclass.data.moments import Moments
     from manyclass.diagnostics.analysis import analyze
@@ -36,7 +37,7 @@ _PUBLIC = {
     "analyze": "manyclass.diagnostics.analysis",
 }
 
-_PACKAGES = ("diagnostics",)
+_PACKAGES = ("diagnostics", "linear_model")
 
 __all__ = [
     "AutoClassifier",

@@ -22,6 +22,7 @@ LAYERS = (
     ("stagewise", "dual", "subgradient", "bound"),
     "choice",
     "estimators",
+    "linear_model",
     "diagnostics",
     "cli",
 )

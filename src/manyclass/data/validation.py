@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d, compute_class_weight, compute_sample_weight
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from manyclass.data import as_rows
@@ -79,7 +79,7 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        As in scikit-learn; multiplies `sample_weight`.
+        Multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -89,7 +89,13 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
         labels = y.toarray() if sp.issparse(y) else to_numpy(y)
-        weight = weight * compute_sample_weight(class_weight, labels)
+        if labels.ndim > 1:
+            weight = weight * compute_sample_weight(class_weight, labels)
+        else:  # classes are balanced by the weight of their rows: a weight of 2 is the same as the row given twice
+            classes, codes = np.unique(labels, return_inverse=True)
+            with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
+                of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
+                weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not weight.sum() > 0:
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     return rows.asarray(weight)

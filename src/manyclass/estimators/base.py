@@ -187,7 +187,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        loss = getattr(self, "loss", None)
+        loss = vars(self).get("loss")
         if isinstance(loss, str):
             check_loss(type(self).__name__, loss, self._also_losses)
 

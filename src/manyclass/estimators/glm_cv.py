@@ -222,7 +222,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         places = np.argmax(scores[0], axis=0)
         alpha = alphas[places] if self.alpha_per_output else float(alphas[places])
         coef, intercept = path.coefficients(task.rows.asarray(alpha, dtype=mean.dtype))
-        self._finish(task, Selected(coef, intercept, alpha, alphas, scores, None), float("nan"))
+        steps = np.ones(scores.shape[:2], dtype=np.int32)
+        self._finish(task, Selected(coef, intercept, alpha, alphas, scores, None, steps), float("nan"))
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
 
@@ -283,6 +284,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             self.alpha_per_output,
             self.leave_one_out or self.calibrate is not None or self.loo_refits > 0,
             self.loo_refits,
+            None if task.weight is None else to_numpy(task.weight),
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
@@ -292,7 +294,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     def _fallback(self, task: Task) -> Any:
         alphas = np.atleast_1d(np.nan)
-        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None)
+        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None, np.zeros((1, 1)))
 
     def _store(self, task: Task, model: Any) -> None:
         for name in _LEFT_OUT:
