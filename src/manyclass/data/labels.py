@@ -170,9 +170,9 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Label
         raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit: {known!r}.")
     if len(known) < 2:
         raise ValueError(f"{estimator_name} needs at least two classes, but `classes` holds only {known!r}.")
-    y = np.asarray(y)
-    codes = np.searchsorted(known, y)
-    unseen = known[np.minimum(codes, len(known) - 1)] != y
+    y, there = to_numpy(y), to_numpy(known)
+    codes = np.searchsorted(there, y)
+    unseen = there[np.minimum(codes, len(there) - 1)] != y
     if unseen.any():
         raise ValueError(f"y holds the label {y[unseen][0]!r}, which is not among `classes`: {known!r}.")
     return Labels(known, codes, None)
