@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -136,11 +138,11 @@ def torch_lbfgs(torch: Any, X: Any, y: Any, k: int, target: float, limit: float)
 def cuml(table: Any, watch: Watch, X: Any, y: Any, limit: float) -> None:
     """cuML's LogisticRegression on the same rows, in float32, where it is installed."""
     try:
-        from cuml.linear_model import LogisticRegression
+        linear_model = import_module("cuml.linear_model")
     except ImportError:
         table.note("cuML is not installed here.")
         return
-    model = LogisticRegression(C=1.0 / (ALPHA * len(X)), max_iter=1000)
+    model = linear_model.LogisticRegression(C=1.0 / (ALPHA * len(X)), max_iter=1000)
     seconds, _ = watch(lambda: model.fit(X.float(), y))
     table.add("cuML LogisticRegression", f"{seconds:.2f}", "", "its own tolerance", "")
 
@@ -157,7 +159,7 @@ def stagewise(torch: Any, table: Any, watch: Watch, device: str) -> None:
     )
     for n_components in (16_384, 65_536):
         model = StagewiseClassifier(n_components=n_components, block_size=4096, loss="calibrated", random_state=0)
-        seconds, fitted = watch(lambda model=model: model.fit(X, y))
+        seconds, fitted = watch(partial(model.fit, X, y))
         wrong = 1.0 - float((fitted.predict(X_test) == y_test).float().mean())
         table.add(f"StagewiseClassifier, {n_components} features", f"{seconds:.2f}", "", f"{wrong:.2%} errors", "")
 

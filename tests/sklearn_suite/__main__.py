@@ -20,7 +20,7 @@ class Tally:
 
 def main():
     tally = Tally()
-    failed = pytest.main(["-q", "--tb=short", "-p", "no:warnings", str(Path(__file__).parent)], plugins=[tally])
+    failed = pytest.main(["-q", "--tb=short", "--disable-warnings", str(Path(__file__).parent)], plugins=[tally])
     print("\n" + ", ".join(f"{number} {outcome}" for outcome, number in tally.outcomes.most_common()))
     for why, number in tally.reasons.most_common():
         print(f"{number:5d}  {why}")

@@ -130,7 +130,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             task = self._resumed(task, run, checkpoint)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
         if hasattr(self, "_callback_fit_ctx"):
-            metadata, state = {"sample_weight": sample_weight}, dict(vars(self))
+            metadata, state = _for_scorers(sample_weight), dict(vars(self))
             self._callback_fit_ctx.call_on_fit_task_end(
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
             )
@@ -215,7 +215,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             held_out_loss = lambda model: self._held_out_loss(task, model)  # noqa: E731
         on_iterate = None
         if getattr(self, "_skl_callbacks", None) and X is not None:
-            on_iterate = self._callback_bridge(task, X, y, {"sample_weight": sample_weight})
+            on_iterate = self._callback_bridge(task, X, y, _for_scorers(sample_weight))
         return Run(
             task.clock,
             tol=getattr(self, "tol", 0.0),
@@ -262,7 +262,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
                 return {name: value for name, value in vars(twin).items() if name.endswith("_") or name[:1] == "_"}
 
             step = context.subcontext(task_name="iteration")
-            details = {"estimator": self, "X": X, "y": y, "metadata": metadata | {"record": record}}
+            details = {"estimator": self, "X": X, "y": y, "metadata": Metadata(metadata, record)}
             step.call_on_fit_task_begin(**details)
             return step.call_on_fit_task_end(**details, reconstruction_attributes=attributes)
 
@@ -305,6 +305,26 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
+
+
+def _for_scorers(sample_weight: Any) -> dict[str, Any]:
+    return {} if sample_weight is None else {"sample_weight": sample_weight}
+
+
+class Metadata(dict[str, Any]):
+    """What scorers take by name; ``metadata["record"]`` is there too, but not among the keys, as no scorer takes it."""
+
+    def __init__(self, given: dict[str, Any], record: Record):
+        super().__init__(given)
+        self.record = record
+
+    def __contains__(self, key: object) -> bool:
+        return key == "record" or super().__contains__(key)
+
+    def __missing__(self, key: str) -> Record:
+        if key != "record":
+            raise KeyError(key)
+        return self.record
 
 
 def _outside() -> int:

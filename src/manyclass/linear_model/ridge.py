@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -167,6 +168,10 @@ class RidgeClassifierCV(_Ridge, Folds):
         super()._validate_params()
         if self.store_cv_results and self.cv is not None:
             raise ValueError("cv!=None and store_cv_results=True are incompatible; leave one of them out.")
+        alphas = np.ravel(np.asarray(self.alphas, dtype=object))
+        for place, alpha in enumerate(alphas):
+            name = f"alphas[{place}]" if len(alphas) > 1 else "alphas"
+            check_scalar(alpha, name, Real, min_val=0.0, include_boundaries="neither")
 
     @property
     def _given(self) -> np.ndarray:
@@ -174,16 +179,12 @@ class RidgeClassifierCV(_Ridge, Folds):
         return np.asarray(self.alphas, dtype=np.float64).ravel()
 
     def _plan(self, task: Task) -> Plan:
-        alphas, limits = self._given, "neither" if self.cv is None else "left"
-        for place, alpha in enumerate(np.ravel(np.asarray(self.alphas, dtype=object))):
-            name = f"alphas[{place}]" if len(alphas) > 1 else "alphas"
-            check_scalar(alpha, name, Real, min_val=0.0, include_boundaries=limits)
         found = [] if self.cv is None else self._splits(task)
         weight = self._judging_weight()
         if not found and self.scoring is None:
             weight = None if task.weight is None else to_numpy(task.weight)
         mode = "folds" if found else "loo"
-        return Plan(alphas / task.problem.total_weight, found, None, mode, False, False, 0, weight, of_sums=True)
+        return Plan(self._given / task.problem.total_weight, found, None, mode, False, False, 0, weight, of_sums=True)
 
     def _judge(self, task: Task) -> Judge:
         scoring = "accuracy" if self.scoring is None and self.cv is not None else self.scoring
@@ -191,7 +192,11 @@ class RidgeClassifierCV(_Ridge, Folds):
         return _RidgeJudge(self, scoring, task.encoded, self._kept)
 
     def _iterates(self, task: Task) -> Iterates:
-        return (yield from RidgeSearch(task, self._judge(task), self._plan(task), 0.0, 1).iterates())
+        judge, plan, problem = self._judge(task), self._plan(task), task.problem
+        if self.cv is None and problem.weight is not None:
+            # Weights above 1 are copies to the search, which leaves one of them out; here the whole row is left out.
+            task = replace(task, problem=problem.variant(weight=problem.weight / problem.xp.max(problem.weight)))
+        return (yield from RidgeSearch(task, judge, plan, 0.0, 1).iterates())
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)
