@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from manyclass.choice.methods import MEMORY_SHARE, Shape, choose, free_memory
+from manyclass.choice.methods import Shape, choose, room_for
 from manyclass.choice.representations import represent
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
@@ -84,7 +84,7 @@ def _generated(problem: Problem) -> Iterator[Cost]:
     solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
     seconds = blocks * (2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
     memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
-    fits = memory <= MEMORY_SHARE * free_memory()
+    fits = memory <= room_for(problem)[0]
     how = f"{FEATURES} Fourier features in blocks of {BLOCK}"
     yield Cost("StagewiseClassifier", "squared", how, seconds, memory, fits)
 
@@ -95,4 +95,4 @@ def _dual(problem: Problem) -> Iterator[Cost]:
     seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
     memory = float(shape.itemsize * (shape.n + 3 * shape.d) * shape.k)
     how = f"dual ascent, {DUAL_PASSES} passes"
-    yield Cost("SDCAClassifier", "squared_hinge", how, seconds, memory, bool(memory <= MEMORY_SHARE * free_memory()))
+    yield Cost("SDCAClassifier", "squared_hinge", how, seconds, memory, bool(memory <= room_for(problem)[0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ import numpy as np
 from manyclass.choice.rates import Rates, rates
 from manyclass.curvature.hessian import LARGEST
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.data.memory import MEMORY_SHARE, free_memory, told
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
@@ -23,10 +23,10 @@ PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
 """Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
+WORK_SHARE = 0.6
+"""Of a limit on memory, what is not for chunks of rows and what is made of them."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
-MEMORY_SHARE = 0.5
-"""Of the free memory that a method may ask for."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,15 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    room = MEMORY_SHARE * free_memory()
+    room, which = room_for(problem)
     found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
     fitting = [one for one in candidates if one.fits]
     if not fitting:
         least = min(candidates, key=lambda one: one.memory)
         raise MemoryError(
-            f"{least.solver} with curvature={least.curvature!r} would take {least.memory / 1e9:.1f} GB beside X, more "
-            f"than half of the {free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
+            f"{least.solver} with curvature={least.curvature!r} would take {told(least.memory)} beside X, more than "
+            f"{which}; use curvature='auto', or PegasosClassifier."
         )
     return Choice(fitting[0], tuple(candidates))
 
@@ -227,12 +227,9 @@ def plain_passes(problem: Problem, tol: float) -> float:
     return float(np.clip(steps.min(), 6.0, 5000.0))
 
 
-def free_memory() -> float:
-    """Bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            fields = dict(line.split(":") for line in file)
-        return 1024.0 * float(fields["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
-        return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
+def room_for(problem: Problem) -> tuple[float, str]:
+    """The bytes that a method may ask for beside X, and what they are of."""
+    if problem.memory_limit is None:
+        free = free_memory()
+        return MEMORY_SHARE * free, f"half of the {told(free)} that are free"
+    return WORK_SHARE * problem.memory_limit, f"{WORK_SHARE:.0%} of the memory limit of {told(problem.memory_limit)}"

@@ -10,6 +10,7 @@ from manyclass.data.chunked import ChunkedRows
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
 from manyclass.data.moments import Moments
+from manyclass.data.opening import open_rows
 from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
@@ -45,4 +46,5 @@ __all__ = [
     "SparseRows",
     "Targets",
     "as_rows",
+    "open_rows",
 ]

@@ -1,0 +1,52 @@
+"""How much memory there is, and how much of it may be used."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+
+MEMORY_SHARE = 0.5
+"""Of the free memory that is used where no limit is given."""
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def free_memory() -> float:
+    """Bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            fields = dict(line.split(":") for line in file)
+        return 1024.0 * float(fields["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
+        return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
+
+
+def as_bytes(limit: float | str | None) -> float:
+    """A limit given as a number of bytes or as text such as "1.5GB"; without one a share of the free memory.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or not positive.
+    """
+    if limit is None:
+        return MEMORY_SHARE * free_memory()
+    number = math.nan
+    if isinstance(limit, str):
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?B?)\s*", limit.upper())
+        if found and (found[2] in _UNITS or found[2] + "B" in _UNITS):
+            number = float(found[1]) * _UNITS.get(found[2], _UNITS.get(found[2] + "B", 0))
+    elif not isinstance(limit, bool):
+        number = float(limit)
+    if not number > 0:
+        raise ValueError(f"memory_limit={limit!r} is no amount of memory; give a number of bytes, or text as '2GB'.")
+    return number
+
+
+def told(n_bytes: float) -> str:
+    """An amount of memory for a sentence."""
+    units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+    unit, name = next((one for one in units if n_bytes >= one[0]), units[-1])
+    return f"{n_bytes / unit:.3g} {name}"
