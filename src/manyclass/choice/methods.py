@@ -11,7 +11,7 @@ import numpy as np
 from manyclass.choice.rates import Rates, rates
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
-from manyclass.data.memory import free_memory, room
+from manyclass.data.memory import room_for, told
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
@@ -102,15 +102,15 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    limit = room()
-    found = (replace(one, fits=one.memory <= limit) for one in _candidates(problem, tol, solver))
+    room, which = room_for(problem.memory_limit)
+    found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
     fitting = [one for one in candidates if one.fits]
     if not fitting:
         least = min(candidates, key=lambda one: one.memory)
         raise MemoryError(
-            f"{least.solver} with curvature={least.curvature!r} would take {least.memory / 1e9:.1f} GB beside X, more "
-            f"than half of the {free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
+            f"{least.solver} with curvature={least.curvature!r} would take {told(least.memory)} beside X, more than "
+            f"{which}; use curvature='auto', or PegasosClassifier."
         )
     return Choice(fitting[0], tuple(candidates))
 

@@ -33,20 +33,21 @@ class RowSample:
         """Pairs (rows of X, their importance times sample weight)."""
         rows, xp = problem.rows, problem.xp
         step = rows.rows_per_block(problem.n_outputs, block_bytes)
-        for start in range(0, self.n_rows(problem), step):
-            part = slice(start, min(start + step, self.n_rows(problem)))
+        for part, block in rows.blocks(step) if self.index is None else self._taken(rows, step):
             if problem.on_block is not None:
                 problem.on_block()
             weight = problem.weight
-            if self.index is None:
-                block = rows.part(part)
-                weight = None if weight is None else weight[part]
-            else:
-                chosen = self.index[part]
-                block = rows.take(chosen)
-                weight = None if weight is None else xp.take(weight, rows.asarray(chosen, dtype=xp.int64), axis=0)
-            scale = rows.ones(part.stop - start) if self.scale is None else rows.asarray(self.scale[part])
+            if weight is not None:
+                index = self.index
+                weight = weight[part] if index is None else xp.take(weight, rows.asarray(index[part], xp.int64), axis=0)
+            scale = rows.ones(block.n_rows) if self.scale is None else rows.asarray(self.scale[part])
             yield block, scale if weight is None else scale * weight
+
+    def _taken(self, rows: Rows, step: int) -> Iterator[tuple[slice, Rows]]:
+        assert self.index is not None
+        for start in range(0, len(self.index), step):
+            part = slice(start, min(start + step, len(self.index)))
+            yield part, rows.take(self.index[part])
 
 
 ALL_ROWS = RowSample(None, None)

@@ -11,6 +11,7 @@ from manyclass.data.class_moments import ClassMoments
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
 from manyclass.data.moments import Moments
+from manyclass.data.opening import open_rows
 from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
@@ -47,4 +48,5 @@ __all__ = [
     "SparseRows",
     "Targets",
     "as_rows",
+    "open_rows",
 ]

@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d, compute_class_weight, compute_sample_wei
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from manyclass.data import as_rows
+from manyclass.data.opening import is_stored, opened
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
 
 SPARSE_DTYPES = (np.float64, np.float32)
@@ -19,15 +20,21 @@ DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ
 """What stays as it is; everything else becomes the first."""
 
 
-def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Rows, Any]:
+def check_rows(
+    estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool, memory_limit: float | str | None = None
+) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
-    where X is dense, and converted block by block.
+    where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`.
     """
+    if is_stored(X):
+        X, y = _opened(estimator, X, y, reset, memory_limit)
     if isinstance(X, Rows):
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
+        if y is not None and (n := y.shape[0] if hasattr(y, "shape") else len(y)) != X.n_rows:
+            raise ValueError(f"X has {X.n_rows} rows but y has {n}; give one label row per row of X.")
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
         return _check_array_api(estimator, X, reset), y
@@ -51,6 +58,24 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
     return as_rows(X), y
+
+
+def _opened(
+    estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None
+) -> tuple[Rows, Any]:
+    """Rows to fit, or rows to predict, which stay in the file, with the columns that were fitted to."""
+    if reset:
+        found = opened(X, y, memory_limit)
+        estimator._columns = None if found.feature_names is None else list(found.feature_names)
+        return found.rows, _as_given(found.y)
+    features = getattr(estimator, "_columns", None) or estimator.n_features_in_
+    found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
+    return found.rows, _as_given(found.y)
+
+
+def _as_given(y: Any) -> Any:
+    """Labels in a list as an array, as scikit-learn makes one of them."""
+    return np.asarray(y) if isinstance(y, list | tuple) else y
 
 
 def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:

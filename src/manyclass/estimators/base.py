@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -16,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
+from manyclass.data.memory import as_bytes
+from manyclass.data.opening import check_memory, is_stored
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import complete_docstring, generator
@@ -88,21 +91,35 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        memory_limit: float | str | None = None,
+        checkpoint: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), Rows, or path
             float32 stays float32; CSR with 32- or 64-bit indices, memory maps, data frames and arrays of any array-API
             namespace (where the estimator computes with those) are accepted. Dense float16, bfloat16, integers and
             truth values are kept as they are and converted block by block: to float32, integers of 32 and 64 bits to
             float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
-            products.) Sparse rows of such numbers are converted to float64 as a whole.
+            products.) Sparse rows of such numbers are converted to float64 as a whole. A path is a file or folder that
+            `manyclass.data.open_rows` knows, and may be larger than memory; tables of pyarrow are taken too.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
-            Labels of any dtype, or an indicator matrix; for regressors real responses.
+            Labels of any dtype, or an indicator matrix; for regressors real responses. Where X is a path also the name
+            of their column, or the path of a file that holds them; the column called target, label, class or y, or
+            the last one, may go without saying.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the same as the row given twice; rows of weight 0 count for nothing.
+        memory_limit : float or str, default=None
+            Bytes, or text such as "2GB", that the fit may use beside the model: rows of a path that need more stay in
+            the file, and what cannot fit is refused. None is half of the memory that is free.
         checkpoint : path, default=None
             A file to store in, every few seconds, where the fit has come to. Killed at any moment and called again with
             the same data and parameters, the fit goes on from there and ends with the same model; called again after
@@ -114,17 +131,24 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
         Raises
         ------
+        MemoryError
+            If the fit needs more than `memory_limit`.
         CheckpointError
             If the file at `checkpoint` is damaged, of another fit or of another version: a ValueError that says which.
         """
         clock = Clock(getattr(self, "max_time", None))
-        if y is None:
+        stored, limit = is_stored(X), None if memory_limit is None else as_bytes(memory_limit)
+        if y is None and not stored:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        rows, y = check_rows(self, X, y, reset=True)
+        rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
+        if y is None:
+            raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
         self._check_rows(rows)
         encoded = self._encode(rows, y)
         weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
         task = self._task(rows, encoded, weight, clock)
+        task.problem.memory_limit = limit
+        check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
         run = self._run(task, X, y, sample_weight)
         if checkpoint is not None:
             task = self._resumed(task, run, checkpoint)
@@ -165,6 +189,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_rows(self, rows: Rows) -> None:
         """Refuse rows that the estimator cannot work with."""
+
+    _memory_advice = "fit fewer rows, or use GLMClassifier or PegasosClassifier, whose memory does not grow with them"
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        """Bytes beside rows and model, by what they are for."""
+        chunk = problem.rows.block_limit
+        return {"chunks of rows": 2.0 * chunk if chunk < math.inf else 0.0, "labels": 24.0 * problem.rows.n_rows}
 
     def _holds_out(self, rows: Rows) -> bool:
         """Whether rows are held out to stop by."""
@@ -283,6 +314,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The rows to predict, checked."""
         check_is_fitted(self, "status_")
         return check_rows(self, X, reset=False)[0]
+
+    def _judged(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y to score, opened where X is a path, which may hold the labels."""
+        check_is_fitted(self, "status_")
+        return check_rows(self, X, True if y is None else y, reset=False) if is_stored(X) else (X, y)
 
     # -- what pickle, joblib, skops and copy see ----------------------------------------------------------------------
 

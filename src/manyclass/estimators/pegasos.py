@@ -116,6 +116,10 @@ class PegasosClassifier(LinearClassifier):
     A sample weight scales its row's gradient: a row of weight 2 moves W in expectation like the row given twice, though
     on another path.
 
+    Rows of a path that do not fit into memory are visited chunk by chunk, the rows of a chunk in a random order. Where
+    the file can be read anywhere a chunk is made of pieces of 1 MB at most from all over it, others in each epoch;
+    else chunks come in the order of the file, which must be shuffled first where it is sorted.
+
     `partial_fit` continues a stream with one pass over each chunk, in a random order within the chunk. The result is
     that of shuffled data if and only if the stream itself is in random order; sorted streams must be shuffled first.
 
@@ -207,11 +211,15 @@ class PegasosClassifier(LinearClassifier):
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
 
     def _check_rows(self, rows: Rows) -> None:
-        if not rows.has_arrays:
+        if not rows.can_be_visited:
             raise TypeError(
                 f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or "
                 "use GLMClassifier, which computes on any array library's device."
             )
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        table = problem.rows.n_features * problem.n_outputs * problem.rows.itemsize
+        return super()._memory(problem) | {"the steps so far": 5.0 * table}
 
     def _schedule(self) -> Schedule:
         return self.schedule if isinstance(self.schedule, Schedule) else SCHEDULES[self.schedule]
@@ -244,7 +252,7 @@ class PegasosClassifier(LinearClassifier):
     ) -> Iterates:
         """The solver at work, from the present model if wanted; `more` if the rows come after others of one stream."""
         from manyclass.subgradient.draws import make_draws
-        from manyclass.subgradient.pegasos import Pegasos
+        from manyclass.subgradient.pegasos import ChunkedPegasos, Pegasos
         from manyclass.subgradient.state import State
 
         problem, rows, schedule = task.problem, task.rows, self._schedule()
@@ -259,7 +267,10 @@ class PegasosClassifier(LinearClassifier):
                 state.resume(self.coef_.T, self.intercept_.astype(np.float64), self.t_)
         state.start_rows(more)
         self._state = state
-        solver = Pegasos(problem, rows, draws, state, self.batch_size)
+        if rows.has_arrays:
+            solver = Pegasos(problem, rows, draws, state, self.batch_size)
+        else:
+            solver = ChunkedPegasos(problem, rows, draws, state, self.batch_size, seed)
         self.compile_seconds_ = solver.compile()
         if task.saved is not None:
             restore(state, task.saved["steps"])

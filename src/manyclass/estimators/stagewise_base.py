@@ -78,6 +78,12 @@ class StagewiseEstimator(Estimator):
     def _alpha(self) -> float:
         return 0.0 if self.alpha == "auto" else float(self.alpha)
 
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        # The predictions, their mean over models, and what Newton's line search moves them by.
+        copies = 1 + (self.n_models > 1) + UPDATES[self.loss_].weighs_rows
+        states = float(copies * problem.rows.n_rows * problem.n_outputs * problem.rows.itemsize)
+        return super()._memory(problem) | {"the predictions of all rows": states}
+
     def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
         coef, intercept = constant_model(task.problem)
         return (StagewiseModel((None,), (Stage(0, coef, intercept),)),)

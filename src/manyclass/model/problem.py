@@ -68,6 +68,8 @@ class Problem:
         Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
     on_block : callable, optional
         Called before each block of rows is read; may raise to end the run.
+    memory_limit : float, optional
+        Bytes that a fit may use beside its model.
     """
 
     loss: Any
@@ -91,6 +93,7 @@ class Problem:
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.on_block: Callable[..., None] | None = None
+        self.memory_limit: float | None = None
 
     def variant(self, **changes: Any) -> Problem:
         """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""

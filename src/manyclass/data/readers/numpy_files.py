@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from scipy import sparse
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
 from manyclass.data.readers.source import Source
+from manyclass.data.readers.stored import Stored
+from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "numpy", (".npz", ".npy"), "a whole NumPy file"
 IS_MAPPED = True
@@ -91,3 +94,13 @@ def _sparse(where: Any) -> sparse.csr_array:
     # SciPy's own loops trust the indices.
     matrix.check_format(full_check=True)
     return matrix
+
+
+def stored(source: Source, request: Request) -> Stored | None:
+    """The rows of an uncompressed .npy file; those of others have to be read as a whole."""
+    X = None if source.is_compressed or not source.head.startswith(b"\x93NUMPY") else _arrays(source)
+    if X is None or X.ndim < 2 or X.dtype.kind not in "biuf":
+        return None
+    file = getattr(X, "_mmap", None)
+    pieces = [np.asarray(X).reshape(len(X), math.prod(X.shape[1:]))]
+    return Stored(Pieces(pieces, () if file is None else (file,)))
