@@ -9,6 +9,7 @@ from operator import mul
 from typing import Any
 
 from manyclass.data import DenseRows, Rows, Targets
+from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.model.sets import ConvexSet
