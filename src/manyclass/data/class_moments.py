@@ -48,10 +48,10 @@ class ClassMoments:
     --------
     >>> import numpy as np
     >>> from manyclass import ClassMoments, GLMClassifier
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array(["a", "a", "b", "c"])
+    >>> X, y = np.eye(3), np.array(["a", "b", "c"])
     >>> first, second = ClassMoments.of(X[:2], y[:2]), ClassMoments.of(X[2:], y[2:])
     >>> GLMClassifier(loss="squared").merge(first.merge(second)).predict(X)
-    array(['a', 'a', 'b', 'c'], dtype='<U1')
+    array(['a', 'b', 'c'], dtype='<U1')
     """
 
     features: Moments
