@@ -191,6 +191,42 @@ def test_files_that_are_not_moments_are_refused(tmp_path):
         Moments.load(tmp_path / "nowhere")
 
 
+def test_arrays_that_do_not_fit_each_other_are_refused(tmp_path):
+    """Whatever the checksum says."""
+    from manyclass.data.tensors import load_tensors, save_tensors
+
+    path = tmp_path / "a.moments"
+    labelled(["a", "b", "c"]).save(path)
+    kind = "moments of classes"
+    arrays, facts = load_tensors(path, kind)
+    for name, value in (
+        ("sums", arrays["sums"][:2]),
+        ("counts", arrays["counts"].astype(float)),
+        ("weights", np.full(3, np.nan)),
+        ("xx", arrays["xx"][:3]),
+        ("xx", arrays["xx"].astype(np.float32)),
+        ("x", arrays["x"] * np.inf),
+    ):
+        save_tensors(path, kind, arrays | {name: value}, facts)
+        with pytest.raises(DataFileError, match="do not make moments"):
+            ClassMoments.load(path)
+    for name, value in (
+        ("classes", ["b", "a", "c"]),
+        ("classes", [["a"], ["b", "c"]]),
+        ("features", {}),
+        ("features", 3),
+        ("dtype", "object"),
+        ("overlap", "many"),
+    ):
+        save_tensors(path, kind, arrays, facts | {name: value})
+        with pytest.raises(DataFileError, match="do not make moments"):
+            ClassMoments.load(path)
+    del arrays["sums"]
+    save_tensors(path, kind, arrays, facts)
+    with pytest.raises(DataFileError, match="do not make moments"):
+        ClassMoments.load(path)
+
+
 def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
     import os
 

@@ -7,7 +7,7 @@ import numpy as np
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import ALL_ROWS, RowSample, uniform_sample, weighted_sample
 from manyclass.data.factor import Factor
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
 
 LARGEST = 4096
@@ -55,7 +55,9 @@ class Hessian(Curvature):
         self._unit = 1.0 / xp.clip(xp.sqrt(xp.clip(diagonal, min=0.0)), min=least or 1.0)
         # Kept away from singular by the rounding of the rows; the gradient has no part where F is flat.
         self._ridge = 4.0 * problem.rows.precision**0.75
-        self._factor = Factor(H * self._unit[:, None] * self._unit[None, :], problem.rows.precision)
+        H *= self._unit[:, None]
+        H *= self._unit[None, :]
+        self._factor = Factor(H, problem.rows.precision)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         return hessian_matrix(problem, theta)
@@ -99,7 +101,7 @@ class SampledHessian(Hessian):
         xp, k = problem.xp, problem.n_outputs
         H = hessian_matrix(problem, theta, self.sample)
         seen, total = 0.0 * self._variance, 0.0
-        for block, weight in self.sample.blocks(problem):
+        for block, weight in self.sample.blocks(problem, BLOCK_BYTES):
             X = with_ones(block, problem)
             seen += xp.astype(weight @ (X * X), xp.float64)
             total += float(xp.sum(weight, dtype=xp.float64))
@@ -130,14 +132,13 @@ def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS)
         if u is not None:
             spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))
             H -= spread.T @ spread
-    index = xp.arange(size * k, device=rows.device)
-    same_output = (index[:, None] % k) == (index[None, :] % k)
-    # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
-    H += xp.where(same_output, xp.take(diagonal, index // k, axis=0), 0.0)
+    for output in range(k):
+        # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
+        H[output::k, output::k] += diagonal[:, output::k]
     H /= problem.total_weight
-    n_penalised = rows.n_features * k
-    penalty = xp.astype(index < n_penalised, xp.float64) * problem.alpha
-    return H + penalty[:, None] * xp.eye(size * k, dtype=H.dtype, device=rows.device)
+    penalised = xp.astype(xp.arange(size * k, device=rows.device) < rows.n_features * k, xp.float64)
+    add_to_diagonal(H, problem.alpha * penalised)
+    return H
 
 
 def with_ones(block: Rows, problem: Problem) -> Array:

@@ -48,10 +48,10 @@ class ClassMoments:
     --------
     >>> import numpy as np
     >>> from manyclass import ClassMoments, GLMClassifier
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array(["a", "a", "b", "c"])
+    >>> X, y = np.eye(3), np.array(["a", "b", "c"])
     >>> first, second = ClassMoments.of(X[:2], y[:2]), ClassMoments.of(X[2:], y[2:])
     >>> GLMClassifier(loss="squared").merge(first.merge(second)).predict(X)
-    array(['a', 'a', 'b', 'c'], dtype='<U1')
+    array(['a', 'b', 'c'], dtype='<U1')
     """
 
     features: Moments
@@ -256,13 +256,16 @@ class ClassMoments:
         arrays, facts = load_tensors(path, _KIND)
         try:
             features, classes = Moments.from_parts(path, arrays, facts["features"]), np.asarray(facts["classes"])
-            own = [arrays[name] for name in ("counts", "weights", "sums")]
+            counts, weights, sums = (arrays[name] for name in ("counts", "weights", "sums"))
             k, d = len(classes), len(features.x)
-            fits = classes.ndim == 1 and [part.shape for part in own] == [(k,), (k,), (k, d)]
-            fits = fits and all(np.isfinite(part).all() for part in own)
-            found = cls(features, classes, own[0], own[1], own[2], **{name: facts[name] for name in _FACTS})
-        except (KeyError, TypeError) as error:
-            raise DataFileError(f"{path} holds arrays that do not make moments of classes: write it again") from error
+            fits = [part.shape for part in (counts, weights, sums)] == [(k,), (k,), (k, d)]
+            fits = fits and counts.dtype == np.int64 and weights.dtype == sums.dtype == np.float64
+            fits = fits and bool(np.isfinite(weights).all() and np.isfinite(sums).all())
+            fits = fits and np.array_equal(np.unique(classes), classes) and facts["dtype"] in ("float32", "float64")
+            fits = fits and bool(np.isfinite([facts["overlap"], facts["precision"]]).all())
+            found = cls(features, classes, counts, weights, sums, **{name: facts[name] for name in _FACTS})
+        except (KeyError, TypeError, ValueError):
+            fits = False
         if not fits:
             raise DataFileError(f"{path} holds arrays that do not make moments of classes: write it again")
         return found

@@ -47,7 +47,8 @@ class KeptRows:
         """The rows whose keys are at most `limit`."""
         labels = to_numpy(y.toarray() if hasattr(y, "toarray") else y)
         s = np.ones(rows.n_rows) if weight is None else to_numpy(weight).astype(np.float64)
-        blocks = rows.blocks(rows.rows_per_block())
+        # So few that what is made of their bits stays in the caches.
+        blocks = rows.blocks(rows.rows_per_block(1, 1 << 17))
         hashed = np.concatenate([_row_hashes(block.unwrapped()) for _, block in blocks])
         keys = _mixed(hashed + _label_hashes(labels) + _mixed(s.view(np.uint64)) * (_GOLDEN ^ np.uint64(2)))
         kept = np.flatnonzero(keys <= np.uint64(limit))
@@ -116,20 +117,19 @@ def _row_hashes(X: Any) -> np.ndarray:
     """The same for dense and sparse rows of the same numbers; 0 for a row of zeros."""
     factors = _mixed(np.arange(1, int(X.shape[1]) + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
     if not sp.issparse(X):
-        return _scattered(to_numpy(X), factors).sum(axis=1, dtype=np.uint64)
+        return _spread(to_numpy(X)) @ factors
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
-    np.cumsum(_scattered(X.data, factors[X.indices]), out=sums[1:])
+    np.cumsum(_spread(X.data) * factors[X.indices], out=sums[1:])
     return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
 
 
-def _scattered(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
+def _spread(values: np.ndarray) -> np.ndarray:
+    """Bits of numbers, so that those which end in zeros differ in low places as well."""
+    bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 is 0
     bits ^= bits >> np.uint64(32)
-    bits *= factors
-    bits ^= bits >> np.uint64(29)
     return bits
 
 

@@ -64,7 +64,11 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], di
     text = metadata.get("about", "")
     if metadata.get("sha256") != _checksum(kind, text, arrays):
         raise DataFileError(f"{path} is damaged: write it again, or copy it again from where it was")
-    return arrays, json.loads(text)
+    try:
+        about = dict(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise DataFileError(f"{path} says nothing of its arrays that can be read: write it again") from error
+    return arrays, about
 
 
 def _checksum(kind: str, text: str, arrays: Mapping[str, np.ndarray]) -> str:
