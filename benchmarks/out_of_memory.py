@@ -54,7 +54,7 @@ def blocks(n_rows: int, seed: int):
         y = rng.integers(0, N_CLASSES, min(10_000, n_rows - start))
         X = rng.standard_normal((len(y), N_FEATURES), dtype=np.float32)
         X *= 4.0
-        X += centers[y]
+        X += 0.25 * centers[y]
         X *= scale
         yield X, y
 

@@ -178,6 +178,10 @@ class Rows(ABC):
     # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_features
+
+    @property
     def is_numpy(self) -> bool:
         return is_numpy_namespace(self.xp)
 
