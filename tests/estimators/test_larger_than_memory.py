@@ -63,7 +63,8 @@ def rows(data, tmp_path):
 
 
 def small(kind):
-    given = {name: FAST[name] for name in kind().get_params() if name in FAST}
+    skipped = () if kind is manyclass.AutoClassifier else ("max_time",)  # a slow machine must not change the model
+    given = {name: FAST[name] for name in kind().get_params() if name in FAST and name not in skipped}
     return kind(**given)
 
 

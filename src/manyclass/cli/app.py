@@ -38,7 +38,7 @@ _DROP = _data("--drop", metavar="COLUMN", help="Leave this column out; may be re
 _FORMAT = _data(
     "--format",
     metavar="NAME",
-    help="csv (TSV too), parquet, libsvm, numpy, idx or arff; default: by the file's name and content.",
+    help="csv (TSV too), parquet, arrow, safetensors, libsvm, numpy, idx or arff; default: by its name and content.",
 )
 _N_FEATURES = _data("--n-features", min=1, help="Width of a LIBSVM file that does not reach the last column itself.")
 _TEST = _data("--test", metavar="FILE", help="Judge the model on this file.")
@@ -58,6 +58,13 @@ _CHUNK_ROWS = _data(
     "sorted files first.",
 )
 _PIECE_ROWS = _data("--chunk-rows", min=1, help="Read the file so many rows at a time, twice. Default: all at once.")
+_MEMORY_LIMIT = _data(
+    "--memory-limit",
+    metavar="SIZE",
+    help="What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in "
+    "pieces, the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files "
+    "is a file, too. --scale has to be none or auto, which is none here.",
+)
 _SOLVER = _model(
     "--solver",
     help=f"One of {', '.join(ESTIMATORS)}. auto takes the one of the next seven that should be fastest for the data; "
@@ -107,7 +114,8 @@ _JSON = _output("--json", help="Print one JSON object and nothing else on stdout
 _TRAIN = typer.Argument(
     metavar="TRAIN",
     show_default=False,
-    help="CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, scikit-learn's digits.",
+    help="CSV, TSV, Parquet, Arrow, safetensors, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, "
+    "scikit-learn's digits.",
 )
 
 _MOMENT_FILES = typer.Argument(
@@ -151,6 +159,7 @@ def fit(
     holdout: Annotated[float, _HOLDOUT] = 0.2,
     scale: Annotated[str, _SCALE] = "auto",
     chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     solver: Annotated[str, _SOLVER] = "auto",
     loss: Annotated[str | None, _LOSS] = None,
     alpha: Annotated[float | None, _ALPHA] = None,
@@ -179,7 +188,11 @@ def fit(
     }
     data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
     judged = (test, test_labels, holdout)
-    run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json, checkpoint))
+    run(
+        FitRequest(
+            train, data, *judged, scale, chunk_rows, memory_limit, solver, parameters, output, force, json, checkpoint
+        )
+    )
 
 
 @app.command()
@@ -243,13 +256,15 @@ def predict(
     force: Annotated[bool, _FORCE] = False,
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Predict labels or probabilities for the rows of a file."""
     from manyclass.cli.inputs import DataOptions
     from manyclass.cli.predict import run
 
-    run(model, data, DataOptions(drop=tuple(drop or ()), format=format), proba, output, force, json)
+    options = DataOptions(drop=tuple(drop or ()), format=format)
+    run(model, data, options, proba, output, force, json, memory_limit)
 
 
 @app.command()
@@ -260,10 +275,11 @@ def evaluate(
     labels: Annotated[str | None, _LABELS] = None,
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Report error, log loss and a table per class for the labelled rows of a file."""
     from manyclass.cli.evaluate import run
     from manyclass.cli.inputs import DataOptions
 
-    run(model, data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format), json)
+    run(model, data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format), json, memory_limit)

@@ -89,7 +89,6 @@ class ChunkedRows(Rows):
 
     @property
     def seconds_waiting(self) -> float:
-        """How long computations have stood still until rows were read."""
         return self._waiting.seconds
 
     def _rows_of(self, n_bytes: float) -> int:

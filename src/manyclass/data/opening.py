@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyclass.data.chunked import ChunkedRows
 from manyclass.data.memory import as_bytes, told
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Rows
 
+if TYPE_CHECKING:
+    from manyclass.data.readers import Dataset
+
 CHUNK_SHARE, VISIT_SHARE, WHOLE_SHARE = 16, 8, 2
 """Of the limit, what is one over the size of a chunk, of a chunk that compiled loops visit, and of rows that are read
 as a whole. Of chunks there are two."""
 SMALLEST_CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Opened:
-    """Rows and labels of files, and the names of the columns that the rows were made of."""
-
-    rows: Rows
-    y: Any
-    feature_names: tuple[str, ...] | None
 
 
 def is_stored(X: Any) -> bool:
@@ -79,12 +71,12 @@ def open_rows(
     ('ChunkedRows', 4, 'float32', [0, 1, 0, 1])
     """
     found = opened(path, y, memory_limit, keep=keep, **options)
-    return found.rows, found.y
+    return found.X, found.y
 
 
-def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = False, **options: Any) -> Opened:
-    """As `open_rows`."""
-    from manyclass.data.readers import Request, stored
+def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = False, **options: Any) -> Dataset:
+    """As `open_rows`, with the names of the columns; X are the rows."""
+    from manyclass.data.readers import Dataset, Request, stored
     from manyclass.data.readers.arrow import stored_table
 
     limit = as_bytes(memory_limit)
@@ -108,7 +100,8 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
     )
     if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
         rows = rows.part(slice(0, rows.n_rows))
-    return Opened(rows, found.y if given is None else given, found.feature_names)
+    known = {name: getattr(found, name) for name in ("feature_names", "target_name", "label_names", "zero_based")}
+    return Dataset(rows, found.y if given is None else given, **known)
 
 
 def _names_column(y: Any) -> bool:
@@ -132,6 +125,3 @@ def check_memory(needed: dict[str, float], limit: float | str | None, advice: st
         return
     parts = ", ".join(f"{told(size)} for {what}" for what, size in needed.items() if size > 0)
     raise MemoryError(f"This fit would take {parts}, more than memory_limit={limit!r}; raise it, or {advice}.")
-
-
-__all__: Sequence[str] = ("Opened", "check_memory", "is_stored", "open_rows", "opened")

@@ -178,6 +178,15 @@ class Rows(ABC):
     # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
+    def seconds_waiting(self) -> float:
+        """How long computations have stood still until rows were read."""
+        return 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_features
+
+    @property
     def is_numpy(self) -> bool:
         return is_numpy_namespace(self.xp)
 

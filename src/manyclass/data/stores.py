@@ -13,9 +13,8 @@ import scipy.sparse as sp
 
 COPIED_BYTES = 4 << 20
 """Of a mapped file that may be resident before its pages are given back."""
-COPIED_ROWS = 256
-"""Rows of a mapped file, named one by one, that are copied before its pages are given back; more where rows are short,
-of which many lie on a page."""
+SCATTERED_ROWS = 16
+"""Rows that lie apart, likewise: each may bring a megabyte around it with it."""
 
 
 class Store(ABC):
@@ -122,7 +121,7 @@ class Pieces(Store):
         return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, max(self.n_rows, 1), n_rows))
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        out = np.empty((stop - start, self.n_features), dtype=self.dtype)
+        out = self._empty(stop - start)
         step = max(COPIED_BYTES // max(self.n_features * self.dtype.itemsize, 1), 1)
         inside = np.searchsorted(self.starts, [start, stop - 1], side="right") - 1
         for number in range(int(inside[0]), int(inside[1]) + 1):
@@ -136,16 +135,25 @@ class Pieces(Store):
         return out
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        out = np.empty((len(index), self.n_features), dtype=self.dtype)
+        out = self._empty(len(index))
         order = np.argsort(index, kind="stable")
-        step = max(COPIED_ROWS, COPIED_BYTES // max(16 * self.n_features * self.dtype.itemsize, 1))
+        near = max(COPIED_BYTES // max(self.n_features * self.dtype.itemsize, 1), 1)
         for number in np.unique(np.searchsorted(self.starts, index, side="right") - 1):
             inside = order[(index[order] >= self.starts[number]) & (index[order] < self.starts[number + 1])]
-            for first in range(0, len(inside), step):
-                some = inside[first : first + step]
-                out[some] = self.pieces[number][index[some] - self.starts[number]]
+            places, first = index[inside] - self.starts[number], 0
+            while first < len(inside):
+                last = max(int(np.searchsorted(places, places[first] + near)), first + SCATTERED_ROWS)
+                out[inside[first:last]] = self.pieces[number][places[first:last]]
                 self._give_back()
+                first = last
         return out
+
+    def _empty(self, n_rows: int) -> np.ndarray:
+        """Memory of its own, which the system has again as soon as the array is gone: an allocator may keep it."""
+        n_bytes = n_rows * self.n_features * self.dtype.itemsize
+        if n_bytes < COPIED_BYTES // 8:
+            return np.empty((n_rows, self.n_features), dtype=self.dtype)
+        return np.frombuffer(mmap.mmap(-1, n_bytes), dtype=self.dtype).reshape(n_rows, self.n_features)
 
     def _give_back(self) -> None:
         for file in self.files:

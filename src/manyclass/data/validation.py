@@ -67,10 +67,10 @@ def _opened(
     if reset:
         found = opened(X, y, memory_limit)
         estimator._columns = None if found.feature_names is None else list(found.feature_names)
-        return found.rows, _as_given(found.y)
+        return found.X, _as_given(found.y)
     features = getattr(estimator, "_columns", None) or estimator.n_features_in_
     found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
-    return found.rows, _as_given(found.y)
+    return found.X, _as_given(found.y)
 
 
 def _as_given(y: Any) -> Any:

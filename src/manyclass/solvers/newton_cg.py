@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE = 8
 """Rows that carry a Hessian product, per feature (see `weighted_sample`)."""
-KEEP_BYTES = 160 << 20
+KEEP_BYTES, KEEP_SHARE = 160 << 20, 0.2
 """Copies of the sampled rows are kept between products up to this size, and gathered again above it."""
 MAX_CG = 60
 """Conjugate-gradient steps per Newton step."""
@@ -86,8 +87,8 @@ class Hessian:
     @classmethod
     def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Hessian:
         W, b = problem.unpack(theta)
-        row_bytes = problem.rows.row_bytes
-        keep = sample.index is not None and sample.n_rows(problem) * row_bytes <= KEEP_BYTES
+        room = min(KEEP_BYTES, KEEP_SHARE * (problem.memory_limit or math.inf))
+        keep = sample.index is not None and sample.n_rows(problem) * problem.rows.row_bytes <= room
         pieces, start = [], 0
         for block, scale in sample.blocks(problem, BLOCK_BYTES):
             stop = start + block.n_rows

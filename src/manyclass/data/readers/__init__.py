@@ -197,7 +197,7 @@ def stored(
             )
         return found
     y, label_names = _labels_of(request.labels_path, found.store.n_rows, path)
-    return dataclasses.replace(found, y=y, label_names=label_names)
+    return dataclasses.replace(found, y=y, label_names=label_names, target_name=None)
 
 
 def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Stored:

@@ -26,12 +26,15 @@ class Stored:
     store: Store
     y: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
+    target_name: str | None = None
     label_names: tuple[str, ...] | None = None
+    zero_based: bool | None = None
 
     @classmethod
     def of(cls, store: Store, dataset: Dataset) -> Stored:
         """Of rows, and a dataset that has all else."""
-        return cls(store, dataset.y, dataset.feature_names, dataset.label_names)
+        known = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(cls)[1:]}
+        return cls(store, **known)
 
 
 def joined(parts: Sequence[Stored]) -> Stored:
@@ -104,7 +107,8 @@ def surveyed(read: Callable[..., Iterable[Dataset]]) -> Stored:
         options = {"dtype": dtype, "zero_based": zero_based, "features": first.feature_names or width}
         return (chunk.X for chunk in read(size, **options))
 
-    return Stored(Repeated(chunks, n_rows, takes_size=True), y, first.feature_names, names)
+    store = Repeated(chunks, n_rows, takes_size=True)
+    return Stored.of(store, dataclasses.replace(first, y=y, label_names=names, zero_based=zero_based))
 
 
 def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
