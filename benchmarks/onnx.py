@@ -8,6 +8,7 @@ float32, columns of unit variance; probabilities, or scores where there are none
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -26,8 +27,8 @@ from manyclass import (
 from manyclass.export import to_onnx
 from manyclass.features import FeatureSubset, Landmarks, RandomPolynomials, RandomUnits
 
-BLOCKS = {"n_components": 256, "block_size": 128}
-MODELS = {
+BLOCKS: dict[str, Any] = {"n_components": 256, "block_size": 128}
+MODELS: dict[str, Any] = {
     "GLM softmax": GLMClassifier(),
     "GLM logistic": GLMClassifier(loss="logistic"),
     "GLM squared": GLMClassifier(loss="squared"),
@@ -50,7 +51,7 @@ MODELS = {
 DATA = ("iris", "wine", "breast_cancer", "digits")
 
 
-def difference(model, X):
+def difference(model: Any, X: np.ndarray) -> tuple[float, int]:
     """The largest between the model's own values and those of its ONNX form, and how many labels differ."""
     session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     labels, values = session.run(None, {"X": X})

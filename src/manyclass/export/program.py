@@ -81,11 +81,11 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     temperature = getattr(model, "temperature_", 1.0)
     Z = scores if temperature == 1.0 else program("Div", scores, float(temperature))
     loss = LOSSES[model.loss_]
-    if single and loss.column_loss is None:
+    if single:
+        if loss.column_loss is not None:
+            return _both(program, LINKS[loss.column_loss](program, Z, 1))
         halves = program("Mul", Z, np.array([[-0.5, 0.5]]))
         return LINKS[model.loss_](program, halves, 2)
-    if single:
-        return _both(program, LINKS[loss.column_loss](program, Z, 1))
     P = LINKS[model.loss_](program, Z, n_outputs_of(model))
     if loss.label_values is None or model.multilabel_:
         return P
