@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
+    from manyclass import export as export
     from manyclass import linear_model as linear_model
     from manyclass.data.class_moments import ClassMoments
     from manyclass.data.moments import Moments
@@ -37,7 +38,7 @@ _PUBLIC = {
     "analyze": "manyclass.diagnostics.analysis",
 }
 
-_PACKAGES = ("diagnostics", "linear_model")
+_PACKAGES = ("diagnostics", "export", "linear_model")
 
 __all__ = [
     "AutoClassifier",

@@ -22,7 +22,7 @@ LAYERS = (
     ("stagewise", "dual", "subgradient", "bound"),
     "choice",
     "estimators",
-    "linear_model",
+    ("linear_model", "export"),
     "diagnostics",
     "cli",
 )

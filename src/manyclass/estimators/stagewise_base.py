@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
 from manyclass.fit import Clock, Iterates
@@ -83,6 +84,32 @@ class StagewiseEstimator(Estimator):
         copies = 1 + (self.n_models > 1) + UPDATES[self.loss_].weighs_rows
         states = float(copies * problem.rows.n_rows * problem.n_outputs * problem.rows.itemsize)
         return super()._memory(problem) | {"the predictions of all rows": states}
+
+    @property
+    def coef_(self) -> Any:
+        """Of shape (n_outputs, n_features), where all features are columns of X and nothing is calibrated."""
+        return self._linear()[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """Of shape (n_outputs,), where there is ``coef_``."""
+        return self._linear()[1]
+
+    def _linear(self) -> tuple[Any, Any]:
+        stages = [(one.blocks[stage.block], stage) for one in vars(self).get("models_", ()) for stage in one.stages]
+        if not stages or any(
+            stage.calibration is not None or not (block is None or hasattr(block, "feature_indices_"))
+            for block, stage in stages
+        ):
+            raise AttributeError("There is coef_ where the features are columns of X, and no calibration follows.")
+        share, first = 1.0 / len(self.models_), stages[0][1]
+        coef = np.zeros((first.intercept.shape[0], self.n_features_in_), dtype=to_numpy(first.coef).dtype)
+        intercept = np.zeros_like(coef[:, 0])
+        for block, stage in stages:
+            part = to_numpy(stage.coef).T * share
+            coef[:, slice(None) if block is None else block.feature_indices_] += part
+            intercept += to_numpy(stage.intercept) * share
+        return coef, intercept if self._shift is None else intercept - coef @ to_numpy(self._shift)
 
     def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
         coef, intercept = constant_model(task.problem)
