@@ -362,6 +362,9 @@ class Metadata(dict[str, Any]):
             raise KeyError(key)
         return self.record
 
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
 
 def _outside() -> int:
     """The stack level, for a warning of the caller, of the line that called ``fit`` through scikit-learn's wrapper."""
