@@ -14,6 +14,9 @@ WRITES = {
     "labels.csv": "predict iris.skops iris.csv",
     "labels.tsv": "predict iris.skops iris.csv --proba",
     "labels.parquet": "predict iris.skops iris.csv",
+    "iris.moments": "summarize iris.csv",
+    "joined.moments": "merge part.moments",
+    "joined.skops": "merge part.moments",
 }
 """Files and the commands that write them with --output."""
 
@@ -31,6 +34,7 @@ def test_every_command_that_writes_is_here():
 def writing(request, run, tmp_path, iris_model, monkeypatch):
     """Run the command that writes a file; the file; what lay beside it before."""
     monkeypatch.chdir(tmp_path)
+    run("summarize", "iris.csv", "--output", "part.moments")
     path = tmp_path / request.param
     path.write_text("old")
     before = set(os.listdir(tmp_path))

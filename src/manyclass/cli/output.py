@@ -106,7 +106,7 @@ class Progress:
     on_fit_task_begin = teardown
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
-        record = (metadata or {}).get("record")
+        record = None if metadata is None else metadata.get("record")
         if record is None:
             return
         gap, level = record.duality_gap, {}
