@@ -75,7 +75,7 @@ def test_what_is_given_is_left_alone():
     assert fresh.zero == 5.0 and fresh.rng is shared and shared.random() == expected
 
 
-@pytest.mark.parametrize("value", [len, lambda: 0, os, {1, 2}, object()], ids=str)
+@pytest.mark.parametrize("value", [len, lambda: 0, os, {1, 2}, object()], ids=lambda value: type(value).__name__)
 def test_code_and_what_is_not_ours_is_refused(value):
     with pytest.raises(ValueError, match=r"A checkpoint cannot hold .*; fit without checkpoint="):
         Encoder()(value)
