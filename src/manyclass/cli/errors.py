@@ -56,7 +56,7 @@ def _explain_os(error: OSError) -> str:
         case errno.ENOENT:
             return f"there is no file {name}: check the path"
         case errno.EISDIR:
-            return f"{name} is a folder: give a file, or --memory-limit to read the data files in it one after the other"
+            return f"{name} is a folder: give a file, or --memory-limit to read all files in it"
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return f"{name} may not be opened or written: check its permissions or choose another place"
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
