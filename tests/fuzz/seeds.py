@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors.numpy import save as tensors
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -49,9 +50,20 @@ def saved(save, *args, **kwargs):
     return buffer.getvalue()
 
 
-def parquet(**options):
-    table = pa.table({"a": X[:, 0], "e": pa.array(X.tolist(), pa.list_(pa.float32())), "label": ["u", "v", "u", "v"]})
+TABLE = pa.table({"a": X[:, 0], "e": pa.array(X.tolist(), pa.list_(pa.float32())), "label": ["u", "v", "u", "v"]})
+NAMES = TABLE.select(["label"])
+
+
+def parquet(table=TABLE, **options):
     return saved(lambda buffer: pq.write_table(table, buffer, **options))
+
+
+def arrow(table, kind):
+    def write(buffer):
+        with kind(buffer, table.schema) as writer:
+            writer.write_table(table)
+
+    return saved(write)
 
 
 FILES = {
@@ -73,6 +85,11 @@ FILES = {
     ],
     "idx": [struct.pack(">HBB3I", 0, 8, 3, 2, 2, 3) + bytes(12), struct.pack(">HBB2I", 0, 13, 2, 3, 1) + bytes(12)],
     "parquet": [parquet(), parquet(compression="none", use_dictionary=False)],
+    "arrow": [arrow(TABLE, pa.ipc.new_file), arrow(TABLE, pa.ipc.new_stream)],
+    "safetensors": [
+        tensors({"X": X, "y": np.arange(N_ROWS)}),
+        tensors({"embeddings": X.astype(np.float16), "labels": np.eye(N_ROWS, dtype=np.int8)}),
+    ],
 }
 """Rows, by the name of the format."""
 
@@ -85,6 +102,9 @@ LABELS = {
         saved(np.savez, y=np.array(list("abab"))),
     ],
     "idx": [struct.pack(">HBBI", 0, 8, 1, N_ROWS) + bytes(range(N_ROWS))],
+    "parquet": [parquet(NAMES)],
+    "arrow": [arrow(NAMES, pa.ipc.new_file)],
+    "safetensors": [tensors({"labels": np.arange(N_ROWS)})],
 }
 """Labels of `N_ROWS` rows, by the name of the format."""
 

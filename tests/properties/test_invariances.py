@@ -127,7 +127,7 @@ def test_a_class_of_two_rows_harms_no_other(model, early_stopping):
     fitted = make(model, **options).fit(X, y)
     seen = y_test < 2
     expected = alone.score(X_test[seen], y_test[seen])
-    assert fitted.score(X_test[seen], y_test[seen]) == pytest.approx(expected, abs=2 * POINT)
+    assert fitted.score(X_test[seen], y_test[seen]) >= expected - 2 * POINT
     assert np.isfinite(fitted.decision_function(X_test)).all()
 
 

@@ -29,13 +29,13 @@ def sniff(head: bytes) -> bool:
 
 def read(source: Source, request: Request) -> Dataset:
     """Numeric columns, one feature each; a column of equally long lists gives one per entry."""
-    table = _opened(source)[0].read_all()
+    table = _table(_opened(source)[0])
     return _layout(table, request).dataset(table)
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     """The only column, or that of labels."""
-    table = _opened(source)[0].read_all()
+    table = _table(_opened(source)[0])
     name = label_column(table.column_names)
     return labels_of(table[name], name), None
 
@@ -48,7 +48,7 @@ def stored(source: Source, request: Request) -> Stored:
     if first is None:
         raise DataFileError("it has no rows")
     if pa.total_allocated_bytes() - before <= first.nbytes // 2:
-        return stored_table(_opened(source, file)[0].read_all(), request, (file,))
+        return stored_table(_table(_opened(source, file)[0]), request, (file,))
     layout = _layout(pa.Table.from_batches([first]), request)
     names = [layout.entries[j][0] for j in layout.targets]
     parts = [batch.select(list(dict.fromkeys(names))) for batch in _batches(_opened(source, file)[0])]
@@ -110,10 +110,18 @@ def _opened(source: Source, file: Any = None) -> tuple[Any, Any]:
     return (pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)), file
 
 
+def _table(reader: Any) -> pa.Table:
+    return pa.Table.from_batches(list(_batches(reader)), reader.schema)
+
+
 def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Each looked at before it is used: offsets that point elsewhere would end Python."""
+    batches = reader
     if hasattr(reader, "num_record_batches"):
-        return (reader.get_batch(number) for number in range(reader.num_record_batches))
-    return iter(reader)
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
 
 
 def _layout(table: pa.Table, request: Request) -> Layout:
