@@ -62,21 +62,10 @@ class Hessian(Curvature):
 
 def hessian_matrix(problem: Problem, theta: Array) -> Array:
     """∇²F at theta in float64; parameter i·n_outputs + a is that of feature i (last: intercept) and output a."""
-    xp, rows, loss, k = problem.xp, problem.rows, problem.loss, problem.n_outputs
-    W, b = problem.unpack(theta)
+    xp, rows, k = problem.xp, problem.rows, problem.n_outputs
     problem.n_passes += 1
     size = int(theta.shape[0])
-    H = rows.zeros((size * k, size * k), dtype=xp.float64)
-    diagonal = rows.zeros((size, size * k), dtype=xp.float64)
-    for _, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (8 * k)):
-        v, u = loss.hessian(loss.mean(problem.scores(block, W, b), xp), xp)
-        X = with_ones(block, problem)
-        if weight is not None:
-            v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
-        diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
-        if u is not None:
-            spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))
-            H -= spread.T @ spread
+    H, diagonal = problem.sum(_pair_sums, *problem.unpack(theta), problem.center)
     index = xp.arange(size * k, device=rows.device)
     same_output = (index[:, None] % k) == (index[None, :] % k)
     # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
@@ -87,10 +76,28 @@ def hessian_matrix(problem: Problem, theta: Array) -> Array:
     return H + penalty[:, None] * xp.eye(size * k, dtype=H.dtype, device=rows.device)
 
 
-def with_ones(block: Rows, problem: Problem) -> Array:
+def _pair_sums(part: Problem, W: Array, b: Array, center: Array) -> tuple[Array, Array]:
+    """−Σ s (u ⊗ x)(u ⊗ x)ᵀ, and Σ s x (v ⊗ x)ᵀ, of which the columns of the row's own output count."""
+    xp, rows, loss, k = part.xp, part.rows, part.loss, part.n_outputs
+    size = rows.n_features + part.fit_intercept
+    H = rows.zeros((size * k, size * k), dtype=xp.float64)
+    diagonal = rows.zeros((size, size * k), dtype=xp.float64)
+    for _, block, weight in part.blocks(GRAM_BLOCK_BYTES // (8 * k)):
+        v, u = loss.hessian(loss.mean(part.scores(block, W, b), xp), xp)
+        X = with_ones(block, part, center)
+        if weight is not None:
+            v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
+        diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
+        if u is not None:
+            spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))
+            H -= spread.T @ spread
+    return H, diagonal
+
+
+def with_ones(block: Rows, problem: Problem, center: Array) -> Array:
     """Rows x − c as a dense block, with the column of ones of the intercept."""
     xp, dense = problem.xp, block.dense()
     if not problem.fit_intercept:
         return dense
-    dense = dense - xp.astype(problem.center, dense.dtype)[None, :]
+    dense = dense - xp.astype(center, dense.dtype)[None, :]
     return xp.concat([dense, block.ones(block.n_rows)[:, None]], axis=1)

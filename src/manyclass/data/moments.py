@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 from manyclass.data.factor import Factor
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.targets import MatrixTargets, Targets
+from manyclass.execution import engine_of
 
 
 @dataclass(eq=False)
@@ -78,7 +79,7 @@ class Moments:
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_rows, n_features), or Rows
+        X : array or CSR matrix of shape (n_rows, n_features), Rows, or a Dask collection
         Y : array of shape (n_rows, n_outputs) or (n_rows,)
         sample_weight : array of shape (n_rows,), default all 1
 
@@ -91,6 +92,9 @@ class Moments:
         ValueError
             If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
+        engine = engine_of(X)
+        if engine is not None:
+            return self._take(self._of_parts(engine, X, Y, sample_weight), +1)
         return self._accumulate(*self._checked(X, Y, sample_weight), +1, constant=True)
 
     def subtract(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
@@ -99,6 +103,9 @@ class Moments:
         The result equals the moments of the remaining rows up to rounding, so leave-out fits, unlearning and
         cross-validation need no second pass over what stays.
         """
+        engine = engine_of(X)
+        if engine is not None:
+            return self._take(self._of_parts(engine, X, Y, sample_weight), -1)
         return self._accumulate(*self._checked(X, Y, sample_weight), -1, constant=True)
 
     def merge(self, other: Moments) -> Moments:
@@ -111,6 +118,8 @@ class Moments:
         if not self.n:
             return other.around(other.pilot, other.target_pilot)
         return self._combined(other, +1)
+
+    __add__ = merge
 
     def without(self, other: Moments) -> Moments:
         """The moments of the rows that are left when those of `other`, which are among them, are taken out."""
@@ -130,6 +139,17 @@ class Moments:
         xy = self.xy + step[:, None] * self.y[None, :] + x[:, None] * lift[None, :]
         yy = self.yy + float(xp.sum(lift * (self.y + y)))
         return Moments(self.n, self.weight, xx, xy, x, y, yy, pilot + 0.0, target_pilot + 0.0)
+
+    def _of_parts(self, engine: Any, X: Any, Y: Any, sample_weight: Any) -> Moments:
+        from manyclass.data.parted import moments_of_parts
+
+        added = moments_of_parts(engine, X, Y, sample_weight)
+        if added.xy.shape != self.xy.shape:
+            raise ValueError(
+                f"Partitions of {added.xy.shape[0]} features and {added.xy.shape[1]} outputs do not fit moments of "
+                f"{self.xy.shape[0]} features and {self.xy.shape[1]} outputs."
+            )
+        return added
 
     def _checked(self, X: Any, Y: Array, sample_weight: Array | None) -> tuple[Rows, Targets, Array | None]:
         from manyclass.data import as_rows
@@ -158,13 +178,15 @@ class Moments:
         pilot = self.x * 0 if pilot is None else pilot
         head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
         target_pilot = xp.mean(head, axis=0) if rows.n_rows else self.y * 0
-        if not self.n:
-            self.pilot, self.target_pilot = pilot, target_pilot
         sums = MomentSums(rows, targets.n_outputs, pilot, target_pilot)
         for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
             sums.add(block, None if weight is None else weight[part], targets.dense(part, like, xp))
-        added = sums.result()
-        if self.n:
+        return self._take(sums.result(), sign)
+
+    def _take(self, added: Moments, sign: int) -> Moments:
+        if not self.n:
+            self.pilot, self.target_pilot = added.pilot, added.target_pilot
+        else:
             added = added.around(self.pilot, self.target_pilot)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + sign * getattr(added, name))

@@ -18,6 +18,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.parameters import complete_docstring, generator
+from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
@@ -68,6 +69,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     _model_parts: ClassVar[tuple[type, ...]] = ()
     """Classes that a fitted model consists of beside estimators and generators of features; files may name them."""
 
+    _fits_parts: ClassVar[bool] = False
+    """Whether rows may lie in partitions of a Dask collection."""
+
     n_iter_: int
     n_passes_: float
     status_: Status
@@ -83,6 +87,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @fits_parts
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

@@ -85,8 +85,8 @@ def penalties(alphas: Any, problem: Problem) -> np.ndarray:
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    rows, xp = problem.rows, problem.xp
-    variance = rows.mean_square(problem.weight)
+    xp = problem.xp
+    variance = problem.feature_mean_square
     if problem.fit_intercept:
         variance = variance - problem.feature_mean**2
     scale = float(xp.sum(variance))
