@@ -72,7 +72,7 @@ def test_every_curvature_works_on_parts(data, curvature):
 
 def test_samples_of_rows_are_drawn_from_every_part(rng):
     """Many more rows than the curvature is estimated from."""
-    X = rng.standard_normal((N * 60, 2)) + [3.0, 0.0]
+    X = rng.standard_normal((N * 60, 2)) + np.array([3.0, 0.0])
     y = rng.integers(0, 3, len(X)) + (X[:, 0] > 3.5)
     parts = [list(np.array_split(values, 7)) for values in (X, y)]
     for options in ({"solver": "newton-cg"}, {"curvature": "kronecker"}):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -115,15 +116,15 @@ class Dask(Executor):
             return self.client.get(graph, keys, sync=False)
 
     def _wait(self, future: Any, check: Check) -> Any:
+        done = Event()
+        future.add_done_callback(lambda _: done.set())
         try:
-            while True:
+            if check is not None:
+                check()
+            while not done.wait(POLL):
                 if check is not None:
                     check()
-                try:
-                    return future.result(timeout=POLL)
-                except TimeoutError:
-                    if future.done():  # by now, or with such an error of its own
-                        return future.result()
+            return future.result()
         except BaseException:
             self.client.cancel([future])
             raise
