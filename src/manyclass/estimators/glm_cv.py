@@ -131,6 +131,7 @@ class GLMClassifierCV(LinearClassifier):
         "calibrate": [StrOptions({"temperature"}), None],
     }
     _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
+    _fits_parts: ClassVar[bool] = True
     _model_parts: ClassVar[tuple[type, ...]] = (Conformity,)
 
     alphas: Any = 10
@@ -230,6 +231,12 @@ class GLMClassifierCV(LinearClassifier):
         if cv is None:
             cv = "loo" if task.problem.loss.quadratic else 5
         outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
+        left_out = self.leave_one_out or self.calibrate is not None or self.loo_refits > 0
+        if task.rows.parts is not None and (mode != "gcv" or left_out):
+            raise ValueError(
+                "Rows in partitions are not left out one by one or by folds; use loss='squared' with cv='gcv', or fit "
+                "GLMClassifier for each penalty."
+            )
         if mode == "folds":
             if isinstance(cv, tuple) and len(cv) == 2 and getattr(cv[0], "ndim", 1) == 2:
                 fold, outside = self._held_out(task, *cv)
@@ -243,7 +250,7 @@ class GLMClassifierCV(LinearClassifier):
             outside,
             mode,
             self.alpha_per_output,
-            self.leave_one_out or self.calibrate is not None or self.loo_refits > 0,
+            left_out,
             self.loo_refits,
         )
 
