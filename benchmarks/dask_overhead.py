@@ -64,10 +64,10 @@ def on_workers(n_rows: int, n_workers: int) -> dict[str, float]:
     from dask import delayed
     from distributed import Client, LocalCluster, wait
 
-    options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        pairs = [delayed(make_part, nout=2)(seed, n_rows) for seed in range(PARTS)]
-        pairs = [(pair[0], pair[1]) for pair in client.persist(pairs)]
+    options: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options, memory_limit=0) as cluster, Client(cluster) as client:
+        made = client.persist([delayed(make_part, nout=2)(seed, n_rows) for seed in range(PARTS)])
+        pairs = [(pair[0], pair[1]) for pair in made]
         wait(client.futures.values())
         before = client.run(received)
         found = fit([X for X, _ in pairs], [y for _, y in pairs])
@@ -76,7 +76,7 @@ def on_workers(n_rows: int, n_workers: int) -> dict[str, float]:
 
 
 def received(dask_worker: Any) -> int:
-    return dask_worker.transfer_incoming_bytes_total
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
 def main(
@@ -92,11 +92,10 @@ def main(
     size = f"n = {n_rows * PARTS}, d = {N_FEATURES}, k = {N_CLASSES}, float32 ({gigabytes:g} GB), {PARTS} partitions"
     columns = ["", "fit, s", "a pass, s", "of plain: fit", "pass", "MB a pass", "MB between workers", "objective"]
     table = report.Table(f"Dask on one machine: {size}, {ITERATIONS} iterations", columns, live=True)
-    for number in workers:
-        reference = run(gigabytes, f"plain {number}", number)
-        found = run(gigabytes, f"dask {number}", number)
-        add(table, f"one process, {number} threads", reference, reference)
-        add(table, f"Dask, {number} workers", found, reference)
+    for count in workers:
+        reference, found = run(gigabytes, f"plain {count}", count), run(gigabytes, f"dask {count}", count)
+        add(table, f"one process, {count} threads", reference, reference)
+        add(table, f"Dask, {count} workers", found, reference)
     table.note(
         "MB a pass: coefficients to every worker and sums from every worker, as history_ counts them. MB between "
         "workers: of the whole fit, as Dask counts them (the head is not among them)."
@@ -108,7 +107,7 @@ def run(gigabytes: float, what: str, n_threads: int) -> dict[str, float]:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(names, str(n_threads))
     command = [sys.executable, "-m", "benchmarks.dask_overhead", "--gigabytes", str(gigabytes), "--one", what]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -86,10 +86,10 @@ def test_moments_of_partitions(client, data):
     blocks, responses = da.from_array(X, chunks=(100, D)), da.from_array(Y, chunks=(100, K))
     found = Moments.zeros(D, K).add(X, Y).add(blocks, responses, weight)
     one = Moments.zeros(D, K).add(X, Y).add(X, Y, weight)
-    np.testing.assert_allclose(found.covariance, one.covariance, rtol=1e-10)
+    np.testing.assert_allclose(found.covariance, one.covariance, atol=1e-9)
     np.testing.assert_allclose(found.solve(0.1)[0], one.solve(0.1)[0], rtol=1e-8)
     found.subtract(blocks, responses, weight)
-    np.testing.assert_allclose(found.covariance, Moments.zeros(D, K).add(X, Y).covariance, rtol=1e-8)
+    np.testing.assert_allclose(found.covariance, Moments.zeros(D, K).add(X, Y).covariance, atol=1e-9)
     with pytest.raises(ValueError, match="do not fit"):
         Moments.zeros(D, K + 1).add(blocks, responses)
 
@@ -126,7 +126,7 @@ def test_a_worker_that_is_killed_changes_nothing(data):
     """Two processes of which one is killed between two passes; what it held is made again by the other."""
     distributed = pytest.importorskip("distributed")
     X, y, _ = data
-    one = model(solver="accelerated").fit(X, y)
+    one = model(solver="newton").fit(X, y)
     killed = []
 
     def kill():
@@ -134,11 +134,11 @@ def test_a_worker_that_is_killed_changes_nothing(data):
         os.kill(killed[0], signal.SIGKILL)
 
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         rows, labels = (da.from_array(values, chunks=(60, *values.shape[1:])) for values in (X, y))
-        found = model(solver="accelerated").set_callbacks(Watcher(at=3, action=kill)).fit(rows, labels)
+        found = model(solver="newton").set_callbacks(Watcher(at=2, action=kill)).fit(rows, labels)
     assert killed and found.status_.name == "CONVERGED"
     assert_same(found, one, X, 1e-8)
     objectives = [[record.objective for record in fitted.history_] for fitted in (found, one)]

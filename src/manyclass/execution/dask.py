@@ -47,7 +47,7 @@ class Dask(Executor):
         except ValueError:
             # One worker in this process, as its products have all processors by themselves.
             options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
-            with LocalCluster(dashboard_address=None, **options) as cluster, Client(cluster) as client:
+            with LocalCluster(dashboard_address=":0", **options) as cluster, Client(cluster) as client:
                 yield cls(client)
             return
         if client.asynchronous:
