@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -246,7 +247,8 @@ def _look(X: Any, y: Any, weight: Any) -> Seen:
     rows, y = check_rows(_Anyone(), X, y, reset=True)
     if not rows.is_numpy:
         raise TypeError("Partitions must hold NumPy arrays, SciPy CSR matrices or data frames.")
-    check_classification_targets(y)
+    with _few_rows_of_many_labels():
+        check_classification_targets(y)
     indicator = y.ndim == 2
     if weight is not None:
         weight = _check_sample_weight(_array(weight), y, dtype=np.float64, ensure_non_negative=True)
@@ -266,6 +268,14 @@ def _look(X: Any, y: Any, weight: Any) -> Seen:
         y.shape[1] if indicator else 0,
         float(rows.n_rows if weight is None else weight.sum()),
     )
+
+
+@contextmanager
+def _few_rows_of_many_labels() -> Iterator[None]:
+    """Of parts, and of the labels themselves, that is no sign of a regression."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
 
 
 def _readable(X: Any) -> Any:
@@ -302,7 +312,8 @@ def parted(
         if seen.n_columns:
             labels = PartedLabels(seen.labels, None, given, seen.counts)
         else:
-            labels = PartedLabels(encode(seen.labels, estimator_name).classes, given, None, seen.counts)
+            with _few_rows_of_many_labels():
+                labels = PartedLabels(encode(seen.labels, estimator_name).classes, given, None, seen.counts)
         yield PartedRows(parts, seen), labels, weight
 
 

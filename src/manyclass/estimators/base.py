@@ -99,6 +99,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             truth values are kept as they are and converted block by block: to float32, integers of 32 and 64 bits to
             float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
             products.) Sparse rows of such numbers are converted to float64 as a whole.
+            Collections of Dask, where the estimator takes them: arrays, data frames, lists of delayed parts.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
             Labels of any dtype, or an indicator matrix; for regressors real responses.
         sample_weight : array-like of shape (n_samples,), default=None
