@@ -18,6 +18,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier, gives_probabilities
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parted import by_part
 from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, penalties
 from manyclass.fit import Iterates, Run
 from manyclass.fit.folds import Fold, folds
@@ -183,6 +184,7 @@ class GLMClassifierCV(LinearClassifier):
         return self._support(self._scores(rows)) >= self._conformity.thresholds(coverage, by_class=by_class)
 
     @available_if(gives_probabilities)
+    @by_part
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
         return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)

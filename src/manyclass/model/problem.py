@@ -9,11 +9,18 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
-from manyclass.data import ClassTargets, Rows, Targets
-from manyclass.data.rows import BLOCK_BYTES, Array, square, to_numpy
+from manyclass.data import Rows, Targets
+from manyclass.data.rows import BLOCK_BYTES, Array, square
 from manyclass.model.losses import Loss
+from manyclass.model.sums import (
+    column_sums,
+    gradient_sums,
+    gradient_sums_and_row_weight,
+    name_of,
+    of_part,
+    target_sums,
+    weight_sum,
+)
 
 
 @dataclass(frozen=True)
@@ -115,13 +122,13 @@ class Problem:
         """
         if self.rows.parts is None:
             return function(self, *arguments)
-        return self.rows.parts.map(*self._asked(function, arguments), name=_name(function))
+        return self.rows.parts.map(*self._asked(function, arguments), name=name_of(function))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The sum over the parts of what `function` gives: a number, an array, `Moments`, or a tuple of such."""
         if self.rows.parts is None:
             return function(self, *arguments)
-        return self.rows.parts.sum(*self._asked(function, arguments), name=_name(function), check=self.on_block)
+        return self.rows.parts.sum(*self._asked(function, arguments), name=name_of(function), check=self.on_block)
 
     def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
         """Of the two things that `function` gives: the sum of the first, and the second where its part is."""
@@ -129,10 +136,10 @@ class Problem:
         if self.rows.parts is None:
             return found
         rest = found.map(itemgetter(1))
-        return found.sum(itemgetter(0), name=_name(function), check=self.on_block), rest
+        return found.sum(itemgetter(0), name=name_of(function), check=self.on_block), rest
 
     def _asked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        return _of_part, self._recipe, self.targets.parts, self.weight, function, *arguments
+        return of_part, self._recipe, self.targets.parts, self.weight, function, *arguments
 
     @cached_property
     def _recipe(self) -> Any:
@@ -148,7 +155,7 @@ class Problem:
     @cached_property
     def total_weight(self) -> float:
         """S."""
-        return float(self.rows.n_rows) if self.weight is None else self.sum(_weight)
+        return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
 
     @cached_property
     def center(self) -> Array:
@@ -213,9 +220,9 @@ class Problem:
         self.n_passes += 1
         W, b = self.unpack(theta)
         if with_row_weight:
-            (total, gradient, residual), row_weight = self.sum_of_first(_loss_sums_and_row_weight, W, b)
+            (total, gradient, residual), row_weight = self.sum_of_first(gradient_sums_and_row_weight, W, b)
         else:
-            (total, gradient, residual), row_weight = self.sum(_loss_sums, W, b), None
+            (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
         S = self.total_weight
         gradient /= S
         residual = residual / S
@@ -245,19 +252,19 @@ class Problem:
     @cached_property
     def feature_mean(self) -> Array:
         """x̄ of `rows`, float64."""
-        total, mass = self.sum(_column_sums, None)
+        total, mass = self.sum(column_sums, None)
         return total / mass
 
     @cached_property
     def feature_mean_square(self) -> Array:
         """The mean of the squares in each column of `rows`, float64."""
-        total, mass = self.sum(_column_sums, square)
+        total, mass = self.sum(column_sums, square)
         return total / mass
 
     @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:
         """Σ s x yᵀ / S, Σ s y / S and Σ s Φ*(y) / S, in float64."""
-        cross, mean, conjugate = self.sum(_target_sums)
+        cross, mean, conjugate = self.sum(target_sums)
         S = self.total_weight
         return cross / S, mean / S, conjugate / S
 
@@ -328,75 +335,3 @@ class Problem:
         # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
         rounding = self.rows.precision * abs(evaluation.value) / self.rows.n_rows**0.5
         return max(gap, rounding)
-
-
-# -- sums over the rows of a part, or of all ---------------------------------------------------------------------------
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return function.__name__.strip("_")
-
-
-def _of_part(
-    held: Any, recipe: Problem, targets: Targets, weight: Array | None, function: Callable[..., Any], *arguments: Any
-) -> Any:
-    rows = recipe.rows.held(held)
-    share = rows.n_rows / max(recipe.rows.n_rows, 1)
-    return function(recipe.variant(rows=rows, targets=targets, weight=weight, share=share), *arguments)
-
-
-def _weight(part: Problem) -> float:
-    return float(part.xp.sum(part.weight, dtype=part.xp.float64))
-
-
-def _column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
-    return part.rows.column_sums(function, part.weight)
-
-
-def _loss_sums(part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None) -> tuple[float, Array, Array]:
-    """Σ s (Φ(z) − yᵀz), Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
-    xp, rows, loss = part.xp, part.rows, part.loss
-    total = 0.0
-    gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
-    residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
-    for where, block, weight in part.blocks():
-        Z = loss.normalise(part.scores(block, W, b), xp)
-        matched = part.targets.dot(where, Z, xp)
-        potential, P = loss.potential_and_mean(Z, xp)
-        losses = potential - matched
-        if row_weight is not None:
-            trace = loss.hessian_trace(P, xp)
-            row_weight[where] = to_numpy(trace if weight is None else trace * weight)
-        P -= part.targets.dense(where, P, xp)
-        if weight is not None:
-            losses = losses * weight
-            P *= weight[:, None]
-        total += float(xp.sum(losses, dtype=xp.float64))
-        residual_sum += xp.sum(P, axis=0, dtype=xp.float64)
-        block.rmatmat(P, gradient)
-    return total, gradient, residual_sum
-
-
-def _loss_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[float, Array, Array], np.ndarray]:
-    row_weight = np.empty(part.rows.n_rows)
-    return _loss_sums(part, W, b, row_weight), row_weight
-
-
-def _target_sums(part: Problem) -> tuple[Array, Array, float]:
-    """Σ s x yᵀ, Σ s y and Σ s Φ*(y)."""
-    xp, rows = part.xp, part.rows
-    like = rows.zeros((0,))
-    cross = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
-    mean = rows.zeros((part.n_outputs,), dtype=xp.float64)
-    conjugate = 0.0
-    # Of thousands of classes, a look at every number is as long as half a pass.
-    costs = part.loss.labels_cost or not isinstance(part.targets, ClassTargets)
-    for where, block, weight in part.blocks():
-        Y = part.targets.dense(where, like, xp)
-        if costs:
-            values = part.loss.conjugate(Y, xp)
-            conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
-        Y = Y if weight is None else Y * weight[:, None]
-        mean += xp.sum(Y, axis=0, dtype=xp.float64)
-        block.rmatmat(Y, cross)
-    return cross, mean, conjugate
