@@ -7,6 +7,7 @@ import resource
 import time
 import warnings
 from dataclasses import dataclass
+from queue import Empty
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def contest(estimator: str, n_classes: int, limit: float, n_rows: int = N_ROWS) 
     process.start()
     try:
         return queue.get(timeout=2 * limit + 120)
-    except Exception:
+    except Empty:
         return None
     finally:
         process.kill()

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
+    from manyclass import export as export
+    from manyclass import linear_model as linear_model
+    from manyclass.data.class_moments import ClassMoments
     from manyclass.data.moments import Moments
     from manyclass.diagnostics.analysis import analyze
     from manyclass.estimators.auto import AutoClassifier
@@ -23,6 +26,7 @@ _PUBLIC = {
     "AutoClassifier": "manyclass.estimators.auto",
     "BoundMajorizationClassifier": "manyclass.estimators.bound_majorization",
     "CalibratedLeastSquaresClassifier": "manyclass.estimators.calibrated",
+    "ClassMoments": "manyclass.data.class_moments",
     "GLMClassifier": "manyclass.estimators.glm",
     "GLMClassifierCV": "manyclass.estimators.glm_cv",
     "Moments": "manyclass.data.moments",
@@ -34,12 +38,13 @@ _PUBLIC = {
     "analyze": "manyclass.diagnostics.analysis",
 }
 
-_PACKAGES = ("diagnostics",)
+_PACKAGES = ("diagnostics", "export", "linear_model")
 
 __all__ = [
     "AutoClassifier",
     "BoundMajorizationClassifier",
     "CalibratedLeastSquaresClassifier",
+    "ClassMoments",
     "GLMClassifier",
     "GLMClassifierCV",
     "Moments",

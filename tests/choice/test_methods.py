@@ -40,7 +40,7 @@ def test_what_does_not_fit_is_not_taken(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1.01 * least / memory.MEMORY_SHARE)
     assert choose(given, 1e-3).method.memory == least
     monkeypatch.setattr(memory, "free_memory", lambda: 0.5 * least)
-    with pytest.raises(MemoryError, match="GB beside X"):
+    with pytest.raises(MemoryError, match="B beside X, more than half of the"):
         choose(given, 1e-3)
 
 

@@ -276,3 +276,18 @@ def test_json_has_no_numbers_that_json_has_not(run_ok, iris_csv):
         raise AssertionError(name)
 
     json.loads(run_ok("fit", iris_csv, "--json", "--max-iter", 1), parse_constant=refuse)
+
+
+def test_a_checkpoint_is_gone_on_from_and_belongs_to_one_fit(run_json, run, iris_csv, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    options = ("fit", iris_csv, "--checkpoint", path)
+    first = run_json(*options)
+    again = run_json(*options)
+    assert path.exists() and again["objective"] == first["objective"] and again["log_loss"] == first["log_loss"]
+    other = run(*options, "--alpha", 0.3)
+    assert other.code == 1 and "is of another fit (its parameter alpha differs" in other.err
+    assert "give another name, or delete the file" in other.err
+    path.write_bytes(path.read_bytes()[:-5])
+    assert "is damaged or incomplete" in run(*options).err
+    refused = run(*options, "--chunk-rows", 10, "--solver", "pegasos")
+    assert refused.code == 2 and "--checkpoint is for rows in memory" in refused.err

@@ -1,5 +1,13 @@
 """Model files: whole or refused, and nothing in them is trusted but this package's own types."""
 
+import functools
+import io
+import json
+import operator
+import os
+import pickle
+import zipfile
+
 import numpy as np
 import pytest
 import skops.io
@@ -59,6 +67,74 @@ def test_foreign_types_are_never_built(tmp_path, monkeypatch):
     skops.io.dump({"manyclass_model": 1, "estimator": trap}, tmp_path / "m.skops")
     with pytest.raises(CommandError, match=r"asks for .*Trap"):
         load(tmp_path / "m.skops")
+
+
+class Pickled:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.trace),)
+
+
+def archive(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in members.items():
+            file.writestr(name.replace("_", "."), content)
+    return buffer.getvalue()
+
+
+def dumped(part):
+    return skops.io.dumps({"manyclass_model": 1, "estimator": part, "schema": {}})
+
+
+def pickled_array(trace):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Pickled(trace)]), allow_pickle=True)
+    state = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode", "type": "numpy"}
+    return archive(schema_json=json.dumps(state | {"file": "x.npy", "protocol": 2}), x_npy=buffer.getvalue())
+
+
+def forged(loader, trace):
+    """A model file in which `os.mkdir` is what makes the keys of a dictionary, or the estimator, of text."""
+    with zipfile.ZipFile(io.BytesIO(dumped({str(trace): 1}))) as file:
+        schema = json.loads(file.read("schema.json"))
+    estimator = schema["content"]["estimator"]
+    text = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": json.dumps(str(trace))}
+    call = {"__class__": "mkdir", "__module__": "os", "__loader__": loader, "file": None, "type": "json", "shape": text}
+    call |= {"content": [text], "attrs": text, "key_types": text}
+    estimator["key_types"]["content"] = [call]
+    for forgery in (schema, schema | {"content": {"estimator": call, "manyclass_model": text}}):
+        yield archive(schema_json=json.dumps(forgery))
+
+
+LOADERS = """
+    DictNode DefaultDictNode ListNode SetNode TupleNode BytesNode SliceNode FunctionNode MethodNode PartialNode TypeNode
+    ConstructorFromReduceNode ObjectNode JsonNode OperatorFuncNode NdArrayNode MaskedArrayNode DTypeNode RandomStateNode
+    RandomGeneratorNode SparseMatrixNode LossNode TreeNode
+""".split()
+PAYLOADS = {
+    "pickle": lambda trace: [pickle.dumps(Pickled(trace))],
+    "pickle in a zip": lambda trace: [archive(schema_json=pickle.dumps(Pickled(trace)), data_pkl=pickle.dumps(trace))],
+    "array of objects": lambda trace: [pickled_array(trace)],
+    "partial": lambda trace: [dumped(functools.partial(os.mkdir, str(trace)))],
+    "transformer": lambda trace: [dumped(FunctionTransformer(functools.partial(os.mkdir, str(trace))))],
+    "method": lambda trace: [dumped(operator.methodcaller("mkdir"))],
+    **{loader: functools.partial(forged, loader) for loader in LOADERS},
+}
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_no_code_of_a_file_is_run(tmp_path, name):
+    trace = tmp_path / "trace"
+    for content in PAYLOADS[name](trace):
+        (tmp_path / "m.skops").write_bytes(content)
+        with pytest.raises(CommandError, match=r"not a model, or is damaged|was not loaded because it asks for"):
+            load(tmp_path / "m.skops")
+        assert not trace.exists()
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 0.5, -1])

@@ -117,18 +117,6 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_a_file_that_is_there_is_kept_unless_told_otherwise(run, run_ok, iris_model, iris_csv, tmp_path):
-    out = tmp_path / "labels.csv"
-    run_ok("predict", iris_model, iris_csv, "-o", out)
-    written = out.read_text()
-    out.write_text("old")
-    result = run("predict", iris_model, iris_csv, "-o", out)
-    assert (result.code, out.read_text()) == (1, "old")
-    assert "exists already: give another name, or replace it with --force" in result.err
-    run_ok("predict", iris_model, iris_csv, "-o", out, "--force")
-    assert out.read_text() == written
-
-
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     target = tmp_path / "out.csv"
     with pytest.raises(CommandError, match="exists already"), whole_file(target, force=False) as temporary:

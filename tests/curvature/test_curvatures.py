@@ -113,3 +113,31 @@ def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
     step = Kronecker.build(F, np.random.default_rng(1)).solve(F.zero_gradient)
     exact = Kronecker(F, RowSample(None, None)).solve(F.zero_gradient)
     assert np.abs(step[3]).max() < 2 * np.abs(exact[3]).max()
+
+
+def test_a_hessian_of_all_rows_is_the_hessian():
+    F, *_ = problems.problem("softmax", alpha=0.1)
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((6, 3))
+    theta = rng.standard_normal((6, 3))
+    exact, sampled = (CURVATURES[name].build(F, rng) for name in ("hessian", "sampled-hessian"))
+    for curvature in (exact, sampled):
+        curvature.refresh(F, theta, np.ones(F.rows.n_rows))
+    np.testing.assert_allclose(sampled.solve(G), exact.solve(G))
+
+
+def test_a_column_that_the_sample_missed_is_not_flat():
+    rng = np.random.default_rng(0)
+    n, k = 20_000, 3
+    X = rng.standard_normal((n, 3))
+    X[:, 2] = 0.0
+    X[rng.choice(n, 8, replace=False), 2] = 50.0
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, k, n), k), SMOOTH_LOSSES["softmax"], 1e-6)
+    F.centred = True
+    sampled = CURVATURES["sampled-hessian"].build(F, rng)
+    assert sampled.sample.index is not None and not X[sampled.sample.index, 2].any()
+    exact = CURVATURES["hessian"].build(F, rng)
+    G = np.zeros((4, k))
+    G[2, 0], G[2, 1] = 1.0, -1.0
+    one, other = (float((curvature.solve(G) * G).sum()) for curvature in (sampled, exact))
+    assert 0.3 < one / other < 3.0

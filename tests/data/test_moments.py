@@ -37,11 +37,14 @@ def test_moments_form_a_group(cut, seed, weighted):
     X, Y, s = data(seed)
     s = s if weighted else None
     part = lambda rows: (X[rows], Y[rows], None if s is None else s[rows])  # noqa: E731
-    whole = Moments.zeros(D, K).add(X, Y, s)
-    first, second = Moments.zeros(D, K).add(*part(slice(cut))), Moments.zeros(D, K).add(*part(slice(cut, None)))
+    whole = Moments.zeros(D, K).partial_fit(X, Y, s)
+    first, second = (
+        Moments.zeros(D, K).partial_fit(*part(slice(cut))),
+        Moments.zeros(D, K).partial_fit(*part(slice(cut, None))),
+    )
     assert_same(first.merge(second), whole)
     assert_same(second.merge(first), whole)
-    whole.subtract(*part(slice(cut, None)))
+    whole.forget(*part(slice(cut, None)))
     assert_same(whole, first, rtol=1e-8) if cut else None
     assert whole.n == cut
 
@@ -82,15 +85,15 @@ def test_columns_far_from_the_origin_cost_no_digits_however_rows_come_and_go(cut
     added = Moments.zeros(D, K)
     merged = Moments.zeros(D, K)
     for part in parts:
-        added.add(held(X[part]), Y[part], s[part])
-        merged = merged.merge(Moments.zeros(D, K).add(held(X[part]), Y[part], s[part]))
+        added.partial_fit(held(X[part]), Y[part], s[part])
+        merged = merged.merge(Moments.zeros(D, K).partial_fit(held(X[part]), Y[part], s[part]))
     assert_exact(added, X, Y, s, tolerance)
     assert_exact(merged, X, Y, s, tolerance)
-    added.add(held(extra_X), extra_Y, extra_s).subtract(held(extra_X), extra_Y, extra_s)
+    added.partial_fit(held(extra_X), extra_Y, extra_s).forget(held(extra_X), extra_Y, extra_s)
     assert_exact(added, X, Y, s, tolerance)
     # Other rows came first, and took their pilot with them.
-    elsewhere = Moments.zeros(D, K).add(held(extra_X), extra_Y, extra_s).add(held(X), Y, s)
-    assert_exact(elsewhere.subtract(held(extra_X), extra_Y, extra_s), X, Y, s, tolerance)
+    elsewhere = Moments.zeros(D, K).partial_fit(held(extra_X), extra_Y, extra_s).partial_fit(held(X), Y, s)
+    assert_exact(elsewhere.forget(held(extra_X), extra_Y, extra_s), X, Y, s, tolerance)
     assert_exact(Moments.of(as_rows(held(X)), MatrixTargets(Y), s.astype(dtype)), X, Y, s, tolerance)
 
 
@@ -117,7 +120,7 @@ def test_float32_rows_with_a_large_mean_have_the_coefficients_of_float64(kind):
     Y = (X.astype(np.float64) - 1000) @ coef + 0.1 * rng.standard_normal((20_000, 1)) + 7
     moments = Moments.zeros(20, 1)
     for part in range(0, 20_000, 5000):
-        moments.add(kind(X[part : part + 5000]), Y[part : part + 5000].astype(np.float32))
+        moments.partial_fit(kind(X[part : part + 5000]), Y[part : part + 5000].astype(np.float32))
     best = np.linalg.lstsq(np.c_[X.astype(np.float64) - 1000, np.ones(len(X))], Y)[0]
     found, intercept = moments.solve(0.0)
     np.testing.assert_allclose(found, best[:-1], atol=1e-3)
@@ -127,7 +130,7 @@ def test_float32_rows_with_a_large_mean_have_the_coefficients_of_float64(kind):
 def test_dependent_columns_give_the_solution_of_minimum_norm():
     X, Y, _ = data(d=4)
     doubled = np.hstack([X, X, np.ones((80, 1))])
-    coef, intercept = Moments.zeros(9, K).add(doubled, Y).solve(alpha=0.0)
+    coef, intercept = Moments.zeros(9, K).partial_fit(doubled, Y).solve(alpha=0.0)
     centred = doubled - doubled.mean(0)
     expected = np.linalg.pinv(centred) @ (Y - Y.mean(0))
     np.testing.assert_allclose(coef, expected, atol=1e-10)
@@ -137,8 +140,8 @@ def test_dependent_columns_give_the_solution_of_minimum_norm():
 def test_weights_repeat_rows():
     X, Y, _ = data()
     times = np.arange(80) % 3
-    weighted = Moments.zeros(D, K).add(X, Y, times)
-    repeated = Moments.zeros(D, K).add(np.repeat(X, times, 0), np.repeat(Y, times, 0))
+    weighted = Moments.zeros(D, K).partial_fit(X, Y, times)
+    repeated = Moments.zeros(D, K).partial_fit(np.repeat(X, times, 0), np.repeat(Y, times, 0))
     repeated.n = weighted.n
     assert_same(weighted, repeated)
 
@@ -165,11 +168,11 @@ def test_what_does_not_fit_is_refused():
     moments = Moments.zeros(D, K)
     X, Y, s = data()
     with pytest.raises(ValueError, match="do not fit moments of 6 features and 3 outputs"):
-        moments.add(X[:, :5], Y)
-    with pytest.raises(ValueError, match="to take rows out use subtract"):
-        moments.add(X, Y, -s)
+        moments.partial_fit(X[:, :5], Y)
+    with pytest.raises(ValueError, match="to take rows out use forget"):
+        moments.partial_fit(X, Y, -s)
     with pytest.raises(ValueError, match="use the same columns"):
         moments.merge(Moments.zeros(5, K))
-    with pytest.raises(ValueError, match="add rows with add"):
+    with pytest.raises(ValueError, match="add rows with partial_fit"):
         moments.solve(1.0)
     assert moments.n == 0 and not moments.xx.any()

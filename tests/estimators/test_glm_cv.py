@@ -278,3 +278,13 @@ def test_no_time_leaves_a_model(loss):
     with pytest.warns(ConvergenceWarning):
         model = GLMClassifierCV(loss=loss, max_time=1e-9).fit(X, y)
     assert model.predict(X).shape == y.shape and model.status_ is Status.MAX_TIME
+
+
+def test_a_held_out_set_may_be_of_any_namespace():
+    torch = pytest.importorskip("torch")
+    X, y = load_digits(return_X_y=True)
+    held, given = (torch.tensor(X[1200:]), torch.tensor(y[1200:])), (torch.tensor(X[:1200]), torch.tensor(y[:1200]))
+    there = GLMClassifierCV(5, cv=held).fit(*given)
+    here = GLMClassifierCV(5, cv=(X[1200:], y[1200:])).fit(X[:1200], y[:1200])
+    assert there.alpha_ == pytest.approx(here.alpha_)
+    np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-6)

@@ -340,12 +340,13 @@ def test_probabilities_come_with_the_losses_that_model_them(rows):
     np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
-def test_rows_that_are_not_in_memory_are_refused(rows):
-    from manyclass.data import ChunkedRows
+def test_rows_that_are_made_when_they_are_read_are_refused(rows):
+    from manyclass.data import GeneratedRows, as_rows
+    from manyclass.features import RandomFourierFeatures
 
     X, y = rows
     with pytest.raises(TypeError, match="GLMClassifier"):
-        PegasosClassifier().fit(ChunkedRows(lambda: iter([X]), len(X)), y)
+        PegasosClassifier().fit(GeneratedRows(as_rows(X), RandomFourierFeatures(4).fit(X)), y)
 
 
 def test_compilation_is_told_apart(rows):

@@ -84,14 +84,14 @@ def test_moments_of_partitions(client, data):
     X, y, weight = data
     Y = np.eye(K)[y]
     blocks, responses = da.from_array(X, chunks=(100, D)), da.from_array(Y, chunks=(100, K))
-    found = Moments.zeros(D, K).add(X, Y).add(blocks, responses, weight)
-    one = Moments.zeros(D, K).add(X, Y).add(X, Y, weight)
+    found = Moments.zeros(D, K).partial_fit(X, Y).partial_fit(blocks, responses, weight)
+    one = Moments.zeros(D, K).partial_fit(X, Y).partial_fit(X, Y, weight)
     np.testing.assert_allclose(found.covariance, one.covariance, atol=1e-9)
     np.testing.assert_allclose(found.solve(0.1)[0], one.solve(0.1)[0], rtol=1e-8)
-    found.subtract(blocks, responses, weight)
-    np.testing.assert_allclose(found.covariance, Moments.zeros(D, K).add(X, Y).covariance, atol=1e-9)
+    found.forget(blocks, responses, weight)
+    np.testing.assert_allclose(found.covariance, Moments.zeros(D, K).partial_fit(X, Y).covariance, atol=1e-9)
     with pytest.raises(ValueError, match="do not fit"):
-        Moments.zeros(D, K + 1).add(blocks, responses)
+        Moments.zeros(D, K + 1).partial_fit(blocks, responses)
 
 
 def test_time_that_is_over_and_callbacks_that_have_seen_enough(client, data):

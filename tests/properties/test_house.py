@@ -23,6 +23,7 @@ LAYERS = (
     ("stagewise", "dual", "subgradient", "bound"),
     "choice",
     "estimators",
+    ("linear_model", "export"),
     "diagnostics",
     "cli",
 )

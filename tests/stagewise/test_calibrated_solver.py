@@ -217,7 +217,7 @@ def test_with_fewer_rows_than_functions_each_output_has_functions_of_its_own(wei
 
 
 def test_no_gram_matrix_is_asked_for_that_does_not_fit(monkeypatch):
-    monkeypatch.setattr("manyclass.model.calibrator.room", lambda: 0.0)
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 0.0)
     V = np.random.default_rng(0).random((50, 3))
     coef, _ = Calibrator((1, 2), Simplex()).fit(V, ClassTargets(np.arange(50) % 3, 3), None)
     assert coef.shape == (2, 3)

@@ -19,6 +19,8 @@ class DenseInverse(StreamedBound):
     row. H itself is summed beside it, which is cheap (`PairSums`), so that `tidy` can start M afresh.
     """
 
+    _given = (*StreamedBound._given, "_X", "_At")
+
     span = 160
     accuracy = 1e-4
     compact = False

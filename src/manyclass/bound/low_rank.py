@@ -24,6 +24,8 @@ class LowRank(StreamedBound):
     D : ndarray of shape (n_features [+ 1], n_outputs)
     """
 
+    _given = (*StreamedBound._given, "_X", "_columns")
+
     span = 64
     accuracy = 1e-2  # H exceeds what it bounds by far more
     compact = True

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -106,6 +106,8 @@ class StochasticBound:
         θ, μ and φ = H⁻¹μ after the last block.
     """
 
+    _given = ("problem", "weight", "rows", "penalty")
+
     def __init__(
         self,
         problem: Problem,
@@ -132,13 +134,13 @@ class StochasticBound:
             self.penalty[-1] = 0.0
         self.residuals = np.zeros((problem.rows.n_rows, shape[1])) if refresh else None
         self.settled: _Settled | None = None
-        self._share = 0.0
+        self.n_passes, self._share = 0, 0.0
         self.softmax = problem.loss.name == "softmax"
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
     def iterates(self) -> Iterates:
         """One `Iterate` after each pass; after a pass that there was no time for, the point it came to."""
-        for number in count(1):
+        for number in count(self.n_passes + 1):
             growing = not self.refresh or number == 1
             with np.errstate(over="ignore", invalid="ignore"):  # a step too long, to be taken back
                 try:
@@ -147,7 +149,8 @@ class StochasticBound:
                     if number == 1 and self._share == 0.0:
                         raise
                 found = self._look(growing, number - 1)
-            yield found
+            self.n_passes = number
+            yield replace(found, state=lambda: {"run": self})
             if self._share < 1.0:
                 return Status.MAX_TIME
         return None

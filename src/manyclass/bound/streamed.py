@@ -34,6 +34,8 @@ class StreamedBound(ABC):
         Whether blocks are to come on the columns that occur in them.
     """
 
+    _given: ClassVar[tuple[str, ...]] = ("problem", "bound", "prior")
+
     span: int
     accuracy: ClassVar[float]
     compact: ClassVar[bool]

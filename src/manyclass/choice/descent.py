@@ -68,7 +68,7 @@ class Descent:
     max_iter: int
 
     def __post_init__(self) -> None:
-        self._known: deque[tuple[float, Array]] = deque(maxlen=2)
+        self.known: deque[tuple[float, Array]] = deque(maxlen=2)
         self._objectives: deque[float] = deque()
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
@@ -102,7 +102,7 @@ class Descent:
         run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
         self._objectives = deque(maxlen=STEPS + 1)
         outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
-        self._known.append((math.log(alpha), problem.pack(*outcome.model)))
+        self.known.append((math.log(alpha), problem.pack(*outcome.model)))
         return outcome
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
@@ -111,12 +111,12 @@ class Descent:
         return len(values) > STEPS and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
 
     def _predicted(self, alpha: float) -> Array:
-        if not self._known:
+        if not self.known:
             return self.solver.begin(self.problem, self.curvature)
-        now, theta = self._known[-1]
-        if len(self._known) < 2:
+        now, theta = self.known[-1]
+        if len(self.known) < 2:
             return theta
-        before, previous = self._known[0]
+        before, previous = self.known[0]
         return theta + (math.log(alpha) - now) / (now - before) * (theta - previous)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manyclass.choice.rates import Rates, rates
-from manyclass.curvature.hessian import LARGEST
+from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
-from manyclass.data.memory import free_memory, room
+from manyclass.data.memory import room_for, told
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
@@ -19,6 +19,8 @@ SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
+HESSIAN_PASSES, HESSIAN_LOOKS = 16, 4
+"""Passes of L-BFGS in the metric of a Hessian of sampled rows, and how often that is taken."""
 PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
@@ -100,15 +102,15 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     MemoryError
         If none fits.
     """
-    limit = room()
-    found = (replace(one, fits=one.memory <= limit) for one in _candidates(problem, tol, solver))
+    room, which = room_for(problem.memory_limit)
+    found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
     fitting = [one for one in candidates if one.fits]
     if not fitting:
         least = min(candidates, key=lambda one: one.memory)
         raise MemoryError(
-            f"{least.solver} with curvature={least.curvature!r} would take {least.memory / 1e9:.1f} GB beside X, more "
-            f"than half of the {free_memory() / 1e9:.1f} GB that are free; use curvature='auto', or SDCAClassifier."
+            f"{least.solver} with curvature={least.curvature!r} would take {told(least.memory)} beside X, more than "
+            f"{which}; use curvature='auto', or PegasosClassifier."
         )
     return Choice(fitting[0], tuple(candidates))
 
@@ -179,6 +181,11 @@ class Shape:
             4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse + 3.0 * self.n**2 / self.speed.stream
         )
 
+    def hessian(self, size: int, n_rows: float) -> float:
+        """Of so many parameters over so many rows, and its factor."""
+        products = 0.6 * n_rows * size**2 / self.speed.product + 4.0 * n_rows * size / self.speed.stream
+        return products + (size**3 / 3.0) / self.speed.product
+
     def methods(self, metric: float, plain: float) -> Iterator[Method]:
         """Each with the passes it is expected to take."""
         d, k, speed = self.d, self.k, self.speed
@@ -193,10 +200,16 @@ class Shape:
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
         if size <= LARGEST:
-            step = 0.6 * self.n * size**2 / speed.product + 4.0 * self.n * size / speed.stream
-            step += (size**3 / 3.0) / speed.product + NEWTON_PASSES * one
+            sample = min(self.n, ROWS_PER_PARAMETER * size)
+            look = self.hessian(size, sample) + one * sample / self.n
+            solve = 2.0 * size**2 / speed.stream
+            set_up, needed = one + HESSIAN_LOOKS * look, 4 * 8.0 * size * size
+            yield Method(
+                "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
+            )
+            step = self.hessian(size, self.n) + NEWTON_PASSES * one
             passes = NEWTON_STEPS * NEWTON_PASSES
-            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, 4 * 8.0 * size * size)
+            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
 
 
 def plain_passes(problem: Problem, tol: float) -> float:
@@ -216,7 +229,8 @@ def plain_passes(problem: Problem, tol: float) -> float:
     curvature = problem.loss.lipschitz * variance
     unit = curvature + problem.alpha
     X = X / np.sqrt(np.where(unit > 0, unit, 1.0))
-    values = problem.loss.lipschitz * np.linalg.eigvalsh(X @ X.T / len(index))[::-1]
+    gram = X @ X.T if len(X) <= X.shape[1] else X.T @ X
+    values = problem.loss.lipschitz * np.linalg.eigvalsh(gram / len(index))[::-1]
     values = np.maximum(values, 0.0)
     share = float(np.average(problem.alpha / np.where(unit > 0, unit, 1.0), weights=variance + 1e-300))
     floor = max(share, tol * float(values.mean()) * 1e-2, 1e-300)

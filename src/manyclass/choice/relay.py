@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
-from manyclass.fit import Iterates
+from manyclass.fit import Iterate, Iterates
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -26,6 +27,7 @@ def in_turn(
     rng: np.random.Generator,
     start: tuple[Array, Array] | None,
     on_change: Callable[[Method], None],
+    saved: dict[str, Any] | None = None,
 ) -> Iterates:
     """The iterates of the method chosen; from where it is, of another, when that one is right for what is left.
 
@@ -33,31 +35,59 @@ def in_turn(
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. Seconds are those of the cost model, so that a fit does not depend on
     what else the machine does.
+
+    Parameters
+    ----------
+    saved : dict, optional
+        The `state` of an iterate of another run: those that followed it follow.
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
-    method, n_iter, spent, passes = choice.method, 0, 0.0, given.n_passes
+    known: dict[str, Any] = {"method": choice.method, "left": left, "before": 0, "spent": 0.0, "passes": given.n_passes}
+    if saved is not None:
+        known = saved["relay"]
+        rng.bit_generator.state = saved["random"]
     while True:
-        iterates = _at_work(method, given, rng, start)
-        before, taken = n_iter, 0.0
+        method, left, before, spent, passes = (known[name] for name in ("method", "left", "before", "spent", "passes"))
+        random = rng.bit_generator.state
+        iterates = _at_work(method, given, rng, start, None if saved is None else saved["solver"])
         while True:
             try:
                 iterate = next(iterates)
             except StopIteration as end:
                 return end.value
-            n_iter = before + iterate.n_iter
             taken = method.set_up + iterate.n_passes * method.per_pass
-            yield replace(iterate, n_iter=n_iter, n_passes=passes + iterate.n_passes)
+            if saved is None:  # else it is the one that has been yielded before
+                yield replace(
+                    iterate,
+                    n_iter=before + iterate.n_iter,
+                    n_passes=passes + iterate.n_passes,
+                    state=partial(_with, iterate, choice=choice, relay=known, random=random),
+                )
+            saved = None
             promising = [one for one in left if one.seconds <= spent + taken]
             if promising and taken > PATIENCE * method.seconds:
                 break
         iterates.close()
-        spent, passes, start = spent + taken, passes + iterate.n_passes, iterate.model()
-        method = min(promising, key=lambda one: one.seconds)
-        left.remove(method)
+        start, method = iterate.model(), min(promising, key=lambda one: one.seconds)
         on_change(method)
+        known = {
+            "method": method,
+            "left": [one for one in left if one is not method],
+            "before": before + iterate.n_iter,
+            "spent": spent + taken,
+            "passes": passes + iterate.n_passes,
+        }
 
 
-def _at_work(method: Method, given: Problem, rng: np.random.Generator, start: Any) -> Iterates:
+def _with(iterate: Iterate, **more: Any) -> dict[str, Any]:
+    """What an iterate has to store, and what else is to be."""
+    assert iterate.state is not None
+    return {"solver": iterate.state(), **more}
+
+
+def _at_work(
+    method: Method, given: Problem, rng: np.random.Generator, start: Any, saved: dict[str, Any] | None
+) -> Iterates:
     """The iterates of one method, as models of the rows given; passes are counted from 0."""
     curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
     problem, space = given, None
@@ -68,15 +98,16 @@ def _at_work(method: Method, given: Problem, rng: np.random.Generator, start: An
         problem.on_block = given.on_block
         if start is not None:
             start = space.project(start[0], given.unshifted(*start, back=True))
-    before = problem.n_passes
-    iterates = iterates_in(curvature, solver, problem, rng, start)
+    before = problem.n_passes if saved is None else saved["before"]
+    iterates = iterates_in(curvature, solver, problem, rng, start, None if saved is None else saved["solver"])
     while True:
         try:
             iterate = next(iterates)
         except StopIteration as end:
             return end.value
         model = iterate.model if space is None else _lifted(iterate.model, space, given)
-        yield replace(iterate, model=model, n_passes=iterate.n_passes - before)
+        state = partial(_with, iterate, before=before)
+        yield replace(iterate, model=model, n_passes=iterate.n_passes - before, state=state)
 
 
 def _lifted(model: Callable[[], Any], space: RowSpace, given: Problem) -> Callable[[], tuple[Array, Array]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manyclass.choice.methods import Shape
-from manyclass.data.memory import free_memory, room
+from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
 from manyclass.stagewise.equations import SAMPLED_ROWS
 
@@ -56,12 +56,12 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
     found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
-    limit = room()
-    fitting = sorted((one for one in found if one.memory <= limit), key=lambda one: one.seconds)
+    room, which = room_for(problem.memory_limit)
+    fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
     if not fitting:
         least = min(one.memory for one in found)
         raise MemoryError(
-            f"Coefficients for {d} features and {k} outputs would take {least / 1e9:.1f} GB, more than half of the "
-            f"{free_memory() / 1e9:.1f} GB that are free; use fewer features, or PegasosClassifier."
+            f"Coefficients for {d} features and {k} outputs would take {told(least)}, more than {which}; use "
+            "fewer features, or PegasosClassifier."
         )
     return tuple(fitting)

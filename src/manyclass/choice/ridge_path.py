@@ -26,10 +26,8 @@ class RidgePath:
     def _decomposed(self) -> tuple[Spectrum, Array]:
         moments = self.moments
         eigenvalues, vectors = moments.factor(fit_intercept=self.fit_intercept).spectrum
-        cross = moments.cross_covariance
-        if not self.fit_intercept:
-            cross = cross + moments.mean[:, None] * moments.target_mean[None, :]
-        return Spectrum(eigenvalues, vectors.T @ cross, moments.weight, self.fit_intercept), vectors
+        cross = vectors.T @ moments.cross(fit_intercept=self.fit_intercept)
+        return Spectrum(eigenvalues, cross, moments.weight, self.fit_intercept), vectors
 
     @property
     def spectrum(self) -> Spectrum:

@@ -1,4 +1,4 @@
-"""The command line: ``manyclass analyze``, ``fit``, ``predict`` and ``evaluate``."""
+"""The command line: ``manyclass analyze``, ``fit``, ``predict``, ``evaluate``, ``summarize`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         sentence, code = explain(error)
-        print(f"manyclass: {' '.join(sentence.split())}", file=sys.stderr)
+        # Names of columns and labels may hold anything.
+        shown = "".join(character if character.isprintable() else " " for character in sentence)
+        print(f"manyclass: {' '.join(shown.split())}", file=sys.stderr)
         return code
     finally:
         if previous is not None:

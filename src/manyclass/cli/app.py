@@ -38,7 +38,7 @@ _DROP = _data("--drop", metavar="COLUMN", help="Leave this column out; may be re
 _FORMAT = _data(
     "--format",
     metavar="NAME",
-    help="csv (TSV too), parquet, libsvm, numpy, idx or arff; default: by the file's name and content.",
+    help="csv (TSV too), parquet, arrow, safetensors, libsvm, numpy, idx or arff; default: by its name and content.",
 )
 _N_FEATURES = _data("--n-features", min=1, help="Width of a LIBSVM file that does not reach the last column itself.")
 _TEST = _data("--test", metavar="FILE", help="Judge the model on this file.")
@@ -57,6 +57,14 @@ _CHUNK_ROWS = _data(
     "default). The model is distributed as on shuffled data only if the rows of the file are in random order: shuffle "
     "sorted files first.",
 )
+_PIECE_ROWS = _data("--chunk-rows", min=1, help="Read the file so many rows at a time, twice. Default: all at once.")
+_MEMORY_LIMIT = _data(
+    "--memory-limit",
+    metavar="SIZE",
+    help="What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in "
+    "pieces, the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files "
+    "is a file, too. --scale has to be none or auto, which is none here.",
+)
 _SOLVER = _model(
     "--solver",
     help=f"One of {', '.join(ESTIMATORS)}. auto takes the one of the next seven that should be fastest for the data; "
@@ -73,6 +81,7 @@ _ALPHA = _model(
     "--alpha",
     help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise auto, from the data.",
 )
+_ANY_ALPHA = _model("--alpha", help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
 _CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
 _TOL = _model(
     "--tol",
@@ -82,21 +91,35 @@ _TOL = _model(
 _MAX_ITER = _model(
     "--max-iter",
     help="Iterations at most; one takes a pass over the rows, or a few. Default: 500; 1000 with "
-    "sdca, 100 with calibrated and bound, 20 with pegasos, 1 with stagewise (how often each feature is used).",
+    "sdca, 100 with calibrated and bound, 1 with stagewise (how often each feature is used); auto, with pegasos, is 20 "
+    "or more where rows are few.",
 )
 _MAX_TIME = _model("--max-time", help="Seconds at most; the best model so far is kept. Default: no limit.")
 _SEED = _model("--seed", help="Decides which rows are held out, and all else random. Default: always the same.")
+_CHECKPOINT = _model(
+    "--checkpoint",
+    metavar="FILE",
+    help="Store in this file, every few seconds, where the fit has come to. After a crash the same command goes on "
+    "from there, and ends with the same model. Yours to delete.",
+)
 _MODEL_FILE = _output("--output", "-o", "--model", metavar="FILE.skops", help="Save the model here.")
 _PREDICTIONS = _output(
     "--output", "-o", "--out", metavar="FILE", help="A .csv, .tsv or .parquet file; default: CSV on stdout."
 )
+_MOMENTS = _output("--output", "-o", metavar="FILE.moments", help="Save the sums here.")
+_MERGED = _output("--output", "-o", metavar="FILE", help="A .skops file for the model, or .moments for the sums.")
 _FORCE = _output("--force", "-f", help="Replace the output file if it exists already.")
 _PROBA = _output("--proba", help="Probabilities of every label, not the labels.")
 _JSON = _output("--json", help="Print one JSON object and nothing else on stdout.")
 _TRAIN = typer.Argument(
     metavar="TRAIN",
     show_default=False,
-    help="CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, scikit-learn's digits.",
+    help="CSV, TSV, Parquet, Arrow, safetensors, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, "
+    "scikit-learn's digits.",
+)
+
+_MOMENT_FILES = typer.Argument(
+    metavar="MOMENTS...", help="Files written by 'manyclass summarize', with features and classes of the same names."
 )
 
 Strings = list[str] | None
@@ -136,6 +159,7 @@ def fit(
     holdout: Annotated[float, _HOLDOUT] = 0.2,
     scale: Annotated[str, _SCALE] = "auto",
     chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     solver: Annotated[str, _SOLVER] = "auto",
     loss: Annotated[str | None, _LOSS] = None,
     alpha: Annotated[float | None, _ALPHA] = None,
@@ -144,6 +168,7 @@ def fit(
     max_iter: Annotated[int | None, _MAX_ITER] = None,
     max_time: Annotated[float | None, _MAX_TIME] = None,
     seed: Annotated[int | None, _SEED] = None,
+    checkpoint: Annotated[Path | None, _CHECKPOINT] = None,
     output: Annotated[Path | None, _MODEL_FILE] = None,
     force: Annotated[bool, _FORCE] = False,
     json: Annotated[bool, _JSON] = False,
@@ -163,7 +188,46 @@ def fit(
     }
     data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
     judged = (test, test_labels, holdout)
-    run(FitRequest(train, data, *judged, scale, chunk_rows, solver, parameters, output, force, json))
+    run(
+        FitRequest(
+            train, data, *judged, scale, chunk_rows, memory_limit, solver, parameters, output, force, json, checkpoint
+        )
+    )
+
+
+@app.command()
+def summarize(
+    data: DataArgument,
+    output: Annotated[Path, _MOMENTS],
+    target: Annotated[Strings, _TARGET] = None,
+    labels: Annotated[str | None, _LABELS] = None,
+    drop: Annotated[Strings, _DROP] = None,
+    format: Annotated[str | None, _FORMAT] = None,
+    n_features: Annotated[int | None, _N_FEATURES] = None,
+    chunk_rows: Annotated[int | None, _PIECE_ROWS] = None,
+    force: Annotated[bool, _FORCE] = False,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Sum the rows of a file up, as far as least squares needs them: parts of data on several machines, for 'merge'."""
+    from manyclass.cli.inputs import DataOptions
+    from manyclass.cli.moments import summarize as run
+
+    options = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
+    run(data, options, chunk_rows, output, force, json)
+
+
+@app.command()
+def merge(
+    moments: Annotated[list[Path], _MOMENT_FILES],
+    output: Annotated[Path, _MERGED],
+    alpha: Annotated[str | None, _ANY_ALPHA] = None,
+    force: Annotated[bool, _FORCE] = False,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Join what 'summarize' wrote, and make the least-squares model of all these rows, as if fitted to them at once."""
+    from manyclass.cli.moments import merge as run
+
+    run(moments, alpha, output, force, json)
 
 
 @app.command()
@@ -192,13 +256,15 @@ def predict(
     force: Annotated[bool, _FORCE] = False,
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Predict labels or probabilities for the rows of a file."""
     from manyclass.cli.inputs import DataOptions
     from manyclass.cli.predict import run
 
-    run(model, data, DataOptions(drop=tuple(drop or ()), format=format), proba, output, force, json)
+    options = DataOptions(drop=tuple(drop or ()), format=format)
+    run(model, data, options, proba, output, force, json, memory_limit)
 
 
 @app.command()
@@ -209,10 +275,11 @@ def evaluate(
     labels: Annotated[str | None, _LABELS] = None,
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Report error, log loss and a table per class for the labelled rows of a file."""
     from manyclass.cli.evaluate import run
     from manyclass.cli.inputs import DataOptions
 
-    run(model, data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format), json)
+    run(model, data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format), json, memory_limit)

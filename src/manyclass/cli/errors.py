@@ -31,7 +31,9 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "stopped by Ctrl-C; nothing was written", 130
     if isinstance(error, MemoryError):
-        return "there is not enough memory: use fewer rows, or save the features as float32", 1
+        # Where it is ours it says what is too large; NumPy's speaks of a single array.
+        said = str(error) if "memory" in str(error) and "Unable to allocate" not in str(error) else ""
+        return said or "there is not enough memory: use fewer rows, or save the features as float32", 1
     if isinstance(error, OSError):
         return _explain_os(error), 1
     # Typer's own errors, whose class has moved between its versions.

@@ -15,6 +15,7 @@ from manyclass.cli import modelfile
 from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model
 from manyclass.cli.output import console, print_facts, print_json, progress_line
+from manyclass.data import as_rows
 
 _BLOCK = 1 << 22
 _SHARES = {"error", "hamming_loss", "subset_error"}
@@ -23,11 +24,13 @@ _MANY_CLASSES = 40
 _WORST = 20
 
 
-def run(model_path: Path, data_path: Path, options: DataOptions, as_json: bool) -> None:
+def run(
+    model_path: Path, data_path: Path, options: DataOptions, as_json: bool, memory_limit: str | None = None
+) -> None:
     """Report how good the model is on rows with labels."""
     model = modelfile.load(model_path)
     with progress_line(f"reading {data_path.name}") as progress:
-        dataset = load(data_path, options, schema=model.schema)
+        dataset = load(data_path, options, schema=model.schema, memory_limit=memory_limit)
         progress.say("judging")
         scores = score(model, dataset.X, dataset.y)
     if as_json:
@@ -76,10 +79,9 @@ class Scores:
 
 
 def blocks(method: Callable[[Any], NDArray[Any]], X: Any, n_outputs: int) -> Iterator[NDArray[Any]]:
-    """``method(X)`` over consecutive blocks of rows."""
-    step = max(1, _BLOCK // max(X.shape[1], n_outputs))
-    for start in range(0, X.shape[0], step):
-        yield method(X[start : start + step])
+    """``method(X)`` over consecutive blocks of rows, which may be `Rows` of a file."""
+    for _, block in as_rows(X).blocks(max(1, _BLOCK // max(X.shape[1], n_outputs))):
+        yield method(block.unwrapped())
 
 
 def score(model: Model, X: Any, y: Any) -> Scores:

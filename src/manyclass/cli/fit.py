@@ -21,9 +21,13 @@ from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
 from manyclass.data import as_rows
+from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
 from manyclass.fit import Status
 from manyclass.fit.held_out import hold_out
+
+HELD_OUT_SHARE = 8
+"""Of a limit on memory, what is one over that of the rows held out."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,13 @@ class FitRequest:
     holdout: float
     scale: str
     chunk_rows: int | None
+    memory_limit: str | None
     solver: str
     parameters: dict[str, Any]
     output: Path | None
     force: bool
     as_json: bool
+    checkpoint: Path | None = None
 
     def __post_init__(self) -> None:
         if self.train is None and (self.data != DataOptions() or self.test is not None):
@@ -54,6 +60,12 @@ class FitRequest:
             raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
         if self.chunk_rows is not None and self.solver != "pegasos":
             raise UsageError("--chunk-rows needs a solver that learns from one chunk at a time: add --solver pegasos")
+        if self.chunk_rows is not None and self.checkpoint is not None:
+            raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
+        if self.memory_limit is not None and (self.train is None or self.chunk_rows is not None):
+            raise UsageError("--memory-limit belongs to a file to fit, and not to --chunk-rows: leave one out")
+        if self.memory_limit is not None and self.scale not in ("auto", "none"):
+            raise UsageError("--memory-limit leaves rows in their file, as they are: scale the file before")
         if self.scale not in SCALERS:
             raise UsageError(f"there is no scaling '{self.scale}': choose one of {', '.join(SCALERS)}")
         if self.output is not None:
@@ -116,7 +128,8 @@ def _fit(request: FitRequest, progress: Progress) -> Fitted:
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = (fit_whole if request.chunk_rows is None else fit_stream)(request, estimator, progress)
+        fit = fit_stream if request.chunk_rows else fit_whole if request.memory_limit is None else fit_stored
+        fitted = fit(request, estimator, progress)
     estimator.set_callbacks()
     if estimator.status_ is Status.INTERRUPTED and (request.output is None or not estimator.n_passes_):
         raise KeyboardInterrupt
@@ -197,9 +210,34 @@ def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     read = time.perf_counter()
     progress.say("fitting")
     scaler = SCALERS[request.scale][1](train)
-    estimator.fit(train.X if scaler is None else transformed(scaler, train), train.y)
+    X = train.X if scaler is None else transformed(scaler, train)
+    estimator.fit(X, train.y, checkpoint=request.checkpoint)
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     return Fitted(Model.of(scaler, estimator, schema), train.X.shape[0], train.kind, test, seconds)
+
+
+def fit_stored(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
+    """Fit rows where they lie; those held out have weight 0, and are no more than memory has room for."""
+    started = time.perf_counter()
+    assert request.train is not None and request.memory_limit is not None
+    train = load(request.train, request.data, memory_limit=request.memory_limit)
+    check_classes(request.name, train.y)
+    schema, rows, y, weight = Schema.of(train), train.X, train.y, None
+    test = read_test(request, schema)
+    if test is None and request.holdout > 0:
+        most = max(1, int(as_bytes(request.memory_limit) / HELD_OUT_SHARE / rows.row_bytes)) / rows.n_rows
+        strata = y if y is not None and y.ndim == 1 else None
+        share, rng = min(request.holdout, most), np.random.default_rng(request.seed)
+        index = hold_out(rows, strata, None, share, rng).index
+        test = dataclasses.replace(train, X=rows.take(index).unwrapped(), y=None if y is None else y[index])
+        weight = np.ones(rows.n_rows)
+        weight[index] = 0.0
+    read = time.perf_counter()
+    progress.say("fitting")
+    estimator.fit(rows, y, weight, memory_limit=request.memory_limit)
+    seconds = {"read": read - started, "fit": time.perf_counter() - read}
+    n_rows = rows.n_rows if weight is None else int(weight.sum())
+    return Fitted(Model.of(None, estimator, schema), n_rows, f"{rows.dtype.name}, in chunks", test, seconds)
 
 
 def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
@@ -210,7 +248,7 @@ def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
     shared = request.data.labels_are_columns or (request.data.labels or "").lower().endswith(".xml")
     labels = request.test_labels or (request.data.labels if shared else None)
     options = dataclasses.replace(request.data, labels=labels, n_features=None)
-    return load(request.test, options, schema=schema)
+    return load(request.test, options, schema=schema, memory_limit=request.memory_limit)
 
 
 def _split(request: FitRequest, dataset: Dataset) -> tuple[Dataset, Dataset]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.modelfile import Schema
+from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 
 
@@ -42,8 +43,19 @@ def load(
     schema: Schema | None = None,
     labels_needed: bool = True,
     may_be_incomplete: bool = False,
+    memory_limit: str | None = None,
 ) -> Dataset:
-    """Read a file for fitting, or as a model that knows `schema` expects it."""
+    """Read a file for fitting, or as a model that knows `schema` expects it.
+
+    With a limit on memory X are `Rows`, which stay in the file where they are many, and are checked when they are read.
+    """
+    if memory_limit is not None:
+        given = reading(path, options, schema, labels_needed)
+        dataset = opened(path, None if labels_needed else False, memory_limit, **given)
+        if labels_needed:
+            check_labels(path, dataset)
+            dataset = dataset if schema is None else schema.aligned(path, dataset)
+        return dataset
     dataset = read(path, **reading(path, options, schema, labels_needed))
     if labels_needed:
         check_labels(path, dataset)

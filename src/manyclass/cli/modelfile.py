@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.data.readers import Dataset
+from manyclass.data.readers.source import one_line
 
 _VERSION = 1
 
@@ -131,18 +132,20 @@ def load(path: Path) -> Model:
         pass  # to fail as any file does that cannot be opened
     try:
         foreign = _foreign_types(path)
-        content = None if foreign else skops.io.load(path, trusted=sorted(trusted_types()))
+        model = None if foreign else _model(path, skops.io.load(path, trusted=sorted(trusted_types())))
+    except CommandError:
+        raise
     except Exception as error:
-        # A damaged file can fail anywhere between unzipping and setting attributes.
+        # A damaged file can fail anywhere between unzipping and the first prediction.
         raise CommandError(
             f"{path} is not a model, or is damaged: fit it again, or copy it again from where it was"
         ) from error
-    if foreign:
+    if model is None:
         raise CommandError(
-            f"{path} was not loaded because it asks for {foreign[0]}, which manyclass does not need: "
+            f"{path} was not loaded because it asks for {one_line(foreign[0])}, which manyclass does not need: "
             "use a model written by 'manyclass fit'"
         )
-    return _model(path, content)
+    return model
 
 
 def trusted_types() -> set[str]:
@@ -166,7 +169,7 @@ def _model(path: Path, content: Any) -> Model:
     if isinstance(content, dict) and "manyclass_model" in content:
         if content["manyclass_model"] != _VERSION:
             raise CommandError(f"{path} was written by a newer manyclass: pip install --upgrade manyclass")
-        return Model(content["estimator"], Schema(**content["schema"]))
+        return _checked(Model(content["estimator"], Schema(**content["schema"])))
     if hasattr(content, "predict") and hasattr(content, "n_features_in_") and hasattr(content, "classes_"):
         names = getattr(content, "feature_names_in_", None)
         schema = Schema(
@@ -175,5 +178,18 @@ def _model(path: Path, content: Any) -> Model:
             feature_names=None if names is None else tuple(map(str, names)),
             multilabel=np.ndim(content.predict(np.zeros((1, content.n_features_in_)))) == 2,
         )
-        return Model(content, schema)
+        return _checked(Model(content, schema))
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")
+
+
+def _checked(model: Model) -> Model:
+    """The model, if it predicts labels that it knows for rows as wide as it says: a damaged one may load and not."""
+    schema = model.schema
+    names, n_labels = schema.feature_names, len(schema.labels)
+    is_whole = model.estimator.n_features_in_ == schema.n_features and len(schema.classes) == n_labels
+    if is_whole and (names is None or len(names) == schema.n_features):
+        predicted = model.estimator.predict(np.zeros((2, schema.n_features)))
+        if predicted.shape == ((2, n_labels) if schema.multilabel else (2,)):
+            if schema.multilabel or np.isin(predicted, schema.classes).all():
+                return model
+    raise ValueError("its parts do not fit together")

@@ -23,7 +23,14 @@ Write = Callable[[NDArray[Any]], None]
 
 
 def run(
-    model_path: Path, data_path: Path, options: DataOptions, proba: bool, output: Path | None, force: bool, json: bool
+    model_path: Path,
+    data_path: Path,
+    options: DataOptions,
+    proba: bool,
+    output: Path | None,
+    force: bool,
+    json: bool,
+    memory_limit: str | None = None,
 ) -> None:
     """Write the label, or the probability of every label, of each row."""
     if output is not None:
@@ -34,7 +41,7 @@ def run(
     if proba and not model.has_probabilities:
         raise CommandError(f"{model_path} has no probabilities: fit with --loss softmax, or leave out --proba")
     with progress_line(f"reading {data_path.name}") as progress:
-        X = load(data_path, options, schema=model.schema, labels_needed=False).X
+        X = load(data_path, options, schema=model.schema, labels_needed=False, memory_limit=memory_limit).X
         progress.say("predicting")
         names = model.schema.labels if proba or model.schema.multilabel else [model.schema.target_name or "label"]
         rows = blocks(model.estimator.predict_proba if proba else model.estimator.predict, X, len(model.schema.labels))

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.fit import FitRequest, Fitted, read_test
-from manyclass.cli.inputs import check_classes, check_finite, check_labels, reading
+from manyclass.cli.inputs import DataOptions, check_classes, check_finite, check_labels, reading
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
@@ -67,7 +67,6 @@ def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
         as_text = any(isinstance(label, str) for label in labels)
         classes = np.array(sorted(map(str, labels) if as_text else labels))
         check_labels(path, dataclasses.replace(first, y=classes))
-        check_classes(path, classes, n_rows)
     schema = dataclasses.replace(
         Schema.of(first),
         n_features=width,
@@ -100,6 +99,8 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     progress.say("counting rows and labels")
     found = survey(path, chunk_rows, **reading(path, request.data, None))
     schema = found.schema
+    if not schema.multilabel:
+        check_classes(path, schema.classes, found.n_rows)
     test = read_test(request, schema)
     scaler = SCALERS[request.scale][1](found.first)
     n_wanted = int(np.ceil(request.holdout * found.n_rows)) if test is None else 0
@@ -109,7 +110,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     held_out: list[Dataset] = []
 
     def rows_to_fit() -> Iterator[Dataset]:
-        for turn, start, chunk in _chunks(path, found, request):
+        for turn, start, chunk in chunks(path, found, request.data, chunk_rows, request.parameters["max_iter"] or 1):
             out = apart[start : start + chunk.X.shape[0]]
             if turn == 0 and out.any():
                 held_out.append(chunk.take(out))
@@ -149,13 +150,14 @@ def _fit_chunks(estimator: Any, scaler: Any, classes: Any, n_rows: int, chunks: 
     return kind
 
 
-def _chunks(path: Path, found: Survey, request: FitRequest) -> Iterator[tuple[int, int, Dataset]]:
+def chunks(
+    path: Path, found: Survey, data: DataOptions, chunk_rows: int, n_passes: int = 1
+) -> Iterator[tuple[int, int, Dataset]]:
     """Number of the pass and of the first row, and the rows."""
-    options = reading(path, request.data, found.schema) | {"dtype": found.dtype}
-    assert request.chunk_rows is not None
-    for turn in range(request.parameters["max_iter"] or 1):
+    options = reading(path, data, found.schema) | {"dtype": found.dtype}
+    for turn in range(n_passes):
         start = 0
-        for chunk in read_chunks(path, request.chunk_rows, **options):
+        for chunk in read_chunks(path, chunk_rows, **options):
             check_finite(path, chunk, start)
             yield turn, start, found.schema.aligned(path, chunk)
             start += chunk.X.shape[0]

@@ -2,7 +2,7 @@
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.diagonal import Diagonal
-from manyclass.curvature.hessian import Hessian
+from manyclass.curvature.hessian import Hessian, SampledHessian
 from manyclass.curvature.identity import Identity
 from manyclass.curvature.jacobi import Jacobi
 from manyclass.curvature.kronecker import Kronecker
@@ -10,7 +10,7 @@ from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.curvature.second_moment import SecondMoment
 
 CURVATURES: dict[str, type[Curvature]] = {
-    c.name: c for c in (SecondMoment, Kronecker, Diagonal, PartitionBound, Hessian, Jacobi, Identity)
+    c.name: c for c in (SecondMoment, Kronecker, Diagonal, PartitionBound, Hessian, SampledHessian, Jacobi, Identity)
 }
 
 __all__ = ["CURVATURES", "Curvature"]

@@ -24,12 +24,17 @@ class Curvature(ABC):
         Whether that holds only at the theta of the last `refresh` rather than at every theta.
     center : bool
         Whether the problem should be centred (see `Problem`).
+    weighs_rows : bool
+        Whether `refresh` does better with the weights of the rows in the Hessian.
     """
 
     name: ClassVar[str]
     majorizes: ClassVar[bool]
     local: ClassVar[bool] = False
     center: ClassVar[bool] = True
+    weighs_rows: ClassVar[bool] = False
+
+    _given: ClassVar[tuple[str, ...]] = ("xp", "_xp")
 
     @classmethod
     @abstractmethod

@@ -25,6 +25,8 @@ class ClassFactor:
         Σ_i w_i tr ∇²Φ(z_i) over the rows added.
     """
 
+    _given = ("loss", "xp")
+
     def __init__(self, problem: Problem):
         self.loss, self.xp = problem.loss, problem.xp
         self.a = problem.rows.zeros((problem.n_outputs,), dtype=problem.xp.float64)

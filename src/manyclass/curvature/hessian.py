@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
+from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Factor
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
 
 LARGEST = 4096
 """Most parameters for which the matrix and its factor are made (0.13 GB each in float64)."""
+
+ROWS_PER_PARAMETER = 8
+"""Rows from which the Hessian is estimated where it is a metric only."""
 
 
 class Hessian(Curvature):
@@ -41,7 +45,7 @@ class Hessian(Curvature):
                 "which does not grow with the number of classes."
             )
         xp = problem.xp
-        H = hessian_matrix(problem, theta)
+        H = self._matrix(problem, theta)
         diagonal, k = xp.linalg.diagonal(H), problem.n_outputs
         zero_mean = problem.loss.mean(problem.rows.zeros((1, k)), xp)
         if problem.fit_intercept and problem.loss.hessian(zero_mean, xp)[1] is not None:
@@ -51,7 +55,12 @@ class Hessian(Curvature):
         self._unit = 1.0 / xp.clip(xp.sqrt(xp.clip(diagonal, min=0.0)), min=least or 1.0)
         # Kept away from singular by the rounding of the rows; the gradient has no part where F is flat.
         self._ridge = 4.0 * problem.rows.precision**0.75
-        self._factor = Factor(H * self._unit[:, None] * self._unit[None, :], problem.rows.precision)
+        H *= self._unit[:, None]
+        H *= self._unit[None, :]
+        self._factor = Factor(H, problem.rows.precision)
+
+    def _matrix(self, problem: Problem, theta: Array) -> Array:
+        return hessian_matrix(problem, theta)
 
     def solve(self, gradient: Array) -> Array:
         xp = self._factor.xp
@@ -60,33 +69,86 @@ class Hessian(Curvature):
         return xp.astype(xp.reshape(step, self._shape), gradient.dtype)
 
 
-def hessian_matrix(problem: Problem, theta: Array) -> Array:
+class SampledHessian(Hessian):
+    """The Hessian of as many rows as tell it well enough for a metric: those that carry it at the point they are of.
+
+    Rows of rare classes curve hardly any direction but those of their own class, which no product of one factor for
+    the classes and one for the features can say.
+    """
+
+    name = "sampled-hessian"
+    local = False
+    weighs_rows = True
+
+    def __init__(self, problem: Problem, theta: Array, sample: RowSample):
+        self.sample, xp = sample, problem.xp
+        variance = problem.feature_mean_square - problem.center**2
+        self._variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
+        self.refresh(problem, theta)
+
+    @classmethod
+    def build(cls, problem: Problem, rng: np.random.Generator) -> SampledHessian:
+        theta = problem.constant_model()
+        return cls(problem, theta, problem.map(uniform_sample, _enough(problem), rng))
+
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        if row_weight is not None:
+            rng = np.random.default_rng(0)
+            self.sample = problem.map(carrying_sample, row_weight, _enough(problem), rng)
+        super().refresh(problem, theta)
+
+    def _matrix(self, problem: Problem, theta: Array) -> Array:
+        """With the curvature of columns that are rare in X and rarer in the sample, which would seem flat otherwise."""
+        xp, k = problem.xp, problem.n_outputs
+        H = hessian_matrix(problem, theta, self.sample)
+        seen, total = problem.sum(_square_sums, self.sample, problem.center)
+        seen /= max(total, 1e-300)
+        share = xp.sum(xp.reshape(xp.linalg.diagonal(H), (-1, k)), axis=0) / max(float(xp.sum(seen)), 1e-300)
+        unseen = xp.where(self._variance > 2.0 * seen, self._variance - seen, xp.zeros_like(seen))
+        add_to_diagonal(H, xp.reshape(unseen[:, None] * share[None, :], (-1,)))
+        return H
+
+
+def _enough(problem: Problem) -> int:
+    return ROWS_PER_PARAMETER * (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
+
+
+def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS) -> Array:
     """∇²F at theta in float64; parameter i·n_outputs + a is that of feature i (last: intercept) and output a."""
     xp, rows, k = problem.xp, problem.rows, problem.n_outputs
-    problem.n_passes += 1
     size = int(theta.shape[0])
-    H, diagonal = problem.sum(_pair_sums, *problem.unpack(theta), problem.center)
-    index = xp.arange(size * k, device=rows.device)
-    same_output = (index[:, None] % k) == (index[None, :] % k)
-    # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
-    H += xp.where(same_output, xp.take(diagonal, index // k, axis=0), 0.0)
+    problem.n_passes += problem.sum(n_sampled, sample) / max(rows.n_rows, 1)
+    H, diagonal = problem.sum(_pair_sums, sample, *problem.unpack(theta), problem.center)
+    for output in range(k):
+        # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
+        H[output::k, output::k] += diagonal[:, output::k]
     H /= problem.total_weight
-    n_penalised = rows.n_features * k
-    penalty = xp.astype(index < n_penalised, xp.float64) * problem.alpha
-    return H + penalty[:, None] * xp.eye(size * k, dtype=H.dtype, device=rows.device)
+    penalised = xp.astype(xp.arange(size * k, device=rows.device) < rows.n_features * k, xp.float64)
+    add_to_diagonal(H, problem.alpha * penalised)
+    return H
 
 
-def _pair_sums(part: Problem, W: Array, b: Array, center: Array) -> tuple[Array, Array]:
+def _square_sums(part: Problem, sample: RowSample, center: Array) -> tuple[Array, float]:
+    """Σ s (x − c)² of each column, and Σ s."""
+    xp = part.xp
+    seen, total = part.rows.zeros((part.rows.n_features + part.fit_intercept,), dtype=xp.float64), 0.0
+    for block, weight in sample.blocks(part, BLOCK_BYTES):
+        X = with_ones(block, part, center)
+        seen += xp.astype(weight @ (X * X), xp.float64)
+        total += float(xp.sum(weight, dtype=xp.float64))
+    return seen, total
+
+
+def _pair_sums(part: Problem, sample: RowSample, W: Array, b: Array, center: Array) -> tuple[Array, Array]:
     """−Σ s (u ⊗ x)(u ⊗ x)ᵀ, and Σ s x (v ⊗ x)ᵀ, of which the columns of the row's own output count."""
     xp, rows, loss, k = part.xp, part.rows, part.loss, part.n_outputs
     size = rows.n_features + part.fit_intercept
     H = rows.zeros((size * k, size * k), dtype=xp.float64)
     diagonal = rows.zeros((size, size * k), dtype=xp.float64)
-    for _, block, weight in part.blocks(GRAM_BLOCK_BYTES // (8 * k)):
+    for block, weight in sample.blocks(part, GRAM_BLOCK_BYTES // (8 * k)):
         v, u = loss.hessian(loss.mean(part.scores(block, W, b), xp), xp)
         X = with_ones(block, part, center)
-        if weight is not None:
-            v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
+        v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
         diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
         if u is not None:
             spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))

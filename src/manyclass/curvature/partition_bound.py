@@ -110,6 +110,8 @@ class PairSums:
     (rows × pairs·d) rather than one small product per class.
     """
 
+    _given = ("xp", "device", "left", "right")
+
     def __init__(self, bound: ClassBound, n_outputs: int, n_features: int, xp: Any, device: Any = None):
         self.xp, self.device = xp, device
         self.n_outputs, self.n_features = n_outputs, n_features

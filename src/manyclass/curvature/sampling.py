@@ -34,20 +34,24 @@ class RowSample:
         """Pairs (rows of X, their importance times sample weight)."""
         rows, xp = problem.rows, problem.xp
         step = rows.rows_per_block(problem.n_outputs, block_bytes)
-        for start in range(0, self.n_rows(problem), step):
-            part = slice(start, min(start + step, self.n_rows(problem)))
+        for part, block in rows.blocks(step) if self.index is None else self._taken(rows, step):
             if problem.on_block is not None:
                 problem.on_block()
             weight = problem.weight
-            if self.index is None:
-                block = rows.part(part)
-                weight = None if weight is None else weight[part]
-            else:
-                chosen = self.index[part]
-                block = rows.take(chosen)
-                weight = None if weight is None else xp.take(weight, rows.asarray(chosen, dtype=xp.int64), axis=0)
-            scale = rows.ones(part.stop - start) if self.scale is None else rows.asarray(self.scale[part])
+            if weight is not None:
+                index = self.index
+                weight = weight[part] if index is None else xp.take(weight, rows.asarray(index[part], xp.int64), axis=0)
+            scale = rows.ones(block.n_rows) if self.scale is None else rows.asarray(self.scale[part])
             yield block, scale if weight is None else scale * weight
+
+    def _taken(self, rows: Rows, step: int) -> Iterator[tuple[slice, Rows]]:
+        assert self.index is not None
+        for start in range(0, len(self.index), step):
+            part = slice(start, min(start + step, len(self.index)))
+            yield part, rows.take(self.index[part])
+
+
+ALL_ROWS = RowSample(None, None)
 
 
 def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> RowSample:
@@ -57,7 +61,7 @@ def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> R
     """
     available, n_rows = problem.rows.n_rows, math.ceil(n_rows * problem.share)
     if available <= 1.25 * n_rows:
-        return RowSample(None, None)
+        return ALL_ROWS
     index = np.sort(rng.choice(available, n_rows, replace=False))
     return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
 
@@ -80,7 +84,7 @@ def weighted_sample(row_weight: np.ndarray, n_rows: float, rng: np.random.Genera
     """
     total = float(row_weight.sum())
     if len(row_weight) <= 1.25 * n_rows or not total > 0:
-        return RowSample(None, None)
+        return ALL_ROWS
     order = np.argsort(row_weight)[::-1]
     heavy = int(np.searchsorted(np.cumsum(row_weight[order]), (1.0 - tail) * total)) + 1
     if heavy <= 1.5 * n_rows:

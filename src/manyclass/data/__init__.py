@@ -7,9 +7,11 @@ from typing import Any
 import scipy.sparse as sp
 
 from manyclass.data.chunked import ChunkedRows
+from manyclass.data.class_moments import ClassMoments
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
 from manyclass.data.moments import Moments
+from manyclass.data.opening import open_rows
 from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
@@ -36,6 +38,7 @@ def as_rows(X: Any) -> Rows:
 
 __all__ = [
     "ChunkedRows",
+    "ClassMoments",
     "ClassTargets",
     "DenseRows",
     "GeneratedRows",
@@ -45,4 +48,5 @@ __all__ = [
     "SparseRows",
     "Targets",
     "as_rows",
+    "open_rows",
 ]

@@ -3,37 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyclass.data.dense import DenseRows
-from manyclass.data.rows import Array, GramSum, Rows
+from manyclass.data.read_ahead import Waiting, read_ahead
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, GramSum, Rows
 from manyclass.data.sparse import SparseRows
+from manyclass.data.stores import Repeated, Store
+
+PIECES_PER_CHUNK, PIECE_BYTES = 64, 1 << 20
+"""Of a chunk that is drawn at random, and of one of its pieces, at most: few chunks that stay the same converge slowly,
+and short pieces are slow to read."""
 
 
 class ChunkedRows(Rows):
-    """Rows of a file, or of anything that can be read again and again, of which one chunk is in memory at a time.
+    """Rows of a file, or of anything that can be read again and again, of which two chunks are in memory at a time.
+
+    The next chunk is read, by a thread of its own, while the present one is computed with. In the first pass every
+    number is looked at.
 
     Parameters
     ----------
-    read : callable
-        Called for each pass over the rows; gives their arrays (NumPy or CSR, of one kind and dtype) in order.
-    n_rows : int
+    source : Store, or callable
+        What is called for each pass over the rows; gives their arrays (NumPy or CSR, of one kind and dtype) in order.
+    n_rows : int, optional
+        Of a callable.
+    chunk_bytes : int
+        Of a chunk, where the store can choose; blocks that are computed with are no larger either.
+    visit_bytes : int
+        Of a chunk in `visits`.
+    whole_bytes : int
+        What all rows may take where something needs them at once.
     """
 
-    def __init__(self, read: Callable[[], Iterable[Any]], n_rows: int, shift: Array | None = None, dtype: Any = None):
-        self._chunks, self.shift, self._dtype = read, shift, dtype
-        first = self._kind(next(iter(read())))
+    def __init__(
+        self,
+        source: Store | Callable[[], Iterable[Any]],
+        n_rows: int | None = None,
+        *,
+        chunk_bytes: int = GRAM_BLOCK_BYTES,
+        visit_bytes: int = 4 * GRAM_BLOCK_BYTES,
+        whole_bytes: float = 0,
+    ):
+        self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
+        self.n_rows, self.shift, self._dtype = self.store.n_rows, None, None
+        self.block_limit, self._visit_bytes, self._whole_bytes = chunk_bytes, visit_bytes, whole_bytes
+        self._waiting, self._checked = Waiting(), [False]
+        self._first = next(self.store.chunks(64))[:64]
+        self._look_at_first()
+
+    def _look_at_first(self) -> None:
+        first = self._kind(self._first)
         self.xp, self.device, self.dtype = first.xp, first.device, first.dtype
-        self.n_rows, self.n_features = n_rows, first.n_features
-        self._row_bytes, self._centred = first.row_bytes, first.can_be_centred
+        self.n_features, self._centred, self._row_bytes = first.n_features, first.can_be_centred, first.row_bytes
+        self._stored_bytes = self._row_bytes * self._first.dtype.itemsize / self.itemsize
         self._empty = first.part(slice(0, 0))
+
+    def _like(self, **changes: Any) -> ChunkedRows:
+        twin = copy(self)
+        vars(twin).update(changes)
+        twin._look_at_first()
+        return twin
 
     def _kind(self, chunk: Any) -> Rows:
         held: Rows = SparseRows(sp.csr_array(chunk)) if sp.issparse(chunk) else DenseRows(chunk)
-        return held if self._dtype is None else held.typed(self._dtype)
+        held = held if self._dtype is None else held.typed(self._dtype)
+        return held if self.shift is None else held.shifted(self.shift)
 
     @property
     def row_bytes(self) -> float:
@@ -43,62 +83,114 @@ class ChunkedRows(Rows):
     def can_be_centred(self) -> bool:
         return self._centred
 
-    def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
+    @property
+    def can_be_visited(self) -> bool:
+        return True
+
+    @property
+    def seconds_waiting(self) -> float:
+        return self._waiting.seconds
+
+    def _rows_of(self, n_bytes: float) -> int:
+        return max(int(n_bytes / max(self._stored_bytes, 1)), 1)
+
+    def _in_order(self, n_bytes: float) -> Iterator[tuple[slice, Any]]:
+        """All chunks; what is read first is checked."""
         start = 0
-        for chunk in self._chunks():
-            held = self._kind(chunk)
-            held = held if self.shift is None else held.shifted(self.shift)
-            for rows, block in held.blocks(rows_per_block):
-                yield slice(start + rows.start, start + rows.stop), block
-            start += held.n_rows
+        for chunk in self.store.chunks(self._rows_of(n_bytes)):
+            self._check(chunk, start)
+            part = slice(start, start + chunk.shape[0])
+            yield part, chunk
+            start = part.stop
         if start != self.n_rows:
             raise ValueError(f"{self.n_rows} rows were announced, but {start} were read; was the file changed?")
+        self._checked[0] = True
+
+    def _at_random(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, Any]]:
+        """Chunks of pieces from all over the file, others each time."""
+        step = self._rows_of(self._visit_bytes)
+        size = max(min(step // PIECES_PER_CHUNK, self._rows_of(PIECE_BYTES)), 1)
+        places = rng.permutation(-(-self.n_rows // size))
+        for first in range(0, len(places), max(step // size, 1)):
+            some = np.sort(places[first : first + max(step // size, 1)])
+            index = (some[:, None] * size + np.arange(size)).reshape(-1)
+            index = index[index < self.n_rows]
+            yield index, self._checked_rows(self.store.take(index))
+
+    def _check(self, chunk: Any, start: int) -> None:
+        """Refuse what is missing or infinite, once."""
+        values = chunk.data if sp.issparse(chunk) else chunk
+        if self._checked[0] or values.dtype.kind != "f":
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
+                return
+        bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+        if len(bad):
+            row = np.searchsorted(chunk.indptr, bad[0], side="right") - 1 if sp.issparse(chunk) else bad[0]
+            place = "" if start < 0 else f" (row {start + int(row) + 1})"
+            raise ValueError(f"Input X contains NaN or infinity{place}; impute or drop those rows first.")
+
+    def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
+        with closing(read_ahead(self._in_order(self.block_limit), self._waiting)) as chunks:
+            for part, chunk in chunks:
+                for rows, block in self._kind(chunk).blocks(rows_per_block):
+                    yield slice(part.start + rows.start, part.start + rows.stop), block
+                    del block
+                del chunk
+
+    def visits(self, rng: np.random.Generator | None = None) -> Iterator[tuple[slice | np.ndarray, Rows]]:
+        """Chunks in memory: of pieces drawn at random where any rows can be read, else in the order of the file."""
+        is_random = rng is not None and self.store.has_random_access
+        chunks: Any = self._at_random(rng) if is_random and rng else self._in_order(self._visit_bytes)
+        with closing(read_ahead(chunks, self._waiting)) as ahead:
+            for part, chunk in ahead:
+                yield part, self._kind(chunk)
+                del chunk
 
     def part(self, rows: slice) -> Rows:
-        return self.take(np.arange(rows.start, rows.stop))
+        held = self._kind(self._checked_rows(self.store.read(rows.start, rows.stop)))
+        return held.part(slice(0, held.n_rows))
 
     def take(self, index: np.ndarray) -> Rows:
-        """A copy of the rows named by an integer array, found in one pass over all rows up to the last of them."""
+        """A copy of the rows named by an integer array; one pass over all rows where they cannot be found at once."""
         index = np.asarray(index)
-        order = np.argsort(index, kind="stable")
-        wanted, start, found = index[order], 0, []
-        for chunk in self._chunks():
-            stop = start + chunk.shape[0]
-            inside = wanted[(wanted >= start) & (wanted < stop)]
-            if len(inside):
-                found.append(chunk[inside - start])
-            start = stop
-            if not len(wanted) or start > wanted[-1]:
-                break
-        if not found:
+        if not len(index):
             return self._empty
-        stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
-        together = self._kind(stacked[np.argsort(order, kind="stable")])
-        return together if self.shift is None else together.shifted(self.shift).part(slice(0, together.n_rows))
+        held = self._kind(self._checked_rows(self.store.take(index)))
+        return held.part(slice(0, held.n_rows))
+
+    def _checked_rows(self, chunk: Any) -> Any:
+        self._check(chunk, -1)
+        return chunk
 
     def shifted(self, center: Array) -> ChunkedRows:
-        total = center if self.shift is None else self.shift + center
-        return ChunkedRows(self._chunks, self.n_rows, total, self._dtype)
+        return self._like(shift=center if self.shift is None else self.shift + center)
 
     def typed(self, dtype: Any) -> ChunkedRows:
-        return ChunkedRows(self._chunks, self.n_rows, self.shift, dtype)
+        return self._like(_dtype=dtype)
 
     def matmat(self, W: Array) -> Array:
-        return self.xp.concat([block.matmat(W) for _, block in self.blocks(self.rows_per_block(int(W.shape[1])))])
+        found: Any = None
+        for rows, block in self.blocks(self.rows_per_block(int(W.shape[1]))):
+            product = block.matmat(W)
+            if found is None:
+                found = self.xp.empty((self.n_rows, int(W.shape[1])), dtype=product.dtype, device=self.device)
+            found[rows, :] = product
+        return found
 
     def gram_sum(self) -> GramSum:
         return self._empty.gram_sum()
 
     def select(self, columns: np.ndarray) -> Rows:
-        return ChunkedRows(
-            lambda: (chunk[:, columns] for chunk in self._chunks()),
-            self.n_rows,
-            None if self.shift is None else self.shift[columns],
-            self._dtype,
-        )
+        shift = None if self.shift is None else self.shift[columns]
+        return self._like(store=self.store.select(columns), shift=shift, _first=self._first[:, columns])
 
     def _whole(self) -> Rows:
-        raise MemoryError(
-            f"This would hold all {self.n_rows} rows of a file at once ({self.n_rows * self.row_bytes / 1e9:.1f} GB); "
-            "use an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
-        )
+        needed = self.n_rows * self.row_bytes
+        if needed > self._whole_bytes:
+            raise MemoryError(
+                f"This would hold all {self.n_rows} rows of a file at once ({needed / 1e9:.1f} GB); use an estimator "
+                "that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
+            )
+        return self.part(slice(0, self.n_rows))

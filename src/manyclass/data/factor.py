@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
@@ -26,13 +28,17 @@ class Factor:
     """
 
     def __init__(self, S: Array, precision: float | None = None):
-        self.xp = array_namespace(S)
-        self.S = self.xp.astype(S, self.xp.float64, copy=False)
+        xp = array_namespace(S)
+        self.S = xp.astype(S, xp.float64, copy=False)
         size = int(S.shape[0])
         self.precision = max(precision or 0.0, size * float(self.xp.finfo(self.xp.float64).eps))
         self._ridge: float | None = None
         self._cholesky: Array | None = None
         self._spectrum: tuple[Array, Array] | None = None
+
+    @property
+    def xp(self) -> Any:
+        return array_namespace(self.S)
 
     def solve(self, B: Array, ridge: float) -> Array:
         """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B."""
@@ -61,8 +67,9 @@ class Factor:
             add_to_diagonal(shifted, ridge)
             size = _norm(shifted, xp)
             lower = _cholesky(shifted, xp)
-            # Pivots alone can hide a small eigenvalue.
-            if lower is not None and len(lower) and _least(lower, xp) <= self.precision * size:
+            # Pivots alone can hide a small eigenvalue, where the ridge leaves room for one.
+            doubtful = lower is not None and len(lower) and ridge <= 2.0 * self.precision * size
+            if doubtful and _least(lower, xp) <= self.precision * size:
                 lower = None
             self._cholesky = lower
         return self._cholesky if ridge == self._ridge else None
@@ -78,6 +85,17 @@ class Factor:
             kept = shifted > max(float(eigenvalues[-1]) if int(eigenvalues.shape[0]) else 0.0, 0.0) * self.precision
         safe = xp.where(kept, shifted, xp.ones_like(shifted))
         return xp.where(kept, 1.0 / safe, xp.zeros_like(safe))
+
+
+def is_positive(S: Array, slack: float) -> bool:
+    """Whether a symmetric matrix has no eigenvalue below −slack."""
+    xp = array_namespace(S)
+    if not (is_numpy_namespace(xp) or is_torch_namespace(xp)):
+        return not float(xp.linalg.eigvalsh(S)[0]) < -slack
+    shifted = S + 0.0
+    # A few more: the factor of a matrix of zeros needs a positive diagonal.
+    add_to_diagonal(shifted, slack + float(xp.finfo(xp.float64).tiny))
+    return _cholesky(shifted, xp) is not None
 
 
 def eigh_in_place(S: Array) -> tuple[Array, Array]:

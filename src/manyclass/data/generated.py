@@ -34,7 +34,7 @@ class GeneratedRows(Rows):
         self.base, self.transformer, self.shift = base, transformer, shift
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)
-        self.seconds = 0.0
+        self.seconds, self.block_limit = 0.0, base.block_limit
 
     @property
     def row_bytes(self) -> float:

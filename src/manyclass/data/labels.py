@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,25 +96,33 @@ class Responses:
         return MatrixTargets(Y[:, None] if self.is_one_dimensional else Y)
 
 
-def encode(y: Any, estimator_name: str) -> Labels:
+def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     """Labels of any dtype, or an indicator matrix, encoded.
+
+    Parameters
+    ----------
+    least : int
+        Classes that there have to be: 1 in a part of a stream.
 
     Raises
     ------
     ValueError
-        If y is continuous, missing, or holds a single class.
+        If y is continuous, missing, or holds fewer classes.
     """
     if isinstance(y, Labels):
         return y
     if is_array_api_obj(y) and not is_numpy_array(y):
-        return _encode_array(y, estimator_name)
+        return _encode_array(y, estimator_name, least)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator":
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
         return Labels(np.arange(indicator.shape[1]), None, indicator)
-    check_classification_targets(y)
+    with warnings.catch_warnings():
+        if least < 2:  # of a few rows of a stream, each may be of another class
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    _require_two(classes, estimator_name)
+    _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
 
 
@@ -163,15 +172,15 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Label
         raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit: {known!r}.")
     if len(known) < 2:
         raise ValueError(f"{estimator_name} needs at least two classes, but `classes` holds only {known!r}.")
-    y = np.asarray(y)
-    codes = np.searchsorted(known, y)
-    unseen = known[np.minimum(codes, len(known) - 1)] != y
+    y, there = to_numpy(y), to_numpy(known)
+    codes = np.searchsorted(there, y)
+    unseen = there[np.minimum(codes, len(there) - 1)] != y
     if unseen.any():
         raise ValueError(f"y holds the label {y[unseen][0]!r}, which is not among `classes`: {known!r}.")
     return Labels(known, codes, None)
 
 
-def _encode_array(y: Array, estimator_name: str) -> Labels:
+def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
     xp = array_namespace(y)
     if y.ndim == 2 and int(y.shape[1]) > 1:
         if not bool(xp.all((y == 0) | (y == 1))):
@@ -181,12 +190,12 @@ def _encode_array(y: Array, estimator_name: str) -> Labels:
     if xp.isdtype(y.dtype, "real floating") and not bool(xp.all(xp.floor(y) == y)):
         raise ValueError("Unknown label type: continuous. A classifier needs discrete labels; use a regressor instead.")
     classes, codes = xp.unique_inverse(y)
-    _require_two(classes, estimator_name)
+    _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
 
 
-def _require_two(classes: Any, estimator_name: str) -> None:
-    if int(classes.shape[0]) < 2:
+def _require(least: int, classes: Any, estimator_name: str) -> None:
+    if int(classes.shape[0]) < least:
         raise ValueError(
             f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {classes[0]!r}."
         )

@@ -1,11 +1,17 @@
-"""How much memory there is, and how much of it one matrix may take."""
+"""How much memory there is, and how much of it may be used."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
 
 MEMORY_SHARE = 0.5
-"""Of the free memory that a method may ask for."""
+"""Of the free memory that is used where no limit is given."""
+WORK_SHARE = 0.6
+"""Of a limit that is given, what is not for chunks of rows and what is made of them."""
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 
 def free_memory() -> float:
@@ -19,6 +25,38 @@ def free_memory() -> float:
         return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
 
 
-def room() -> float:
-    """Bytes that a method may ask for."""
-    return MEMORY_SHARE * free_memory()
+def room_for(limit: float | None) -> tuple[float, str]:
+    """The bytes that a method may ask for beside X, with a limit in bytes or without, and what they are of."""
+    if limit is None:
+        free = free_memory()
+        return MEMORY_SHARE * free, f"half of the {told(free)} that are free"
+    return WORK_SHARE * limit, f"{WORK_SHARE:.0%} of the memory limit of {told(limit)}"
+
+
+def as_bytes(limit: float | str | None) -> float:
+    """A limit given as a number of bytes or as text such as "1.5GB"; without one a share of the free memory.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or not positive.
+    """
+    if limit is None:
+        return MEMORY_SHARE * free_memory()
+    number = math.nan
+    if isinstance(limit, str):
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?B?)\s*", limit.upper())
+        if found and (found[2] in _UNITS or found[2] + "B" in _UNITS):
+            number = float(found[1]) * _UNITS.get(found[2], _UNITS.get(found[2] + "B", 0))
+    elif not isinstance(limit, bool):
+        number = float(limit)
+    if not number > 0:
+        raise ValueError(f"memory_limit={limit!r} is no amount of memory; give a number of bytes, or text as '2GB'.")
+    return number
+
+
+def told(n_bytes: float) -> str:
+    """An amount of memory for a sentence."""
+    units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+    unit, name = next((one for one in units if n_bytes >= one[0]), units[-1])
+    return f"{n_bytes / unit:.3g} {name}"

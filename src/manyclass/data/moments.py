@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.data.factor import Factor
+from manyclass.data.factor import Factor, is_positive
+from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.targets import MatrixTargets, Targets
+from manyclass.data.tensors import load_tensors, save_tensors
 from manyclass.execution import engine_of
 
 
@@ -27,8 +31,8 @@ class Moments:
         y      Σ s_i (y_i − p)             (n_outputs,)
         yy     Σ s_i ‖y_i − p‖²
 
-    Moments form a group: ``add`` adds rows, ``subtract`` takes rows out again, and the moments of two disjoint sets of
-    rows ``merge`` to the moments of their union, whatever the pilots of each. float32 rows are multiplied in float32
+    Moments form a group: `partial_fit` adds rows, `forget` takes rows out again, and the moments of two disjoint sets
+    of rows `merge` to the moments of their union, whatever the pilots of each. float32 rows are multiplied in float32
     and summed over blocks in float64; because they are centred first, a mean far from the origin costs no digits.
 
     Examples
@@ -36,7 +40,7 @@ class Moments:
     >>> import numpy as np
     >>> from manyclass import Moments
     >>> X, Y = np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])
-    >>> moments = Moments.zeros(1, 1).add(X, Y)
+    >>> moments = Moments.zeros(1, 1).partial_fit(X, Y)
     >>> coef, intercept = moments.solve(alpha=0.0)
     >>> round(float(coef[0, 0]), 6), round(float(abs(intercept[0])), 6)
     (2.0, 0.0)
@@ -55,8 +59,6 @@ class Moments:
     @classmethod
     def zeros(cls, n_features: int, n_outputs: int, *, like: Array | None = None) -> Moments:
         """The moments of no rows, in the namespace and on the device of `like` (default NumPy)."""
-        import numpy as np
-
         from manyclass.data import as_rows
 
         rows = as_rows(np.empty((0, n_features)) if like is None else like)
@@ -68,13 +70,23 @@ class Moments:
         return cls(0, 0.0, zeros(d, d), zeros(d, k), zeros(d), zeros(k), 0.0, zeros(d), zeros(k))
 
     @classmethod
-    def of(cls, rows: Rows, targets: Targets | None = None, weight: Array | None = None) -> Moments:
-        """The moments of all rows, in one pass over blocks; without `targets` those of the features alone."""
-        targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
-        empty = cls.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
-        return empty._accumulate(rows, targets, weight, +1, constant=False)
+    def of(
+        cls, rows: Rows, targets: Targets | None = None, weight: Array | None = None, *, constant: bool = False
+    ) -> Moments:
+        """The moments of all rows, in one pass over blocks; without `targets` those of the features alone.
 
-    def add(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
+        Columns that are `constant` in these rows may vary in those to come.
+        """
+        xp, like = rows.xp, rows.zeros((0,))
+        targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
+        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
+        target_pilot = xp.mean(head, axis=0) if rows.n_rows else None
+        sums = MomentSums(rows, targets.n_outputs, rows.pilot(weight, constant=constant), target_pilot)
+        for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
+            sums.add(block, None if weight is None else weight[part], targets.dense(part, like, xp))
+        return sums.result()
+
+    def partial_fit(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Add rows, in place.
 
         Parameters
@@ -92,21 +104,44 @@ class Moments:
         ValueError
             If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
-        engine = engine_of(X)
-        if engine is not None:
-            return self._take(self._of_parts(engine, X, Y, sample_weight), +1)
-        return self._accumulate(*self._checked(X, Y, sample_weight), +1, constant=True)
+        return self._become(self.merge(self._of_new(X, Y, sample_weight)[0]))
 
-    def subtract(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
-        """Take out rows that were added before, in place; parameters and errors as in `add`.
+    def forget(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
+        """Take out rows that were added before, in place; parameters as in `partial_fit`.
 
         The result equals the moments of the remaining rows up to rounding, so leave-out fits, unlearning and
         cross-validation need no second pass over what stays.
+
+        Raises
+        ------
+        ValueError
+            As in `partial_fit`, and if rows cannot have been there: less than no row, a negative weight or an
+            indefinite covariance would be left. The moments stay as they were.
         """
+        taken, precision = self._of_new(X, Y, sample_weight)
+        left = self.without(taken)
+        left.check_left_of(self, precision)
+        return self._become(left)
+
+    def _become(self, other: Moments) -> Moments:
+        vars(self).update(vars(other))
+        return self
+
+    def _of_new(self, X: Any, Y: Any, sample_weight: Any) -> tuple[Moments, float]:
+        """The moments of rows that go with these, and the relative precision of their products."""
         engine = engine_of(X)
-        if engine is not None:
-            return self._take(self._of_parts(engine, X, Y, sample_weight), -1)
-        return self._accumulate(*self._checked(X, Y, sample_weight), -1, constant=True)
+        if engine is None:
+            rows, targets, weight = self._checked(X, Y, sample_weight)
+            return Moments.of(rows, targets, weight, constant=True), rows.precision
+        from manyclass.data.parted import moments_of_parts
+
+        new, precision = moments_of_parts(engine, X, Y, sample_weight)
+        if new.xy.shape != self.xy.shape:
+            raise ValueError(
+                f"Partitions of {new.xy.shape[0]} features and {new.xy.shape[1]} outputs do not fit moments of "
+                f"{self.xy.shape[0]} features and {self.xy.shape[1]} outputs."
+            )
+        return new, precision
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the union of two disjoint sets of rows, as a new object."""
@@ -130,6 +165,26 @@ class Moments:
         sums = {name: getattr(self, name) + sign * getattr(moved, name) for name in _SUMS}
         return replace(self, **sums)
 
+    def check_left_of(self, before: Moments, precision: float) -> None:
+        """Refuse what cannot be left of `before` when rows are taken out whose products have this relative precision.
+
+        Raises
+        ------
+        ValueError
+        """
+        xp = array_namespace(self.xx)
+        trace = float(xp.sum(xp.linalg.diagonal(before.xx)))
+        slack = ROUNDING * precision * trace
+        possible = self.n >= 0 and self.weight >= -EMPTY * before.weight
+        if possible and self.weight > EMPTY * before.weight and self.n:
+            possible = is_positive(self.xx - self.x[:, None] * (self.x / self.weight)[None, :], slack)
+        elif possible:
+            first = ROUNDING * precision * (trace * before.weight) ** 0.5
+            possible = self.weight <= EMPTY * before.weight and float(xp.max(abs(self.xx))) <= slack
+            possible = possible and float(xp.max(abs(self.x))) <= first
+        if not possible:
+            raise ValueError(f"These rows, with these weights, were never all there. {AS_ADDED}")
+
     def around(self, pilot: Array, target_pilot: Array) -> Moments:
         """The same moments with other pilots, as a new object: M' = M + δmᵀ + mδᵀ + wδδᵀ with δ = c − c'."""
         xp = array_namespace(self.xx)
@@ -140,16 +195,48 @@ class Moments:
         yy = self.yy + float(xp.sum(lift * (self.y + y)))
         return Moments(self.n, self.weight, xx, xy, x, y, yy, pilot + 0.0, target_pilot + 0.0)
 
-    def _of_parts(self, engine: Any, X: Any, Y: Any, sample_weight: Any) -> Moments:
-        from manyclass.data.parted import moments_of_parts
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file, whole or not at all; one of that name is replaced."""
+        arrays, about = self.parts()
+        save_tensors(path, "moments", arrays, about)
 
-        added = moments_of_parts(engine, X, Y, sample_weight)
-        if added.xy.shape != self.xy.shape:
-            raise ValueError(
-                f"Partitions of {added.xy.shape[0]} features and {added.xy.shape[1]} outputs do not fit moments of "
-                f"{self.xy.shape[0]} features and {self.xy.shape[1]} outputs."
-            )
-        return added
+    @classmethod
+    def load(cls, path: str | Path) -> Moments:
+        """Read what `save` wrote, into NumPy arrays; nothing in the file is executed.
+
+        Raises
+        ------
+        DataFileError
+            If the file is no such file, was written by a newer version, or is damaged.
+        """
+        arrays, about = load_tensors(path, "moments")
+        return cls.from_parts(path, arrays, about)
+
+    def parts(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays, and numbers."""
+        return {name: getattr(self, name) for name in _ARRAYS}, {"n": self.n, "weight": self.weight, "yy": self.yy}
+
+    @classmethod
+    def from_parts(cls, path: str | Path, arrays: dict[str, Any], about: dict[str, Any]) -> Moments:
+        """From what `parts` gave; `path` is where it was read.
+
+        Raises
+        ------
+        DataFileError
+            If they do not fit each other.
+        """
+        try:
+            found = cls(**{name: arrays[name] for name in _ARRAYS}, **{name: about[name] for name in _NUMBERS})
+            d, k = found.xy.shape
+            shapes = ((d, d), (d, k), (d,), (k,), (d,), (k,))
+            fits = [arrays[name].shape for name in _ARRAYS] == list(shapes)
+            fits = fits and all(np.isfinite(arrays[name]).all() and arrays[name].dtype == float for name in _ARRAYS)
+            fits = fits and all(np.isfinite(float(about[name])) for name in _NUMBERS)
+        except (KeyError, TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise DataFileError(f"{path} holds arrays that do not make moments: write it again")
+        return found
 
     def _checked(self, X: Any, Y: Array, sample_weight: Array | None) -> tuple[Rows, Targets, Array | None]:
         from manyclass.data import as_rows
@@ -165,32 +252,8 @@ class Moments:
         if sample_weight is not None:
             sample_weight = xp.astype(sample_weight, rows.dtype, copy=False)
             if not bool(xp.all(sample_weight >= 0)):
-                raise ValueError("Sample weights must not be negative; to take rows out use subtract.")
+                raise ValueError("Sample weights must not be negative; to take rows out use forget.")
         return rows, MatrixTargets(Y), sample_weight
-
-    def _accumulate(self, rows: Rows, targets: Targets, weight: Array | None, sign: int, *, constant: bool) -> Moments:
-        """Sum around a point near these rows, wherever the rows before them lie, and move the sums in float64.
-
-        Columns that are `constant` in these rows may vary in those to come.
-        """
-        xp, like = rows.xp, rows.zeros((0,))
-        pilot = rows.pilot(weight, constant=constant)
-        pilot = self.x * 0 if pilot is None else pilot
-        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
-        target_pilot = xp.mean(head, axis=0) if rows.n_rows else self.y * 0
-        sums = MomentSums(rows, targets.n_outputs, pilot, target_pilot)
-        for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
-            sums.add(block, None if weight is None else weight[part], targets.dense(part, like, xp))
-        return self._take(sums.result(), sign)
-
-    def _take(self, added: Moments, sign: int) -> Moments:
-        if not self.n:
-            self.pilot, self.target_pilot = added.pilot, added.target_pilot
-        else:
-            added = added.around(self.pilot, self.target_pilot)
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + sign * getattr(added, name))
-        return self
 
     @property
     def mean(self) -> Array:
@@ -249,16 +312,36 @@ class Moments:
             If the moments hold no weight.
         """
         if not self.weight > 0:
-            raise ValueError("Moments hold no rows; add rows with add before solving.")
+            raise ValueError("Moments hold no rows; add rows with partial_fit before solving.")
         factor = self.factor(fit_intercept=fit_intercept) if factor is None else factor
+        coef = factor.solve(self.cross(fit_intercept=fit_intercept), alpha)
+        return coef, self.target_mean - self.mean @ coef if fit_intercept else self.y * 0
+
+    def cross(self, *, fit_intercept: bool = True) -> Array:
+        """The right-hand side of the normal equations: the cross-covariance, or Σ s_i x_i y_iᵀ / S."""
+        if fit_intercept:
+            return self.cross_covariance
+        return self.cross_covariance + self.mean[:, None] * self.target_mean[None, :]
+
+    def ridge_objective(self, coef: Array, *, fit_intercept: bool = True) -> float:
+        """The minimum of the objective of `solve`, from where it is: ½(mean ‖y‖² − tr WᵀC), with C the `cross`."""
+        xp = array_namespace(self.xx)
+        first = self.y / self.weight
+        square = self.yy / self.weight - float(xp.sum(first * first))
         if not fit_intercept:
-            cross = self.cross_covariance + self.mean[:, None] * self.target_mean[None, :]
-            return factor.solve(cross, alpha), self.y * 0
-        coef = factor.solve(self.cross_covariance, alpha)
-        return coef, self.target_mean - self.mean @ coef
+            square += float(xp.sum(self.target_mean**2))
+        return 0.5 * (square - float(xp.sum(coef * self.cross(fit_intercept=fit_intercept))))
 
 
+AS_ADDED = "Less than nothing would be left: forget rows as they were added."
+EMPTY = 1e-9
+"""Share of the weight that is none: what rounding leaves of rows that are all taken out."""
+ROUNDING = 32.0
+"""Units in the last place of the trace that products of other blocks may be apart."""
 _SUMS = ("n", "weight", "xx", "xy", "x", "y", "yy")
+
+
+_ARRAYS, _NUMBERS = ("xx", "xy", "x", "y", "pilot", "target_pilot"), ("n", "weight", "yy")
 
 
 class MomentSums:

@@ -48,6 +48,7 @@ class Seen:
     labels : ndarray
         Distinct ones.
     counts : ndarray
+        Weights of the rows that have them.
     n_columns : int
         Of a multi-label y; otherwise 0.
     weight : float
@@ -204,7 +205,8 @@ class PartedLabels(Labels):
             if self.is_multilabel:
                 raise ValueError("class_weight does not go with several labels in partitions; pass sample_weight.")
             if class_weight == "balanced":
-                table = self.counts.sum() / (self.n_classes * self.counts)
+                with np.errstate(divide="ignore"):  # of classes of which every row weighs nothing
+                    table = self.counts.sum() / (self.n_classes * self.counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
         return self.given.map(_weights, sample_weight, self.classes, table, rows.dtype)
@@ -225,7 +227,10 @@ def _targets(y: Any, classes: Array, dtype: Any, values: tuple[float, float] | N
 def _weights(y: Any, sample_weight: Any, classes: Array, table: np.ndarray | None, dtype: Any) -> Array:
     y = _array(y)
     weight = _check_sample_weight(_array(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-    return (weight if table is None else weight * table[np.searchsorted(classes, y)]).astype(dtype, copy=False)
+    if table is not None:
+        with np.errstate(invalid="ignore"):
+            weight = np.where(weight > 0, weight * table[np.searchsorted(classes, y)], 0.0)
+    return weight.astype(dtype, copy=False)
 
 
 def _array(values: Any) -> Any:
@@ -252,7 +257,11 @@ def _look(X: Any, y: Any, weight: Any) -> Seen:
     indicator = y.ndim == 2
     if weight is not None:
         weight = _check_sample_weight(_array(weight), y, dtype=np.float64, ensure_non_negative=True)
-    labels, counts = (np.arange(y.shape[1]),) * 2 if indicator else np.unique(y, return_counts=True)
+    if indicator:
+        labels = counts = np.arange(y.shape[1])
+    else:
+        labels, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes, weight)
     pilot = rows.pilot(weight)
     return Seen(
         (rows.n_rows,),
@@ -317,17 +326,22 @@ def parted(
         yield PartedRows(parts, seen), labels, weight
 
 
-def moments_of_parts(engine: type[Executor], X: Any, Y: Any, sample_weight: Any = None) -> Moments:
-    """`Moments` of rows and responses in parts, around points near the rows of each; d×d numbers of each travel."""
+def moments_of_parts(engine: type[Executor], X: Any, Y: Any, sample_weight: Any = None) -> tuple[Moments, float]:
+    """`Moments` of rows and responses in parts, around points near the rows of each; d×d numbers of each travel.
+
+    And the relative precision of their products.
+    """
     with engine.connected() as executor:
         parts, given, weight = executor.partitions(X, Y, sample_weight)
-        return parts.sum(_moments, given, weight, name="moments")
+        moments, precision = parts.sum(_moments, given, weight, name="moments")
+        return moments, precision / max(moments.n, 1)
 
 
-def _moments(X: Any, Y: Any, weight: Any) -> Moments:
+def _moments(X: Any, Y: Any, weight: Any) -> tuple[Moments, float]:
     rows, Y = as_rows(_readable(X)), _array(Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
-    return Moments.zeros(rows.n_features, Y.shape[1]).add(rows, Y, _array(weight))
+    moments = Moments.zeros(rows.n_features, Y.shape[1]).partial_fit(rows, Y, _array(weight))
+    return moments, rows.precision * rows.n_rows
 
 
 def lazily(engine: type[Executor], function: Callable[[Any], Any], X: Any, n_features: int) -> Any:

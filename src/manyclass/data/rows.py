@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -65,6 +66,8 @@ class Rows(ABC):
     n_rows: int
     n_features: int
     parts: Any = None
+    block_limit: float = math.inf
+    """Memory of a block that is never exceeded, in bytes."""
 
     # -- what a kind of rows has to say -----------------------------------------------------------------------------
 
@@ -153,6 +156,15 @@ class Rows(ABC):
         """Whether `arrays` has something to give."""
         return False
 
+    @property
+    def can_be_visited(self) -> bool:
+        """Whether `visits` has something to give."""
+        return self.has_arrays
+
+    def visits(self, rng: np.random.Generator | None = None) -> Iterator[tuple[slice | np.ndarray, Rows]]:
+        """Pairs (which rows, those rows, which have `arrays`): all at once; or in chunks, at random with `rng`."""
+        yield slice(0, self.n_rows), self
+
     def for_moments(self) -> Rows:
         """The same rows for sums whose differences are wanted: in float64 where products sum row by row, unblocked."""
         return self
@@ -177,6 +189,15 @@ class Rows(ABC):
     # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
+    def seconds_waiting(self) -> float:
+        """How long computations have stood still until rows were read."""
+        return 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_features
+
+    @property
     def is_numpy(self) -> bool:
         return is_numpy_namespace(self.xp)
 
@@ -192,7 +213,7 @@ class Rows(ABC):
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
         """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`."""
         # Each block adds a matrix as large as the parameters to the gradient, which takes enough rows to pay.
-        row_of_scores = max(n_outputs * self.itemsize, 1)
+        row_of_scores, block_bytes = max(n_outputs * self.itemsize, 1), int(min(block_bytes, self.block_limit))
         of_scores = max(block_bytes // row_of_scores, min(256, 16 * block_bytes // row_of_scores), 64)
         return int(min(max(block_bytes // max(self.row_bytes, 1), 64), of_scores, max(self.n_rows, 1)))
 

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d, compute_class_weight, compute_sample_weight
 from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from manyclass.data import as_rows
+from manyclass.data.opening import is_stored, opened
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
 
 SPARSE_DTYPES = (np.float64, np.float32)
@@ -19,15 +20,21 @@ DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ
 """What stays as it is; everything else becomes the first."""
 
 
-def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) -> tuple[Rows, Any]:
+def check_rows(
+    estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool, memory_limit: float | str | None = None
+) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
-    where X is dense, and converted block by block.
+    where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`.
     """
+    if is_stored(X):
+        X, y = _opened(estimator, X, y, reset, memory_limit)
     if isinstance(X, Rows):
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
+        if y is not None and X.parts is None and (n := y.shape[0] if hasattr(y, "shape") else len(y)) != X.n_rows:
+            raise ValueError(f"X has {X.n_rows} rows but y has {n}; give one label row per row of X.")
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
         return _check_array_api(estimator, X, reset), y
@@ -51,6 +58,24 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool) 
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
     return as_rows(X), y
+
+
+def _opened(
+    estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None
+) -> tuple[Rows, Any]:
+    """Rows to fit, or rows to predict, which stay in the file, with the columns that were fitted to."""
+    if reset:
+        found = opened(X, y, memory_limit)
+        estimator._columns = None if found.feature_names is None else list(found.feature_names)
+        return found.X, _as_given(found.y)
+    features = getattr(estimator, "_columns", None) or estimator.n_features_in_
+    found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
+    return found.X, _as_given(found.y)
+
+
+def _as_given(y: Any) -> Any:
+    """Labels in a list as an array, as scikit-learn makes one of them."""
+    return np.asarray(y) if isinstance(y, list | tuple) else y
 
 
 def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
@@ -79,7 +104,7 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        As in scikit-learn; multiplies `sample_weight`.
+        Multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -91,7 +116,13 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
         labels = y.toarray() if sp.issparse(y) else to_numpy(y)
-        weight = weight * compute_sample_weight(class_weight, labels)
+        if labels.ndim > 1:
+            weight = weight * compute_sample_weight(class_weight, labels)
+        else:  # classes are balanced by the weight of their rows: a weight of 2 is the same as the row given twice
+            classes, codes = np.unique(labels, return_inverse=True)
+            with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
+                of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
+                weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not weight.sum() > 0:
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     return rows.asarray(weight)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from manyclass.dual.gap import BestPoint, DualModel
 from manyclass.dual.problem import DualProblem
-from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status
+from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status, restore
 
 if TYPE_CHECKING:
     from manyclass.dual.state import DualState
@@ -53,6 +53,7 @@ def ascend(
     start: Start | None = None,
     seed: int = 0,
     measure_every: int | None = None,
+    saved: dict[str, Any] | None = None,
 ) -> Iterates:
     """Stochastic dual coordinate ascent at each penalty of `path` in turn, each from the dual point of the last.
 
@@ -69,6 +70,8 @@ def ascend(
     measure_every : int, optional
         Measure the gap every so many epochs. By default when the running estimate promises that it is closed, and
         seldom before.
+    saved : dict, optional
+        The `state` of an iterate of another run: those that followed it follow.
 
     Yields
     ------
@@ -78,11 +81,17 @@ def ascend(
         epochs of each phase (``phase_epochs``) and the seconds spent on measuring (``gap_seconds``).
     """
     run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
+    if saved is not None:
+        restore(run, saved["run"])
     try:
         for point, alpha in enumerate(path, start=1):
+            if point < len(run.phase_epochs):
+                continue
             # Where tol is out of reach the phases before the last share half of the limits evenly.
             share = math.inf if point == len(path) else PHASE_SHARE * point / (len(path) - 1)
-            status = yield from run.phase(alpha, share)
+            if point > len(run.phase_epochs):
+                run.begin_phase(alpha)
+            status = yield from run.phase(share)
             if status is not None:
                 return status
     except (OutOfTime, KeyboardInterrupt) as end:
@@ -96,6 +105,8 @@ def ascend(
 class _Ascent:
     """A state, the best point it has been at, and when to measure again."""
 
+    _given = ("problem", "limits", "measure_every")
+
     def __init__(self, problem: DualProblem, state: DualState, limits: Limits, measure_every: int | None):
         self.problem, self.state, self.limits, self.measure_every = problem, state, limits, measure_every
         self.best = BestPoint(state.zero_value)
@@ -104,26 +115,34 @@ class _Ascent:
         self.n_epochs, self.epoch_seconds = 0, 0.0
         self.trust, self.next_measure = 1.0, CHECK_AT_LEAST
         self.n_gaps, self.gap_seconds, self.last_gap_seconds, self.idle = 0, 0.0, 0.0, 0
+        self.phase_is_over = False
 
-    def phase(self, alpha: float, share: float) -> Generator[Iterate, None, Status | None]:
-        """Epochs at one penalty, until it is solved or its share of the limits is spent."""
+    def begin_phase(self, alpha: float) -> None:
         self.state.set_alpha(alpha)
         self.phase_epochs.append(0)
+        self.phase_is_over = False
+
+    def phase(self, share: float) -> Generator[Iterate, None, Status | None]:
+        """Epochs at one penalty, until it is solved or its share of the limits is spent."""
         tol, is_last = self.limits.tol, share == math.inf
-        while True:
+        while not self.phase_is_over:
+            if self.idle >= 5:
+                return Status.STALLED
             estimate = self._epoch()
             promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
             ends = broken or out_of_time or self.n_epochs >= self.limits.max_iter
+            # Settled before the iterate is shown, which is where another run may go on.
+            self.phase_is_over = not is_last and (estimate <= tol or self._has_spent(share))
             if (promising and is_last) or ends or self._is_due():
-                yield self.measure()
-                if broken or self.idle >= 5:
+                measured = self.measure()
+                if promising:
+                    self.trust *= 0.7
+                yield measured
+                if broken:
                     return Status.STALLED
                 if out_of_time:
                     return Status.MAX_TIME
-                if promising:
-                    self.trust *= 0.7
-            if not is_last and (estimate <= tol or self._has_spent(share)):
-                return None
+        return None
 
     def _epoch(self) -> float:
         """One step in each active coordinate; the estimated relative gap."""
@@ -186,4 +205,5 @@ class _Ascent:
                 "phase_epochs": list(self.phase_epochs),
                 "gap_seconds": self.gap_seconds,
             },
+            state=lambda: {"run": self},
         )

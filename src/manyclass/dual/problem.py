@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from manyclass.data import ClassTargets
+from manyclass.data.rows import RowArrays
 from manyclass.dual.losses import DUAL_LOSSES
 from manyclass.model import Problem
 
@@ -26,6 +28,9 @@ class DualTargets(NamedTuple):
     codes: np.ndarray
     Y: np.ndarray
 
+    def part(self, rows: slice | np.ndarray) -> DualTargets:
+        return DualTargets(self.codes[rows] if self.codes.size else self.codes, self.Y[rows] if self.Y.size else self.Y)
+
 
 class DualProblem:
     """Rows, targets and shares as the dual of F(W, b) = (1/S) Σ_i s_i φ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖² needs them.
@@ -41,7 +46,8 @@ class DualProblem:
 
     Attributes
     ----------
-    rows : RowArrays
+    row_length : float
+        Numbers stored of a row.
     share : ndarray of shape (n_rows,)
         r_i = s_i/S.
     targets : DualTargets
@@ -54,7 +60,9 @@ class DualProblem:
         self.n_rows, self.n_features = problem.rows.n_rows, problem.rows.n_features
         self.n_outputs = k = problem.n_outputs
         self.loss = DUAL_LOSSES[problem.loss.name](float(getattr(problem.loss, "epsilon", 0.0)))
-        self.rows = problem.rows.arrays()
+        self.rows = problem.rows.arrays() if problem.rows.has_arrays else None
+        sample = problem.rows.take(np.arange(min(self.n_rows, 64))).arrays() if self.rows is None else self.rows
+        self.row_length = sample.data.size / max(len(sample.indptr) - 1, 1)
         weight = np.ones(self.n_rows) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
         self.share = weight / weight.sum()
         self.origin = np.zeros(k)
@@ -70,6 +78,23 @@ class DualProblem:
                 Y -= self.origin
         self.targets = DualTargets(codes, Y)
 
+    def visits(self, rng: np.random.Generator | None = None) -> Iterator[tuple[slice | np.ndarray, RowArrays]]:
+        """Pairs (which rows, those rows): all at once where they are in memory, else as `Rows.visits`."""
+        if self.rows is not None:
+            yield slice(0, self.n_rows), self.rows
+            return
+        for part, block in self.problem.rows.visits(rng):
+            if self.problem.on_block is not None:
+                self.problem.on_block()
+            yield part, block.arrays()
+
+    def gather(self, weight: np.ndarray, total: np.ndarray) -> None:
+        """total += Σ_i x_i weight_iᵀ."""
+        from manyclass.dual.row_kernels import gather
+
+        for part, rows in self.visits():
+            gather(*rows, weight[part], total)
+
     @property
     def eliminates_intercept(self) -> bool:
         """Whether b is ȳ for any W of the centred rows, as for the squared loss."""
@@ -83,11 +108,9 @@ class DualProblem:
     @cached_property
     def feature_mean(self) -> np.ndarray:
         """x̄ with an intercept, else 0; summed in float64 for rows of float32 too, as the gap is a bound only for x̄."""
-        from manyclass.dual.row_kernels import gather
-
         total = np.zeros((self.n_features, 1))
         if self.fit_intercept:
-            gather(*self.rows, self.share[:, None], total)
+            self.gather(self.share[:, None], total)
         return total[:, 0]
 
     @cached_property
@@ -96,7 +119,9 @@ class DualProblem:
         from manyclass.dual.row_kernels import products_and_norms
 
         mean = self.feature_mean
-        products, norms = products_and_norms(*self.rows, mean)
+        products, norms = np.empty((2, self.n_rows))
+        for part, rows in self.visits():
+            products[part], norms[part] = products_and_norms(*rows, mean)
         norms += mean @ mean - 2.0 * products
         np.maximum(norms, 0.0, out=norms)
         with np.errstate(over="ignore"):

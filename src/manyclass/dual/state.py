@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 from array_api_compat import numpy as xp
 
+from manyclass.data.rows import RowArrays
 from manyclass.dual import kernels
 from manyclass.dual.gap import GapTerms
 from manyclass.dual.kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET
 from manyclass.dual.problem import DualProblem, DualTargets
-from manyclass.dual.row_kernels import gather, shuffle, width
+from manyclass.dual.row_kernels import shuffle, width
 from manyclass.model.sets import Simplex
 
 AMPLE = 10.0
@@ -57,6 +58,8 @@ class DualState(ABC):
         share of.
     """
 
+    _given = ("problem",)
+
     a: np.ndarray
     zero_value: float
 
@@ -72,8 +75,8 @@ class DualState(ABC):
         elif problem.eliminates_intercept and problem.targets.codes.size:
             self.affine[OFFSET] = 2.0 * problem.class_share - 1.0
         self.affine[LIFT] = self.kappa_square + mean @ mean
-        row_length = problem.rows.data.size / max(problem.n_rows, 1) + COST_OF_A_VISIT
-        self.rows_per_slice = max(1, int(SLICE / (row_length * self.V.shape[1])))
+        self.rows_per_slice = max(1, int(SLICE / ((problem.row_length + COST_OF_A_VISIT) * self.V.shape[1])))
+        self.chunk_order = np.random.default_rng(seed)
         self.random_state = np.array([2 * seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
         self.visit_all()
         self._prepare(None if start is None else np.array(start[0], dtype=np.float64, order="C"))
@@ -118,8 +121,7 @@ class DualState(ABC):
         self.threshold = np.full(self.problem.n_outputs, np.inf)
 
     def _visit_only(self, active: np.ndarray) -> None:
-        self.order = np.flatnonzero(active)
-        self.n_active = len(self.order)
+        self.order, self.n_active = _numbers(active)
 
     def epoch(self, on_slice: Callable[[], None] | None = None) -> float:
         """One step in each active coordinate; a running estimate of the duality gap, which costs nothing extra.
@@ -129,24 +131,23 @@ class DualState(ABC):
         on_slice : callable, optional
             Called between slices; what it raises leaves a valid state.
         """
-        problem, worst = self.problem, np.zeros_like(self.threshold)
-        shuffle(self.order, self.n_active, self.random_state)
-        first, estimate = 0, 0.0
-        while first < self.n_active:
-            if on_slice is not None:
-                on_slice()
-            where = (self.order, first, self.rows_per_slice, self.n_active)
-            if len(worst) == 1:
-                single = kernels.Point(self.a[:, 0], self.V[:, 0], self.affine[:, 0], self.per_row)
-                first, self.n_active, gap, violation = kernels.visit_one(
-                    problem.loss, problem.rows, problem.targets.Y[:, 0], single, *where, self.threshold[0]
-                )
-                worst[0] = max(worst[0], violation)
-            else:
-                first, self.n_active, gap = kernels.visit(
-                    problem.loss, problem.rows, problem.targets, self._point(), *where, self.threshold, worst
-                )
+        worst, estimate = np.zeros_like(self.threshold), 0.0
+        active = np.zeros(self.problem.n_rows, dtype=bool)
+        active[self.order[: self.n_active]] = True
+        for part, rows in self.problem.visits(self.chunk_order):
+            is_all = len(rows.indptr) - 1 == self.problem.n_rows
+            # Where all rows are visited at once, the order goes on from that of the epoch before.
+            order, n_active = (self.order, self.n_active) if is_all else _numbers(active[part])
+            n_active, gap = self._visit(part, rows, order, n_active, worst, on_slice)
             estimate += gap
+            if is_all:
+                self.n_active = n_active
+                break
+            kept = np.zeros(len(rows.indptr) - 1, dtype=bool)
+            kept[order[:n_active]] = True
+            active[part] = kept
+        else:
+            self.order, self.n_active = _numbers(active)
         self.threshold = np.where(worst > 0, worst, np.inf)
         if self.n_active == 0:
             self.visit_all()
@@ -159,24 +160,62 @@ class DualState(ABC):
             self.affine[OFFSET] = intercept
         return gap + unbalanced
 
-    def _point(self) -> kernels.Point:
-        return kernels.Point(self.a, self.V, self.affine, self.per_row)
+    def _visit(
+        self,
+        part: slice | np.ndarray,
+        rows: RowArrays,
+        order: np.ndarray,
+        n_active: int,
+        worst: np.ndarray,
+        on_slice: Callable[[], None] | None,
+    ) -> tuple[int, float]:
+        """A step in each active coordinate of some rows; how many of these stay active, and the share of the gap."""
+        problem, targets, first, estimate = self.problem, self.problem.targets.part(part), 0, 0.0
+        point = self._point(part)
+        shuffle(order, n_active, self.random_state)
+        while first < n_active:
+            if on_slice is not None:
+                on_slice()
+            where = (order, first, self.rows_per_slice, n_active)
+            if len(worst) == 1:
+                single = kernels.Point(point.a[:, 0], self.V[:, 0], self.affine[:, 0], point.per_row)
+                first, n_active, gap, violation = kernels.visit_one(
+                    problem.loss, rows, targets.Y[:, 0], single, *where, self.threshold[0]
+                )
+                worst[0] = max(worst[0], violation)
+            else:
+                first, n_active, gap = kernels.visit(problem.loss, rows, targets, point, *where, self.threshold, worst)
+            estimate += gap
+        self.a[part] = point.a  # a copy, where rows are named one by one
+        return n_active, estimate
+
+    def _point(self, part: slice | np.ndarray) -> kernels.Point:
+        return kernels.Point(self.a[part], self.V, self.affine, self.per_row[part])
 
     def _measure(self) -> tuple[float, float, float]:
         """`kernels.gap_terms`; rows that are not strictly optimal become active again."""
         problem, active = self.problem, np.empty(len(self.a), dtype=bool)
-        terms = kernels.gap_terms(
-            problem.loss, problem.rows, problem.targets, problem.share, self._point(), self.threshold, active
-        )
+        terms = np.zeros(3)
+        for part, rows in problem.visits():
+            terms += kernels.gap_terms(
+                problem.loss,
+                rows,
+                problem.targets.part(part),
+                problem.share[part],
+                self._point(part),
+                self.threshold,
+                active[part],
+            )
         self._visit_only(active)
-        return terms
+        losses, conjugates, own_gap = terms.tolist()
+        return losses, conjugates, own_gap
 
     # -- W and b ------------------------------------------------------------------------------------------------------
 
     def _sum_duals(self, weight: np.ndarray, V: np.ndarray) -> None:
         """V = Σ_i x_i weight_iᵀ/alpha."""
         V[:] = 0.0
-        gather(*self.problem.rows, weight, V)
+        self.problem.gather(weight, V)
         V /= self.alpha
 
     def _set_sums(self, total: np.ndarray | float) -> None:
@@ -198,6 +237,11 @@ class DualState(ABC):
         """W and b of the problem's rows, in float64."""
         W = self.coef()
         return W, self.problem.origin + self._centred_intercept() - self.problem.feature_mean @ W
+
+
+def _numbers(active: np.ndarray) -> tuple[np.ndarray, int]:
+    order = np.flatnonzero(active)
+    return order, len(order)
 
 
 class ColumnState(DualState):
@@ -307,5 +351,5 @@ class JointState(DualState):
         weight = np.zeros_like(self.a)
         weight[np.arange(len(weight)), problem.targets.codes] = problem.share
         total = np.zeros_like(self.V)
-        gather(*problem.rows, weight, total)
+        problem.gather(weight, total)
         return total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows
 from manyclass.data.labels import encode
+from manyclass.data.opening import is_stored
 from manyclass.data.rows import to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
@@ -104,24 +105,28 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, memory_limit: float | str | None = None) -> Self:
         """Try, choose, and fit the choice to all rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or path
         y : array-like of shape (n_samples,), or (n_samples, n_labels)
-            Labels of any dtype, or an indicator matrix.
+            Labels of any dtype, or an indicator matrix; where X is a path, as in ``GLMClassifier.fit``.
+        memory_limit : float or str, default=None
+            Half of it is what the rows of a path may take, which are all read.
 
         Returns
         -------
         self
         """
         limit = np.inf if self.max_time is None else float(self.max_time)
-        if y is None:
-            raise ValueError("AutoClassifier requires y to be passed, but the target y is None.")
         started = time.perf_counter()
-        rows, y = check_rows(self, X, y, reset=True)
+        if not is_stored(X) and y is None:
+            raise ValueError("AutoClassifier requires y to be passed, but the target y is None.")
+        rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
+        if y is None:
+            raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
         labels = encode(y, "AutoClassifier")
         y = np.asarray(y) if labels.codes is not None else to_numpy(labels.indicator)
         self.classes_, rng = labels.classes, generator(self.random_state)
@@ -161,6 +166,12 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Any:
         """Scores of the rows, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
         return self._best().decision_function(check_rows(self, X, reset=False)[0].unwrapped())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
+        if is_stored(X):
+            X, y = check_rows(self, X, True if y is None else y, reset=False)
+        return super().score(X, y, sample_weight)
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
+from manyclass.data.memory import as_bytes
+from manyclass.data.opening import check_memory, is_stored
 from manyclass.data.validation import check_rows, check_weights
+from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
-from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
+from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
 from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
@@ -42,6 +46,8 @@ class Task:
     held_out : HeldOut or None
     rng : numpy Generator
     clock : Clock
+    saved : dict or None
+        The `Iterate.state` that a fit before this one has stored, to go on right after it.
     """
 
     problem: Problem
@@ -51,6 +57,7 @@ class Task:
     held_out: HeldOut | None
     rng: np.random.Generator
     clock: Clock
+    saved: dict[str, Any] | None = None
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -77,6 +84,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     status_: Status
     history_: list[Record]
     duality_gap_: float
+    choice_: dict[str, Any]
 
     alpha: Any
     random_state: Any
@@ -88,39 +96,71 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @fits_parts
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        memory_limit: float | str | None = None,
+        checkpoint: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), Rows, or path
             float32 stays float32; CSR with 32- or 64-bit indices, memory maps, data frames and arrays of any array-API
             namespace (where the estimator computes with those) are accepted. Dense float16, bfloat16, integers and
             truth values are kept as they are and converted block by block: to float32, integers of 32 and 64 bits to
             float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
-            products.) Sparse rows of such numbers are converted to float64 as a whole.
+            products.) Sparse rows of such numbers are converted to float64 as a whole. A path is a file or folder that
+            `manyclass.data.open_rows` knows, and may be larger than memory; tables of pyarrow are taken too.
             Collections of Dask, where the estimator takes them: arrays, data frames, lists of delayed parts.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
-            Labels of any dtype, or an indicator matrix; for regressors real responses.
+            Labels of any dtype, or an indicator matrix; for regressors real responses. Where X is a path also the name
+            of their column, or the path of a file that holds them; the column called target, label, class or y, or
+            the last one, may go without saying.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the same as the row given twice; rows of weight 0 count for nothing.
+        memory_limit : float or str, default=None
+            Bytes, or text such as "2GB", that the fit may use beside the model: rows of a path that need more stay in
+            the file, and what cannot fit is refused. None is half of the memory that is free.
+        checkpoint : path, default=None
+            A file to store in, every few seconds, where the fit has come to. Killed at any moment and called again with
+            the same data and parameters, the fit goes on from there and ends with the same model; called again after
+            it has ended by itself, it returns that model at once. The file is yours to delete.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        MemoryError
+            If the fit needs more than `memory_limit`.
+        CheckpointError
+            If the file at `checkpoint` is damaged, of another fit or of another version: a ValueError that says which.
         """
         clock = Clock(getattr(self, "max_time", None))
-        if y is None:
+        stored, limit = is_stored(X), None if memory_limit is None else as_bytes(memory_limit)
+        if y is None and not stored:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        rows, y = check_rows(self, X, y, reset=True)
+        rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
+        if y is None:
+            raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
         self._check_rows(rows)
         encoded = self._encode(rows, y)
         weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
         task = self._task(rows, encoded, weight, clock)
+        task.problem.memory_limit = limit
+        check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
         run = self._run(task, X, y, sample_weight)
+        if checkpoint is not None:
+            task = self._resumed(task, run, checkpoint)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
         if hasattr(self, "_callback_fit_ctx"):
-            metadata, state = {"sample_weight": sample_weight}, dict(vars(self))
+            metadata, state = _for_scorers(sample_weight), dict(vars(self))
             self._callback_fit_ctx.call_on_fit_task_end(
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
             )
@@ -156,6 +196,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _check_rows(self, rows: Rows) -> None:
         """Refuse rows that the estimator cannot work with."""
 
+    _memory_advice = "fit fewer rows, or use GLMClassifier or PegasosClassifier, whose memory does not grow with them"
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        """Bytes beside rows and model, by what they are for."""
+        chunk = problem.rows.block_limit
+        return {"chunks of rows": 2.0 * chunk if chunk < math.inf else 0.0, "labels": 24.0 * problem.rows.n_rows}
+
     def _holds_out(self, rows: Rows) -> bool:
         """Whether rows are held out to stop by."""
         return bool(getattr(self, "early_stopping", False))
@@ -177,7 +224,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        loss = getattr(self, "loss", None)
+        loss = vars(self).get("loss")
         if isinstance(loss, str):
             check_loss(type(self).__name__, loss, self._also_losses)
 
@@ -204,8 +251,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if task.held_out is not None:
             held_out_loss = lambda model: self._held_out_loss(task, model)  # noqa: E731
         on_iterate = None
-        if getattr(self, "_skl_callbacks", None):
-            on_iterate = self._callback_bridge(task, X, y, {"sample_weight": sample_weight})
+        if getattr(self, "_skl_callbacks", None) and X is not None:
+            on_iterate = self._callback_bridge(task, X, y, _for_scorers(sample_weight))
         return Run(
             task.clock,
             tol=getattr(self, "tol", 0.0),
@@ -215,6 +262,27 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             on_iterate=on_iterate,
             n_threads=threads_for(self._n_multiplications(task.problem)),
         )
+
+    def _resumed(self, task: Task, run: Run, path: Any) -> Task:
+        """The task with what a checkpoint knows of it; the run is told where that lies."""
+        before, parameters = dict(vars(self)), self.get_params(deep=False)
+
+        def found() -> dict[str, Any]:
+            """What the solver has found out about the problem, such as the method it takes."""
+            new = {name: value for name, value in vars(self).items() if before.get(name) is not value}
+            return {"attributes": new, "alpha": task.problem.alpha}
+
+        belongs_to = fingerprint(type(self).__name__, parameters, task.rows, task.encoded, task.weight)
+        run.checkpoint = Checkpoint(path, belongs_to, found)
+        rows = task.rows
+        run.saved = saved = run.checkpoint.read(
+            lambda array: rows.asarray(array, dtype=getattr(rows.xp, str(array.dtype)))
+        )
+        if saved is None:
+            return task
+        self.__dict__.update(saved["more"]["attributes"])
+        task.problem.alpha = saved["more"]["alpha"]
+        return replace(task, saved=saved["solver"])
 
     def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
         """What shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
@@ -231,7 +299,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
                 return {name: value for name, value in vars(twin).items() if name.endswith("_") or name[:1] == "_"}
 
             step = context.subcontext(task_name="iteration")
-            details = {"estimator": self, "X": X, "y": y, "metadata": metadata | {"record": record}}
+            details = {"estimator": self, "X": X, "y": y, "metadata": Metadata(metadata, record)}
             step.call_on_fit_task_begin(**details)
             return step.call_on_fit_task_end(**details, reconstruction_attributes=attributes)
 
@@ -252,6 +320,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The rows to predict, checked."""
         check_is_fitted(self, "status_")
         return check_rows(self, X, reset=False)[0]
+
+    def _judged(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y to score, opened where X is a path, which may hold the labels."""
+        check_is_fitted(self, "status_")
+        return check_rows(self, X, True if y is None else y, reset=False) if is_stored(X) else (X, y)
 
     # -- what pickle, joblib, skops and copy see ----------------------------------------------------------------------
 
@@ -274,6 +347,29 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
+
+
+def _for_scorers(sample_weight: Any) -> dict[str, Any]:
+    return {} if sample_weight is None else {"sample_weight": sample_weight}
+
+
+class Metadata(dict[str, Any]):
+    """What scorers take by name; ``metadata["record"]`` is there too, but not among the keys, as no scorer takes it."""
+
+    def __init__(self, given: dict[str, Any], record: Record):
+        super().__init__(given)
+        self.record = record
+
+    def __contains__(self, key: object) -> bool:
+        return key == "record" or super().__contains__(key)
+
+    def __missing__(self, key: str) -> Record:
+        if key != "record":
+            raise KeyError(key)
+        return self.record
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
 
 
 def _outside() -> int:

@@ -14,7 +14,7 @@ from manyclass.data import Rows
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.fit import Iterates
+from manyclass.fit import Iterates, restore
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -140,7 +140,10 @@ class BoundMajorizationClassifier(LinearClassifier):
         start = self._start(problem)
         if self.method == "batch":
             kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
-            return (yield from iterates_in(kind, solver, problem, task.rng, start))
+            iterates = iterates_in(kind, solver, problem, task.rng, start, task.saved)
+            if task.saved is not None:
+                next(iterates)  # which has been yielded before
+            return (yield from iterates)
         problem.centred = False
         stochastic = StochasticBound(
             problem,
@@ -150,4 +153,6 @@ class BoundMajorizationClassifier(LinearClassifier):
             refresh=self.step == "refreshed",
             rng=task.rng,
         )
+        if task.saved is not None:
+            restore(stochastic, task.saved["run"])
         return (yield from stochastic.iterates())

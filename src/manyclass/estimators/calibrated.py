@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, reduce
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.representations import represent
 from manyclass.data import Moments, Rows
@@ -16,7 +17,8 @@ from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, judge_of
+from manyclass.estimators.sampled_stream import SampledStream
+from manyclass.estimators.stagewise_base import judge_of
 from manyclass.fit import Iterates
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
@@ -30,7 +32,7 @@ FOLDS = 5
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
+class CalibratedLeastSquaresClassifier(SampledStream):
     """Least squares with an unknown link: *Least Squares Revisited*, Algorithm 2.
 
     From ŷ = 0, alternates between least squares on the residuals and least squares on functions of the predictions,
@@ -66,6 +68,8 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
         does so from 10 000 rows; fewer are cross-validated in five parts, equal rows in the same, and the model is
         fitted to all of them. Least squares without calibration is the first candidate, and what does not make
         fewer errors on those rows, by a standard error, is not preferred to it.
+    kept_rows : int, default=20000
+        Rows that `partial_fit` keeps for the link.
     <shared>
 
     Attributes
@@ -92,6 +96,14 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
     In ``history_``, objective is the squared error after an iteration, and the detail "before_calibration" that between
     its half steps.
 
+    `partial_fit`, `forget` and `merge` keep second moments of all rows and up to `kept_rows` rows themselves, as the
+    link is a function of predictions of single rows. While all rows are kept, the model is that of one ``fit`` (below
+    10 000 rows in any order; from there on the order decides, as in ``fit``, which rows are held out). Beyond, it is
+    no longer equal to it: least squares on the labels and the choice of alpha, then by generalised cross-validation,
+    are still those of all rows, while calibration, what later iterations fit to the predictions, and when to stop come
+    from the rows kept, a uniform sample of the different ones that is the same for any order of the pieces. Forgetting
+    may leave fewer of these than would have been kept without the rows forgotten.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -111,6 +123,7 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
         **CLASS_WEIGHT,
         "basis": ["array-like"],
         "early_stopping": ["boolean", StrOptions({"auto"})],
+        "kept_rows": [Interval(Integral, 1, None, closed="left")],
     }
 
     alpha: float | str = "auto"
@@ -125,9 +138,11 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
     random_state: Any = None
+    kept_rows: int = 20_000
 
     def _holds_out(self, rows: Rows) -> bool:
-        return self.early_stopping is True or (self.early_stopping == "auto" and rows.n_rows >= MANY_ROWS)
+        many = rows.n_rows >= MANY_ROWS or self._is_sampled
+        return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
         return lambda: OriginalColumns(task.problem.rows)
@@ -140,16 +155,17 @@ class CalibratedLeastSquaresClassifier(StagewiseClassifierBase):
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
-        ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
-        self.choice_ = {"representation": ways[0].name, "estimates": {str(way): way.seconds for way in ways}}
-        problem, space = given, None
-        if ways[0].name == "row-space":
+        if task.saved is None:
+            ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
+            self.choice_ = {"representation": ways[0].name, "estimates": {str(way): way.seconds for way in ways}}
+        problem, space, way = given, None, self.choice_["representation"]
+        if way == "row-space":
             space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
             problem = given.variant(rows=space.rows, shift=None)
-        equations, parts = _equations(problem, fold, n_folds, with_products=ways[0].name == "products")
+        equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         judge: Any = judge_of(task) if fold is None else self._folds_judge(problem, fold, parts)
         solver = self._solver(problem, lambda: OriginalColumns(problem.rows), judge, task.clock, equations)
-        iterates = solver.iterates()
+        iterates = solver.iterates(task.saved)
         while True:
             try:
                 iterate = next(iterates)

@@ -83,19 +83,21 @@ class Classifier(ClassifierMixin, Estimator):
         blocks = rows.blocks(rows.rows_per_block(n_classes))
         return self._labels(rows.xp.concat([self._best(self._scores(block), top_k) for _, block in blocks]))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or path
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Where X is a path, as in ``fit``.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
         accuracy : float
         """
+        X, y = self._judged(X, y)
         # Compared on the host, whatever holds the rows and whatever their labels came in.
         return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
 

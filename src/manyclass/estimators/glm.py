@@ -12,13 +12,14 @@ from manyclass.curvature import CURVATURES
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.fit import Iterates
+from manyclass.estimators.streaming import ExactStream
+from manyclass.fit import Clock, Iterates
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS
 
 
 @dataclass(eq=False, repr=False)
-class GLMClassifier(LinearClassifier):
+class GLMClassifier(ExactStream, LinearClassifier):
     """Generalized linear classifier whose solver needs one d×d factor whatever the number of classes.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -44,12 +45,13 @@ class GLMClassifier(LinearClassifier):
         which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent with an
         exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and y
         (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
-    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "jacobi", \
-            "identity"}, default="auto"
+    curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "sampled-hessian", \
+            "jacobi", "identity"}, default="auto"
         What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs one d×d decomposition;
-        "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters;
-        "second-moment" is the Hessian of least squares, and what the solvers that need a majorizer take; "diagonal"
-        and "partition-bound" (`BoundMajorizationClassifier`) are majorizers too.
+        "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters,
+        and "sampled-hessian" does so by a few rows for each of them; "second-moment" is the Hessian of least squares,
+        and what the solvers that need a majorizer take; "diagonal" and "partition-bound"
+        (`BoundMajorizationClassifier`) are majorizers too.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
         same for any scaling of X, n and k. With alpha=0, where there is no gap, the squared gradient in the metric of
@@ -76,6 +78,12 @@ class GLMClassifier(LinearClassifier):
     ValueError
         If X or y hold NaN or infinity, y holds one class, shapes disagree, or loss, solver and curvature do not fit
         each other.
+
+    Notes
+    -----
+    With ``loss="squared"`` rows can come in pieces, be taken out again, and models be joined: `partial_fit`, `forget`
+    and `merge` are exact, as second moments determine the model. Solver, tolerance and held-out rows have no part in
+    it.
 
     Examples
     --------
@@ -127,11 +135,28 @@ class GLMClassifier(LinearClassifier):
                 f"{self.curvature!r} does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
             )
 
+    def _stream_refusal(self) -> str | None:
+        if self.loss == "squared":
+            return None
+        return (
+            f"Sums over rows determine no model of loss={self.loss!r}; use loss='squared', for probabilities "
+            "CalibratedLeastSquaresClassifier, or PegasosClassifier, whose partial_fit is not exact."
+        )
+
+    def _solve(self, clock: Clock) -> None:
+        task = self._stream_task(clock)
+        moments = self._stream_moments(task)
+        self.choice_ = {"solver": "moments", "curvature": "second-moment", "row_space": False, "estimates": {}}
+        factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
+        model = moments.solve(self.alpha, fit_intercept=self.fit_intercept, factor=factor)
+        self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
+
     def _iterates(self, task: Task) -> Iterates:
         problem = task.problem
-        choice = self._choice(problem)
+        saved = task.saved
+        choice = self._choice(problem) if saved is None else saved["choice"]
         method = choice.method
-        changes: list[str] = []
+        changes: list[str] = [] if saved is None else self.choice_["changed_to"]
         self.choice_ = {
             "solver": method.solver,
             "curvature": method.curvature,
@@ -139,9 +164,8 @@ class GLMClassifier(LinearClassifier):
             "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
             "changed_to": changes,
         }
-        return (
-            yield from in_turn(choice, problem, task.rng, self._start(problem), lambda new: changes.append(str(new)))
-        )
+        start = self._start(problem) if saved is None else None
+        return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
 
     def _choice(self, problem: Problem) -> Choice:
         solver, curvature = self.solver, self.curvature

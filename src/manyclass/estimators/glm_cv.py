@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
@@ -19,17 +20,26 @@ from manyclass.estimators.classifier import LinearClassifier, gives_probabilitie
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.parted import by_part
-from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, penalties
-from manyclass.fit import Iterates, Run
+from manyclass.estimators.search import (
+    DescentSearch,
+    Plan,
+    RidgeSearch,
+    Search,
+    Selected,
+    mean_square_norm,
+    penalties,
+)
+from manyclass.estimators.streaming import ExactStream
+from manyclass.fit import Clock, Iterates, Run
 from manyclass.fit.folds import Fold, folds
-from manyclass.model import SMOOTH_LOSSES
+from manyclass.model import LOSSES, SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
 
 _LEFT_OUT = ("loo_proba_", "loo_score_", "loo_check_", "_conformity", "coefs_paths_")
 
 
 @dataclass(eq=False, repr=False)
-class GLMClassifierCV(LinearClassifier):
+class GLMClassifierCV(ExactStream, LinearClassifier):
     """`GLMClassifier` with the penalty chosen by rows that a model has not seen, for the price of a few fits.
 
     The objective is that of `GLMClassifier`; the model is fitted to all rows at the best of `alphas`.
@@ -107,6 +117,11 @@ class GLMClassifierCV(LinearClassifier):
         Of the final model, as for `GLMClassifier`; for losses that are not squared.
     <shared>
 
+    Notes
+    -----
+    With ``loss="squared"`` and ``cv="gcv"`` the choice follows from sums over rows, so that `partial_fit`, `forget` and
+    `merge` are exact.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -133,7 +148,7 @@ class GLMClassifierCV(LinearClassifier):
     }
     _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
     _fits_parts: ClassVar[bool] = True
-    _model_parts: ClassVar[tuple[type, ...]] = (Conformity,)
+    _model_parts: ClassVar[tuple[type, ...]] = (*ExactStream._model_parts, Conformity)
 
     alphas: Any = 10
     _: KW_ONLY
@@ -188,6 +203,30 @@ class GLMClassifierCV(LinearClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
         return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
+
+    def _stream_refusal(self) -> str | None:
+        if self.loss == "squared" and self._cv_is("gcv") and not (self.leave_one_out or self.loo_refits):
+            return None
+        return (
+            "Sums over rows choose a penalty only for loss='squared' by cv='gcv', without left-out scores; use those, "
+            "or CalibratedLeastSquaresClassifier for probabilities."
+        )
+
+    def _solve(self, clock: Clock) -> None:
+        task = self._stream_task(clock)
+        moments = self._stream_moments(task)
+        path, mean = RidgePath(moments, self.fit_intercept), moments.target_mean
+        alphas = penalties(self.alphas, lambda: float(to_numpy(path.spectrum.eigenvalues).sum()))
+        absent, present = LOSSES[self.loss_].label_values or (0.0, 1.0)
+        squares = (absent + present) * mean - absent * present  # y² of the two values that y has
+        squares = squares - mean**2 if self.fit_intercept else squares
+        errors = path.spectrum.generalised_cross_validation(alphas, squares, self._stream.n_effective)
+        scores = -(errors if self.alpha_per_output else errors.mean(axis=1))[None]
+        places = np.argmax(scores[0], axis=0)
+        alpha = alphas[places] if self.alpha_per_output else float(alphas[places])
+        coef, intercept = path.coefficients(task.rows.asarray(alpha, dtype=mean.dtype))
+        steps = np.ones(scores.shape[:2], dtype=np.int32)
+        self._finish(task, Selected(coef, intercept, alpha, alphas, scores, None, steps), float("nan"))
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
 
@@ -247,13 +286,14 @@ class GLMClassifierCV(LinearClassifier):
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         return Plan(
-            penalties(self.alphas, task.problem),
+            penalties(self.alphas, lambda: mean_square_norm(task.problem)),
             found,
             outside,
             mode,
             self.alpha_per_output,
             left_out,
             self.loo_refits,
+            None if task.weight is None else to_numpy(task.weight),
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
@@ -263,7 +303,7 @@ class GLMClassifierCV(LinearClassifier):
 
     def _fallback(self, task: Task) -> Any:
         alphas = np.atleast_1d(np.nan)
-        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None)
+        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None, np.zeros((1, 1)))
 
     def _store(self, task: Task, model: Any) -> None:
         for name in _LEFT_OUT:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 
 from manyclass.data import Rows, as_rows
 from manyclass.data.labels import Labels
@@ -48,6 +49,20 @@ class FromScores(LinearClassifier):
         return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
 
 
+def knowing(scorer: Any, classes: Any) -> Any:
+    """The scorer told all classes where it would take them from the rows, of which a fold may have none of a class."""
+    function = getattr(scorer, "_score_func", None)
+    parameters = () if function is None else signature(function).parameters
+    if "labels" not in parameters:
+        return scorer
+    classes = to_numpy(classes)
+    labels = {"labels": classes} | (
+        {"pos_label": classes[-1]} if "pos_label" in parameters and len(classes) == 2 else {}
+    )
+    kind = {"greater_is_better": scorer._sign > 0, "response_method": scorer._response_method}
+    return make_scorer(function, **kind, **labels | scorer._kwargs)
+
+
 class Judge:
     """Scores of models, larger for better, from the scores that they give to rows.
 
@@ -60,6 +75,9 @@ class Judge:
         Of the rows of the fit.
     """
 
+    floor = "tiny"
+    """The least probability, by its name in ``numpy.finfo``; scikit-learn's log loss has "eps"."""
+
     def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
         self.classifier, self.encoded = FromScores(owner), encoded
         self._scorer: Callable[..., float] | None = None
@@ -68,7 +86,7 @@ class Judge:
             scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
         self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
         if self._of_rows is None:
-            self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+            self._scorer = knowing(get_scorer(scoring) if isinstance(scoring, str) else scoring, owner.classes_)
         elif scoring == "neg_log_loss":
             gives_probabilities(owner)
 
@@ -105,10 +123,18 @@ class Judge:
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> np.ndarray:
         """Of each row, its labels together where there are several."""
         P = self.classifier.probabilities(Z)
-        least = np.finfo(P.dtype).tiny
+        least = getattr(np.finfo(P.dtype), self.floor)
         if truth.ndim == 2:
             return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)
         return np.log(P[np.arange(len(P)), truth].clip(least))
+
+    def responses(self, truth: np.ndarray, n_outputs: int) -> np.ndarray:
+        """−1 and 1 for an absent and a present class."""
+        if truth.ndim == 2:
+            return 2.0 * truth - 1.0
+        if n_outputs == 1:
+            return 2.0 * truth[:, None] - 1.0
+        return np.where(np.arange(n_outputs) == truth[:, None], 1.0, -1.0)
 
     def _is_right(self, Z: Array, truth: np.ndarray) -> np.ndarray:
         right = to_numpy(self.classifier._best(Z)) == truth

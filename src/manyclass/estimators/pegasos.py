@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -17,11 +18,16 @@ from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
-from manyclass.fit import Clock, Iterates, Outcome, Run
-from manyclass.fit.run import threads_for
+from manyclass.fit import Clock, Iterates, Outcome, Run, restore
+from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
+
+EPOCHS, MULTIPLICATIONS = 20, 2e8
+"""Epochs that are always allowed, and multiplications up to which more are."""
+STEP, EPOCH = 300, 100_000
+"""Multiplications in the time that a step and an epoch take beside these."""
 
 
 @dataclass(eq=False, repr=False)
@@ -55,9 +61,10 @@ class PegasosClassifier(LinearClassifier):
         A `Schedule` says each of these by itself.
     batch_size : int, default=1
         r, the rows of a step.
-    max_iter : float, default=20
+    max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
-        are ``max_iter=T * batch_size / n``.
+        are ``max_iter=T * batch_size / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
+        allow, a fraction of a second: what an accuracy takes are steps, and not epochs.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
@@ -109,6 +116,10 @@ class PegasosClassifier(LinearClassifier):
     A sample weight scales its row's gradient: a row of weight 2 moves W in expectation like the row given twice, though
     on another path.
 
+    Rows of a path that do not fit into memory are visited chunk by chunk, the rows of a chunk in a random order. Where
+    the file can be read anywhere a chunk is made of pieces of 1 MB at most from all over it, others in each epoch;
+    else chunks come in the order of the file, which must be shuffled first where it is sorted.
+
     `partial_fit` continues a stream with one pass over each chunk, in a random order within the chunk. The result is
     that of shuffled data if and only if the stream itself is in random order; sorted streams must be shuffled first.
 
@@ -129,7 +140,7 @@ class PegasosClassifier(LinearClassifier):
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
@@ -139,7 +150,7 @@ class PegasosClassifier(LinearClassifier):
     loss: str = "auto"
     schedule: str | Schedule = "auto"
     batch_size: int = 1
-    max_iter: float = 20
+    max_iter: float | str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
     tol: float = 1e-2
@@ -200,11 +211,15 @@ class PegasosClassifier(LinearClassifier):
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
 
     def _check_rows(self, rows: Rows) -> None:
-        if not rows.has_arrays:
+        if not rows.can_be_visited:
             raise TypeError(
                 f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or "
                 "use GLMClassifier, which computes on any array library's device."
             )
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        table = problem.rows.n_features * problem.n_outputs * problem.rows.itemsize
+        return super()._memory(problem) | {"the steps so far": 5.0 * table}
 
     def _schedule(self) -> Schedule:
         return self.schedule if isinstance(self.schedule, Schedule) else SCHEDULES[self.schedule]
@@ -212,8 +227,19 @@ class PegasosClassifier(LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         if not self.warm_start:
             self.__dict__.pop("_state", None)
+        elif hasattr(self, "_state"):
+            self._state = deepcopy(vars(self)["_state"])  # that of the fit before stays what it was
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        return (yield from self._steps(task, seed, replace, self.max_iter, resume=self.warm_start))
+        return (yield from self._steps(task, seed, replace, self._n_epochs(task.rows), resume=self.warm_start))
+
+    def _n_epochs(self, rows: Rows) -> float:
+        if self.max_iter != "auto":
+            return float(self.max_iter)
+        epoch = multiplications(rows, self.classes_.shape[0]) + STEP * rows.n_rows + EPOCH
+        return max(EPOCHS, int(MULTIPLICATIONS / epoch))
+
+    def _max_iterates(self) -> int | None:
+        return None if self.max_iter == "auto" else int(np.ceil(float(self.max_iter)))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)
@@ -226,7 +252,7 @@ class PegasosClassifier(LinearClassifier):
     ) -> Iterates:
         """The solver at work, from the present model if wanted; `more` if the rows come after others of one stream."""
         from manyclass.subgradient.draws import make_draws
-        from manyclass.subgradient.pegasos import Pegasos
+        from manyclass.subgradient.pegasos import ChunkedPegasos, Pegasos
         from manyclass.subgradient.state import State
 
         problem, rows, schedule = task.problem, task.rows, self._schedule()
@@ -241,12 +267,18 @@ class PegasosClassifier(LinearClassifier):
                 state.resume(self.coef_.T, self.intercept_.astype(np.float64), self.t_)
         state.start_rows(more)
         self._state = state
-        solver = Pegasos(problem, rows, draws, state, self.batch_size)
+        if rows.has_arrays:
+            solver = Pegasos(problem, rows, draws, state, self.batch_size)
+        else:
+            solver = ChunkedPegasos(problem, rows, draws, state, self.batch_size, seed)
         self.compile_seconds_ = solver.compile()
+        if task.saved is not None:
+            restore(state, task.saved["steps"])
         return (yield from solver.iterates(n_epochs))
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         run = super()._run(task, X, y, sample_weight)
+        run.max_iter = self._n_epochs(task.rows)
         if task.problem.loss.scale_free or task.held_out is not None:
             run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
         return run

@@ -46,6 +46,22 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         Z = self._scores(self._fitted_rows(X))
         return Z[:, 0] if self._is_one_dimensional else Z
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination R², as scikit-learn defines it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or path
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Where X is a path, as in ``fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        r2 : float
+        """
+        return super().score(*self._judged(X, y), sample_weight)
+
     # -- for subclasses -------------------------------------------------------------------------------------------
 
     @abstractmethod

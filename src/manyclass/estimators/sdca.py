@@ -16,6 +16,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates
+from manyclass.model import Problem
 
 
 class DualEstimator(Estimator):
@@ -39,14 +40,19 @@ class DualEstimator(Estimator):
     _dual_alpha: float
 
     def _check_rows(self, rows: Rows) -> None:
-        if not rows.has_arrays:
+        if not rows.can_be_visited:
             raise ValueError(
                 "Dual coordinate ascent runs on NumPy arrays and SciPy CSR matrices; convert X with numpy.asarray, or "
                 "use GLMClassifier, which computes where X is."
             )
 
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        # The present ones, those of the best point, and what is made of them while the gap is measured.
+        return super()._memory(problem) | {"dual variables": 6 * 8.0 * problem.rows.n_rows * problem.n_outputs}
+
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
+        saved = task.saved
         path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
         if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
             path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
@@ -54,7 +60,7 @@ class DualEstimator(Estimator):
         seed = int(task.rng.integers(2**31))
         # Held-out rows judge every epoch, or there would be little left to stop.
         every = None if task.held_out is None else 1
-        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every))
+        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every, saved=saved))
 
     def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:
         """The dual variables and intercepts of the fit before, if they are about as many rows and outputs."""
@@ -148,6 +154,10 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
 
     Notes
     -----
+    Rows of a path that do not fit into memory are visited chunk by chunk, the rows of a chunk in a random order. Where
+    the file can be read anywhere a chunk is made of pieces of 1 MB at most from all over it, others in each epoch;
+    else chunks come in the order of the file, and more epochs are needed. The dual variables stay in memory.
+
     ``history_`` has one record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``),
     the penalty of the phase (``alpha``), the epochs of each phase (``phase_epochs``), and the seconds spent on
     measuring (``gap_seconds``). Of ``n_passes_`` an epoch is one, and a measured gap two.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,18 +14,21 @@ import numpy as np
 from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
+from manyclass.choice.methods import Method
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
-from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit import Iterate, Iterates, Status, restore
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
+_TABLES = ("scores", "paths", "n_iter")
 PATH_BYTES = 1 << 28
 """Memory up to which the coefficients of every fold and penalty are kept."""
 
@@ -44,6 +48,13 @@ class Plan:
     mode : {"folds", "loo", "gcv"}
     per_output, leave_one_out : bool
     n_refits : int
+    judging_weight : ndarray of shape (n_rows,), or None
+        Of the rows of the fit where they judge.
+    of_sums : bool
+        Whether alphas are the penalties of a sum over all rows, which weigh S: those of a mean over the rows of a fold,
+        which weigh S_f, are then alpha·S/S_f.
+    is_whole : bool
+        Whether every alpha is tried, also where the score has turned.
     """
 
     alphas: np.ndarray
@@ -53,6 +64,9 @@ class Plan:
     per_output: bool
     leave_one_out: bool
     n_refits: int
+    judging_weight: np.ndarray | None = None
+    of_sums: bool = False
+    is_whole: bool = False
 
     @property
     def n_judged(self) -> int:
@@ -70,12 +84,13 @@ class Selected:
     alphas: np.ndarray
     scores: np.ndarray
     paths: np.ndarray | None
+    n_iter: np.ndarray
     left_out: Array | None = None
     check: Check | None = None
 
 
-def penalties(alphas: Any, problem: Problem) -> np.ndarray:
-    """The grid, descending; a number of penalties begins at the mean squared norm of the centred rows.
+def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
+    """The grid, descending; a number of penalties begins at `scale`, the mean squared norm of the centred rows.
 
     There hardly anything is left of the coefficients whatever the units of X.
     """
@@ -85,12 +100,16 @@ def penalties(alphas: Any, problem: Problem) -> np.ndarray:
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    xp = problem.xp
+    largest = scale()
+    return np.geomspace(1.0, SPAN, int(alphas)) * (largest if largest > 0 else 1.0)
+
+
+def mean_square_norm(problem: Problem) -> float:
+    """Of the centred rows, or of the rows where there is no intercept."""
     variance = problem.feature_mean_square
     if problem.fit_intercept:
         variance = variance - problem.feature_mean**2
-    scale = float(xp.sum(variance))
-    return np.geomspace(1.0, SPAN, int(alphas)) * (scale if scale > 0 else 1.0)
+    return float(problem.xp.sum(variance))
 
 
 @dataclass
@@ -113,6 +132,7 @@ class Search(ABC):
     max_iter: int
     frame: Frame = field(init=False)
     scores: np.ndarray = field(init=False)
+    n_iter: np.ndarray = field(init=False)
     paths: np.ndarray | None = field(init=False, default=None)
     place: int = field(init=False, default=0)
 
@@ -120,6 +140,7 @@ class Search(ABC):
         problem, plan = self.task.problem, self.plan
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
+        self.n_iter = np.ones(shape, dtype=np.int32)
         of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
         if np.prod([*shape, *of_one], dtype=float) * problem.rows.itemsize <= PATH_BYTES:
             dtype = to_numpy(problem.rows.zeros((0,))).dtype
@@ -143,7 +164,12 @@ class Search(ABC):
         """The model, of the rows of the frame, with all that was found."""
         found = self.best_alpha if alpha is None else alpha
         paths = None if self.paths is None else self.paths.copy()
-        return Selected(*self.frame.lift(*model), found, self.plan.alphas, self.scores.copy(), paths, **more)
+        scores, n_iter = self.scores.copy(), self.n_iter.copy()
+        return Selected(*self.frame.lift(*model), found, self.plan.alphas, scores, paths, n_iter, **more)
+
+    def alpha_of(self, alpha: float, weight: float) -> float:
+        """The penalty of a mean over rows that weigh so much."""
+        return float(alpha) * (self.task.problem.total_weight / weight if self.plan.of_sums else 1.0)
 
     def keep(self, fold: int, place: int, model: tuple[Array, Array]) -> None:
         """Enter a model into the path."""
@@ -155,13 +181,12 @@ class Search(ABC):
     def truth_and_weight(self, fold: Fold) -> tuple[np.ndarray, np.ndarray | None]:
         if fold.rows is not None:
             return self.judge.truth(fold.index, self.plan.outside), None
-        weight = self.task.weight
-        return self.judge.truth(fold.index), None if weight is None else to_numpy(weight)[fold.index]
+        weight = self.plan.judging_weight
+        return self.judge.truth(fold.index), None if weight is None else weight[fold.index]
 
     def score_left_out(self, Z: Array) -> float:
         """The score of the rows of the fit, each under the model that has not seen it."""
-        weight = self.task.weight
-        return self.judge.score(Z, self.judge.truth(slice(None)), None if weight is None else to_numpy(weight))
+        return self.judge.score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
 
 
 class RidgeSearch(Search):
@@ -208,32 +233,24 @@ class RidgeSearch(Search):
     def _judge_fold(self, number: int, fold: Fold, path: RidgePath) -> None:
         truth, weight = self.truth_and_weight(fold)
         for place, alpha in enumerate(self.plan.alphas):
-            model = self._model(path, alpha)
+            model = self._model(path, self.alpha_of(alpha, path.moments.weight))
             self.keep(number, place, model)
             Z = self.frame.scores(fold, *model)
             if self.plan.per_output:
-                square = (to_numpy(Z) - self._responses(truth)) ** 2
+                square = (to_numpy(Z) - self.judge.responses(truth, int(Z.shape[1]))) ** 2
                 self.scores[number, place] = -np.average(square, axis=0, weights=weight)
             else:
                 self.scores[number, place] = self.judge.score(Z, truth, weight)
-
-    def _responses(self, truth: np.ndarray) -> np.ndarray:
-        """−1 and 1 for an absent and a present class."""
-        if truth.ndim == 2:
-            return 2.0 * truth - 1.0
-        if self.task.problem.n_outputs == 1:
-            return 2.0 * truth[:, None] - 1.0
-        return np.where(np.arange(self.task.problem.n_outputs) == truth[:, None], 1.0, -1.0)
 
     def _leave_one_out(self, path: RidgePath) -> None:
         """Scores of single rows are kept where these decide, and otherwise the rows' scores for every penalty."""
         problem, alphas, judge = self.frame.problem, self.plan.alphas, self.judge
         n, k = problem.rows.n_rows, problem.n_outputs
-        weight = None if problem.weight is None else to_numpy(problem.weight)
+        weight = self.plan.judging_weight
         if self.plan.per_output:
             total = np.zeros((len(alphas), k))
             for place, part, Z in path.left_out_scores(alphas, problem):
-                square = (to_numpy(Z) - self._responses(judge.truth(part))) ** 2
+                square = (to_numpy(Z) - judge.responses(judge.truth(part), k)) ** 2
                 total[place] -= square.sum(axis=0) if weight is None else weight[part] @ square
             self.scores[0] = total / problem.total_weight
             return
@@ -260,8 +277,8 @@ class DescentSearch(Search):
     """From large to small penalties, all folds at once, until the score has turned."""
 
     def iterates(self) -> Iterates:
-        given, plan, clock = self.task.problem, self.plan, self.task.clock
-        method = path_method(given, plan.alphas, self.tol, plan.n_judged)
+        given, plan, clock, saved = self.task.problem, self.plan, self.task.clock, self.task.saved
+        method = path_method(given, plan.alphas, self.tol, plan.n_judged) if saved is None else saved["method"]
         self.frame = Frame(given, rotate=method.row_space)
         problem = self.frame.problem
         solver, curvature = path_curvature(problem, method, self.task.rng)
@@ -273,9 +290,14 @@ class DescentSearch(Search):
         descents = [descent(problem.variant(weight=weight)) for weight in weights]
         for one in descents:
             one.problem.n_passes = 0
+        known: dict[str, Any] = {"place": -1, "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
+        if saved is not None:
+            known = self._resume(saved, curvature, descents)
         last: Any = None
-        for last in self._down(descents):
-            yield last[0]
+        for last in self._down(descents, known):
+            if saved is None:  # else it is the one that has been yielded before
+                yield replace(last[0], state=lambda: self._state(method, curvature, descents, known))
+            saved = None
         start = last[1]
         full = descent(problem)
         outcome = full.attempt(self.best_alpha, start)
@@ -303,35 +325,50 @@ class DescentSearch(Search):
             found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
         return found
 
-    def _down(self, descents: list[Descent]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
-        """(an iterate, the best model so far of the rows of the frame) for each penalty."""
-        plan, n_iter = self.plan, 0
-        values: list[np.ndarray | None] = []
-        kept: tuple[Array, Array] | None = None
-        for place, alpha in enumerate(plan.alphas):
-            outcomes = [one.fit(float(alpha)) for one in descents]
+    def _state(
+        self, method: Method, curvature: Curvature, descents: list[Descent], known: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All that a run has to know to go on after a penalty."""
+        minima = [(list(one.known), one.problem.n_passes) for one in descents]
+        held = {name: getattr(self, name) for name in _TABLES}
+        return {"method": method, "down": known, "minima": minima, "rng": self.task.rng, "curvature": curvature, **held}
+
+    def _resume(self, saved: dict[str, Any], curvature: Curvature, descents: list[Descent]) -> dict[str, Any]:
+        """Bring everything to where it was in another run, and what `_down` knew there."""
+        self.task.rng.bit_generator.state = saved["rng"].bit_generator.state
+        restore(curvature, saved["curvature"])
+        for one, (minima, n_passes) in zip(descents, saved["minima"], strict=True):
+            one.known.extend(minima)
+            one.problem.n_passes = n_passes
+        vars(self).update({name: saved[name] for name in _TABLES})
+        return saved["down"]
+
+    def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
+        """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""
+        plan = self.plan
+        while True:
+            place, values, kept = known["place"], known["values"], known["kept"]
+            if place >= 0:
+                details = {"alpha": float(plan.alphas[place]), "score": float(self.scores[:, place].mean())}
+                passes = float(sum(one.problem.n_passes for one in descents))
+                counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
+                yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
+                turned = not plan.is_whole and has_turned(self.scores[:, : place + 1], values)
+                if turned or place + 1 == len(plan.alphas):
+                    return
+            place += 1
+            alpha = plan.alphas[place]
+            outcomes = [one.fit(self.alpha_of(alpha, one.problem.total_weight)) for one in descents]
             values.append(None)
             for number, outcome in enumerate(outcomes):
                 self.keep(number, place, outcome.model)
+                self.n_iter[number, place] = outcome.n_iter
                 self.scores[number, place], values[-1] = self._judged(number, descents[number], outcome.model)
             if kept is None or self.best_place == place:
                 kept = _mean([outcome.model for outcome in outcomes])
-            n_iter = max([n_iter, *(outcome.n_iter for outcome in outcomes)])
-            score = float(self.scores[:, place].mean())
-            model = kept
-            yield (
-                Iterate(
-                    partial(self.selected, model),
-                    float(np.mean([outcome.history[-1].objective for outcome in outcomes])),
-                    n_iter,
-                    float(sum(one.problem.n_passes for one in descents)),
-                    rank=-float(place),
-                    details={"alpha": float(alpha), "score": score},
-                ),
-                model,
-            )
-            if has_turned(self.scores[:, : place + 1], values):
-                return
+            n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
+            objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
+            known.update(place=place, kept=kept, n_iter=n_iter, objective=objective)
 
     def _judged(self, number: int, descent: Descent, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":

@@ -50,18 +50,20 @@ class GeneratedBlocks(StagewiseEstimator):
         if self.features is not None or self.n_models > 1 or self.alpha != "auto":
             return (yield from super()._iterates(task))
         generator = RandomFourierFeatures(random_state=0)
-        errors = errors_of_representations(problem, generator, task.encoded.guide, self.n_components)
-        way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
-        # Newton's weights are others at each stage, and take the second moments of all columns.
-        takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
-        self.choice_ = {"features": "columns" if takes_columns else type(generator).__name__, "errors": errors}
-        if not takes_columns:
+        if task.saved is None:
+            errors = errors_of_representations(problem, generator, task.encoded.guide, self.n_components)
+            way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
+            # Newton's weights are others at each stage, and take the second moments of all columns.
+            takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
+            features = "columns" if takes_columns else type(generator).__name__
+            self.choice_ = {"features": features, "representation": way, "errors": errors}
+        if self.choice_["features"] != "columns":
             return (yield from super()._iterates(task))
-        equations: dict[int, Equations] = (
-            {} if way == "moments" else {0: ProductEquations(problem, sampled_rows(problem))}
-        )
+        equations: dict[int, Equations] = {}
+        if self.choice_["representation"] != "moments":
+            equations = {0: ProductEquations(problem, sampled_rows(problem))}
         draw = partial(OriginalColumns, problem.rows)
-        return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates())
+        return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates(task.saved))
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
         generator: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
@@ -147,7 +149,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     alpha_ : float
         The penalty in use.
     choice_ : dict
-        Where it was chosen: what was taken (``features``) and the leave-one-out errors (``errors``).
+        Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
+        `CalibratedLeastSquaresClassifier`) and the leave-one-out errors (``errors``).
     <shared>
 
     Raises

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
 from manyclass.fit import Clock, Iterates
@@ -35,7 +36,7 @@ class StagewiseEstimator(Estimator):
         The penalty in use.
     """
 
-    _model_parts = (Stage, StagewiseModel)
+    _model_parts: ClassVar[tuple[type, ...]] = (Stage, StagewiseModel)
 
     models_: list[StagewiseModel]
     alpha_: float
@@ -52,7 +53,7 @@ class StagewiseEstimator(Estimator):
 
     def _iterates(self, task: Task) -> Iterates:
         solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
-        return (yield from solver.iterates())
+        return (yield from solver.iterates(task.saved))
 
     def _solver(
         self,
@@ -77,6 +78,38 @@ class StagewiseEstimator(Estimator):
     @property
     def _alpha(self) -> float:
         return 0.0 if self.alpha == "auto" else float(self.alpha)
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        # The predictions, their mean over models, and what Newton's line search moves them by.
+        copies = 1 + (self.n_models > 1) + UPDATES[self.loss_].weighs_rows
+        states = float(copies * problem.rows.n_rows * problem.n_outputs * problem.rows.itemsize)
+        return super()._memory(problem) | {"the predictions of all rows": states}
+
+    @property
+    def coef_(self) -> Any:
+        """Of shape (n_outputs, n_features), where all features are columns of X and nothing is calibrated."""
+        return self._linear()[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """Of shape (n_outputs,), where there is ``coef_``."""
+        return self._linear()[1]
+
+    def _linear(self) -> tuple[Any, Any]:
+        stages = [(one.blocks[stage.block], stage) for one in vars(self).get("models_", ()) for stage in one.stages]
+        if not stages or any(
+            stage.calibration is not None or not (block is None or hasattr(block, "feature_indices_"))
+            for block, stage in stages
+        ):
+            raise AttributeError("There is coef_ where the features are columns of X, and no calibration follows.")
+        share, first = 1.0 / len(self.models_), stages[0][1]
+        coef = np.zeros((first.intercept.shape[0], self.n_features_in_), dtype=to_numpy(first.coef).dtype)
+        intercept = np.zeros_like(coef[:, 0])
+        for block, stage in stages:
+            part = to_numpy(stage.coef).T * share
+            coef[:, slice(None) if block is None else block.feature_indices_] += part
+            intercept += to_numpy(stage.intercept) * share
+        return coef, intercept if self._shift is None else intercept - coef @ to_numpy(self._shift)
 
     def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
         coef, intercept = constant_model(task.problem)

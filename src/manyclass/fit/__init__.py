@@ -1,7 +1,21 @@
 """The one loop of every fit, and what it leaves behind."""
 
+from manyclass.fit.checkpoint import Checkpoint, CheckpointError
 from manyclass.fit.history import Record
 from manyclass.fit.run import Clock, Iterate, Iterates, Outcome, OutOfTime, Run
 from manyclass.fit.status import Status
+from manyclass.fit.stored import restore
 
-__all__ = ["Clock", "Iterate", "Iterates", "OutOfTime", "Outcome", "Record", "Run", "Status"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "Clock",
+    "Iterate",
+    "Iterates",
+    "OutOfTime",
+    "Outcome",
+    "Record",
+    "Run",
+    "Status",
+    "restore",
+]

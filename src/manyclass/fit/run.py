@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from manyclass.data import Rows
+from manyclass.fit.checkpoint import Checkpoint
 from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
 
@@ -82,6 +83,9 @@ class Iterate:
         For the record.
     lasting : bool
         Whether `model` gives the same model at any later time.
+    state : callable, optional
+        All that a solver has to be given, beside its problem, to go on right after this iterate as if there had been no
+        pause: plain values, arrays and objects of this package, to be stored while the solver waits (see `stored`).
     """
 
     model: Callable[[], Any]
@@ -95,6 +99,7 @@ class Iterate:
     held_out_loss: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
     lasting: bool = False
+    state: Callable[[], dict[str, Any]] | None = None
 
 
 Iterates = Generator[Iterate, None, Status | None]
@@ -132,6 +137,10 @@ class Run:
         Called with each record and its iterate; what is true ends the run.
     n_threads : int, optional
         BLAS threads during the run; None leaves them alone.
+    checkpoint : Checkpoint, optional
+        Where to store, every few seconds, what the run and its solver know; and in the end the model.
+    saved : dict, optional
+        What was stored there by a run before this one, to go on from; the solver has been given its part.
     """
 
     clock: Clock
@@ -141,6 +150,8 @@ class Run:
     patience: int = 5
     on_iterate: Callable[[Record, Iterate], Any] | None = None
     n_threads: int | None = None
+    checkpoint: Checkpoint | None = None
+    saved: dict[str, Any] | None = None
     history: list[Record] = field(default_factory=list, init=False)
     _best: list[tuple[float, Callable[[], Any], Record]] = field(default_factory=list, init=False, repr=False)
     _since_best: int = field(default=0, init=False, repr=False)
@@ -155,6 +166,11 @@ class Run:
             The model for the case that there was no time for a single iterate.
         """
         self._best, self._since_best = [], 0
+        if self.saved is not None:
+            self._go_on_from(self.saved)
+            if self.saved["status"] is not None:
+                iterates.close()
+                return self._outcome(Status[self.saved["status"]])
         with blas_threads(self.n_threads):
             try:
                 status = self._take(iterates)
@@ -166,9 +182,35 @@ class Run:
                 iterates.close()
         if not self._best:
             return Outcome(fallback(), status, self.history, 0, 0, NAN)
+        # What was stopped from outside goes on from the checkpoint, and is not at its end.
+        if self.checkpoint is not None and status not in (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK):
+            self.checkpoint.write(self._stored(status=status))
+        return self._outcome(status)
+
+    def _outcome(self, status: Status) -> Outcome:
         _, model, record = self._best[0]
         last = self.history[-1]
         return Outcome(model(), status, self.history, last.n_iter, last.n_passes, record.duality_gap)
+
+    # -- what a checkpoint holds ------------------------------------------------------------------------------------
+
+    def _stored(self, iterate: Iterate | None = None, status: Status | None = None) -> dict[str, Any]:
+        rank, model, record = self._best[0]
+        state = iterate.state if iterate is not None and status is None else None
+        return {
+            "status": None if status is None else status.name,
+            "seconds": self.clock.seconds,
+            "history": self.history,
+            "best": (rank, model(), record),
+            "since_best": self._since_best,
+            "solver": None if state is None else state(),
+        }
+
+    def _go_on_from(self, saved: dict[str, Any]) -> None:
+        rank, model, record = saved["best"]
+        self._best = [(rank, partial(_same, model), record)]
+        self._since_best, self.history = saved["since_best"], saved["history"]
+        self.clock.started -= saved["seconds"]
 
     def _take(self, iterates: Iterates) -> Status:
         while True:
@@ -178,8 +220,14 @@ class Run:
                 reason: Status | None = end.value
                 return reason or Status.FINISHED
             status = self._judge(iterate)
+            if self.on_iterate is not None and self.on_iterate(self.history[-1], iterate):
+                if self.checkpoint is not None and (iterate.state is not None or status is not None):
+                    self.checkpoint.write(self._stored(iterate, status))
+                return Status.STOPPED_BY_CALLBACK
             if status is not None:
                 return status
+            if self.checkpoint is not None and iterate.state is not None:
+                self.checkpoint.offer(partial(self._stored, iterate))
 
     def _judge(self, iterate: Iterate) -> Status | None:
         """Record the iterate, keep it if it is the best; the reason to stop, if there is one."""
@@ -206,8 +254,6 @@ class Run:
         if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
             kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
             self._best = [(rank, kept, record)]
-        if self.on_iterate is not None and self.on_iterate(record, iterate):
-            return Status.STOPPED_BY_CALLBACK
         if reached is not None:
             return reached
         if loss is not None and self._since_best >= self.patience:

@@ -9,7 +9,7 @@ from operator import mul
 from typing import Any
 
 from manyclass.data import DenseRows, Rows, Targets
-from manyclass.data.memory import room
+from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.model.sets import ConvexSet
@@ -50,7 +50,12 @@ class Calibrator:
         return xp.concat([g(V) if callable(g) else _power(V, g) for g in self.basis], axis=1)
 
     def fit(
-        self, V: Array, targets: Targets, sample_weight: Array | None, on_block: Callable[..., None] | None = None
+        self,
+        V: Array,
+        targets: Targets,
+        sample_weight: Array | None,
+        on_block: Callable[..., None] | None = None,
+        memory_limit: float | None = None,
     ) -> Map:
         """argmin_{M, c} Σ s_i ‖y_i − M u_i − c‖².
 
@@ -64,9 +69,11 @@ class Calibrator:
         V : array of shape (n_rows, n_outputs)
         on_block : callable, optional
             Called between blocks of rows, and before the equations are solved with the seconds that this may take.
+        memory_limit : float, optional
+            Bytes; by default what is free.
         """
         width = targets.n_outputs * len(self.basis)
-        whole = width <= int(V.shape[0]) and MATRICES * 8.0 * width**2 <= room()
+        whole = width <= int(V.shape[0]) and MATRICES * 8.0 * width**2 <= room_for(memory_limit)[0]
         return (
             self._fit_all(V, targets, sample_weight, on_block) if whole else self._fit_each(V, targets, sample_weight)
         )

@@ -78,6 +78,8 @@ class Problem:
         Called before each block of rows is read; may raise to end the run.
     share : float
         Of all rows, in the problem of a part of them (see `map`).
+    memory_limit : float, optional
+        Bytes that a fit may use beside its model.
     """
 
     loss: Any
@@ -103,6 +105,7 @@ class Problem:
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.on_block: Callable[..., None] | None = None
+        self.memory_limit: float | None = None
 
     def variant(self, **changes: Any) -> Problem:
         """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
+from typing import Any
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers.base import Solver, inner, iterate
+from manyclass.solvers.base import NOTHING, Solver, inner, iterate
 
 
 class Accelerated(Solver):
@@ -19,11 +21,13 @@ class Accelerated(Solver):
     name = "accelerated"
     needs_majorizer = True
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
-        ahead, inertia = theta, 1.0
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
+        ahead, theta, inertia = theta, saved.get("before", theta), saved.get("inertia", 1.0)
         for number in count(n_iter + 1):
             evaluation = problem.value_and_gradient(ahead)
-            yield iterate(problem, curvature, ahead, evaluation, number)
+            yield iterate(problem, curvature, ahead, evaluation, number, before=theta, inertia=inertia)
             following = ahead - curvature.solve(evaluation.gradient)
             if inner(problem, evaluation.gradient, following - theta) > 0:
                 inertia = 1.0

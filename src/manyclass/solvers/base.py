@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -12,6 +15,8 @@ from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.start import least_squares_start
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Solver(ABC):
@@ -40,8 +45,17 @@ class Solver(ABC):
         return least_squares_start(problem, curvature)
 
     @abstractmethod
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
-        """One `Iterate` for the start, and one after each iteration; the first has the number n_iter + 1."""
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
+        """One `Iterate` for the start, and one after each iteration; the first has the number n_iter + 1.
+
+        Parameters
+        ----------
+        saved : mapping
+            The `state` of an iterate of another run, which had the point theta and the number n_iter + 1: it is yielded
+            again, and those that followed it follow.
+        """
 
 
 class Metric(Protocol):
@@ -56,16 +70,28 @@ def iterates_in(
     problem: Problem,
     rng: np.random.Generator,
     start: tuple[Array, Array] | None = None,
+    saved: Mapping[str, Any] | None = None,
 ) -> Iterates:
-    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins."""
+    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins.
+
+    Or from the `state` of one of its iterates, which is the first then.
+    """
     problem.centred = kind.center
     curvature = kind.build(problem, rng)
+    if saved is not None:
+        iterates = solver.iterates(problem, curvature, saved["theta"], saved["n_iter"] - 1, saved)
+        first = next(iterates)
+        problem.n_passes = saved["n_passes"]
+        yield replace(first, n_passes=problem.n_passes)
+        return (yield from iterates)
     theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
     return (yield from solver.iterates(problem, curvature, theta))
 
 
-def iterate(problem: Problem, curvature: Metric, theta: Array, evaluation: Evaluation, n_iter: int) -> Iterate:
-    """The point theta as the loop sees it.
+def iterate(
+    problem: Problem, curvature: Metric, theta: Array, evaluation: Evaluation, n_iter: int, **more: Any
+) -> Iterate:
+    """The point theta as the loop sees it; `more` is what its solver has to know beside it to go on from there.
 
     For alpha > 0 with the relative duality gap, (F − D)/F(zero model); for alpha = 0 with
     ⟨∇F, H⁻¹∇F⟩ / ⟨∇F₀, H⁻¹∇F₀⟩, the squared gradient in the metric of the curvature relative to the zero model.
@@ -75,10 +101,20 @@ def iterate(problem: Problem, curvature: Metric, theta: Array, evaluation: Evalu
     def model() -> tuple[Array, Array]:
         return problem.coefficients(theta)
 
+    def state() -> dict[str, Any]:
+        return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, **more}
+
     if problem.alpha > 0:
         gap = problem.duality_gap(theta, evaluation) / max(problem.zero_value, 1e-300)
         return Iterate(
-            model, evaluation.value, n_iter, problem.n_passes, duality_gap=gap, details=problem.traffic, lasting=True
+            model,
+            evaluation.value,
+            n_iter,
+            problem.n_passes,
+            duality_gap=gap,
+            details=problem.traffic,
+            lasting=True,
+            state=state,
         )
     zero, now = problem.zero_gradient, evaluation.gradient
     scale, size = (inner(problem, g, curvature.solve(g)) for g in (zero, now))
@@ -92,6 +128,7 @@ def iterate(problem: Problem, curvature: Metric, theta: Array, evaluation: Evalu
         reached=Status.STATIONARY,
         details=problem.traffic,
         lasting=True,
+        state=state,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,7 +13,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import Solver, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 
 PLANE_STEPS = 12
 """BFGS steps in the plane: enough for an exact search, as its metric there is known."""
@@ -39,7 +40,9 @@ class Gradient(Solver):
     def begin(self, problem: Problem, curvature: Curvature) -> Array:
         return problem.constant_model()
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
         for number in count(n_iter + 1):
             evaluation = problem.value_and_gradient(theta)
             yield iterate(problem, curvature, theta, evaluation, number)

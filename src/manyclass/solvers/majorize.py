@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
+from typing import Any
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers.base import Solver, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 
 
 class Majorize(Solver):
@@ -22,7 +24,9 @@ class Majorize(Solver):
     needs_majorizer = True
     refreshes_majorizer = True
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
         for number in count(n_iter + 1):
             evaluation = problem.value_and_gradient(theta)
             yield iterate(problem, curvature, theta, evaluation, number)

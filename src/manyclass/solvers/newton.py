@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
-from manyclass.solvers.base import Solver, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack
 
 
@@ -25,7 +26,9 @@ class Newton(Solver):
     def begin(self, problem: Problem, curvature: Curvature) -> Array:
         return problem.constant_model() * 0
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
         evaluation = problem.value_and_gradient(theta)
         for number in count(n_iter + 1):
             yield iterate(problem, curvature, theta, evaluation, number)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +12,13 @@ from manyclass.curvature.sampling import RowSample, carrying_sample, n_sampled
 from manyclass.data import Rows
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.fit import Iterates, Status
-from manyclass.model import Problem
-from manyclass.solvers.base import Solver, inner, iterate
+from manyclass.model import Evaluation, Problem
+from manyclass.solvers.base import NOTHING, Solver, inner, iterate
 from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE = 8
 """Rows that carry a Hessian product, per feature (see `weighted_sample`)."""
-KEEP_BYTES = 160 << 20
+KEEP_BYTES, KEEP_SHARE = 160 << 20, 0.2
 """Copies of the sampled rows are kept between products up to this size, and gathered again above it."""
 MAX_CG = 60
 """Conjugate-gradient steps per Newton step."""
@@ -33,36 +35,44 @@ class NewtonCG(Solver):
     name = "newton-cg"
     needs_majorizer = False
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
-        rng = np.random.default_rng(0)
-        n_rows = ROWS_PER_FEATURE * problem.rows.n_features
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
+        rng, n_rows = saved.get("rng", np.random.default_rng(0)), ROWS_PER_FEATURE * problem.rows.n_features
         evaluation = problem.value_and_gradient(theta, with_row_weight=True)
-        forcing, previous = 0.3, inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
+        previous = _size(problem, curvature, evaluation)
+        known: dict[str, Any] = {"rng": rng, "n_rows": n_rows, "forcing": 0.3, "previous": previous}
+        known |= {name: saved[name] for name in known.keys() & saved.keys()}
         n_iter += 1
-        yield iterate(problem, curvature, theta, evaluation, n_iter)
+        yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
         while True:
             assert evaluation.row_weight is not None
-            sample = problem.map(carrying_sample, evaluation.row_weight, n_rows, rng)
+            sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
             curvature.refresh(problem, theta, evaluation.row_weight)
             hessian = Hessian.at(problem, theta, sample)
-            direction = conjugate_gradients(hessian, curvature, evaluation.gradient, forcing)
+            direction = conjugate_gradients(hessian, curvature, evaluation.gradient, known["forcing"])
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)
             if step is None:
                 if hessian.is_whole:
                     return Status.STALLED
-                n_rows *= 2
+                known["n_rows"] *= 2
                 continue
             theta, evaluation = step.theta, step.evaluation
             n_iter += 1
-            yield iterate(problem, curvature, theta, evaluation, n_iter)
-            size = inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
+            size, previous = _size(problem, curvature, evaluation), known["previous"]
             # Newton converges superlinearly when the inner residual shrinks with the gradient, but a sampled Hessian
             # is not worth solving beyond its own accuracy.
             ratio = (size / previous) ** 0.5 if previous > 0 else 0.0
-            forcing = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
+            known["forcing"] = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
             if step.length < 0.5:
-                n_rows *= 2
-            previous = size
+                known["n_rows"] *= 2
+            known["previous"] = size
+            yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
+
+
+def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> float:
+    """⟨∇F, H⁻¹∇F⟩."""
+    return inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
 
 
 @dataclass
@@ -103,7 +113,8 @@ Piece = tuple[Rows | None, np.ndarray | slice, Array, Array]
 
 
 def _pieces(part: Problem, sample: RowSample, W: Array, b: Array) -> list[Piece]:
-    keep = sample.index is not None and sample.n_rows(part) * part.rows.row_bytes <= KEEP_BYTES
+    room = min(KEEP_BYTES, KEEP_SHARE * (part.memory_limit or math.inf))
+    keep = sample.index is not None and sample.n_rows(part) * part.rows.row_bytes <= room
     pieces: list[Piece] = []
     start = 0
     for block, scale in sample.blocks(part, BLOCK_BYTES):

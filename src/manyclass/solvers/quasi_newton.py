@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
-from manyclass.fit import Iterates
+from manyclass.fit import Iterate, Iterates
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import Solver, inner, iterate
+from manyclass.solvers.base import NOTHING, Solver, inner, iterate
 from manyclass.solvers.line_search import backtrack
 from manyclass.solvers.newton_cg import NewtonCG
 
@@ -28,15 +30,27 @@ class QuasiNewton(Solver):
     name = "quasi-newton"
     needs_majorizer = False
 
-    def iterates(self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0) -> Iterates:
-        first_pass = problem.n_passes
+    def iterates(
+        self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
+    ) -> Iterates:
+        if "forcing" in saved:  # it had been handed over
+            return (yield from NewtonCG().iterates(problem, curvature, theta, n_iter, saved))
+        known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None}
+        known |= {name: saved[name] for name in known.keys() & saved.keys()}
+        if known["refreshed_at"] is not None:
+            _refresh(problem, curvature, known["refreshed_at"])
         evaluation = problem.value_and_gradient(theta)
         pairs = InverseHessian(problem, curvature)
+        pairs.pairs.extend(saved.get("pairs", ()))
         n_iter += 1
-        yield iterate(problem, curvature, theta, evaluation, n_iter)
-        n_steps = 0
-        while problem.n_passes - first_pass < BEFORE_NEWTON:
-            step = backtrack(problem, theta, evaluation, -pairs.product(evaluation.gradient))
+        yield self._iterate(pairs, theta, evaluation, n_iter, known)
+        while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
+            if known["n_steps"] in REFRESH and known["refreshed_at"] is not theta:
+                _refresh(problem, curvature, theta, evaluation)
+                known["refreshed_at"] = theta
+            weighs = curvature.weighs_rows and known["n_steps"] + 1 in REFRESH
+            direction = -pairs.product(evaluation.gradient)
+            step = backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
             if step is None:
                 if pairs.is_empty:
                     break
@@ -44,11 +58,21 @@ class QuasiNewton(Solver):
                 continue
             pairs.add(step.theta - theta, step.evaluation, evaluation)
             theta, evaluation = step.theta, step.evaluation
-            n_iter, n_steps = n_iter + 1, n_steps + 1
-            yield iterate(problem, curvature, theta, evaluation, n_iter)
-            if n_steps in REFRESH:
-                curvature.refresh(problem, theta)
+            n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
+            yield self._iterate(pairs, theta, evaluation, n_iter, known)
         return (yield from NewtonCG().iterates(problem, curvature, theta, n_iter))
+
+    @staticmethod
+    def _iterate(
+        pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
+    ) -> Iterate:
+        return iterate(pairs.problem, pairs.curvature, theta, evaluation, n_iter, **{**known, "pairs": pairs.pairs})
+
+
+def _refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Evaluation | None = None) -> None:
+    if evaluation is None and curvature.weighs_rows:
+        evaluation = problem.value_and_gradient(theta, with_row_weight=True)
+    curvature.refresh(problem, theta, None if evaluation is None else evaluation.row_weight)
 
 
 class InverseHessian:

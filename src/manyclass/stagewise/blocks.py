@@ -26,6 +26,8 @@ class Blocks(ABC):
         Whether each visit brings new blocks.
     n_components : int
         Features of all blocks together.
+    place : int
+        What has been done of the present visit: features of a first visit, and blocks of another; 0 before and after.
     """
 
     redraws: bool = False
@@ -33,13 +35,14 @@ class Blocks(ABC):
 
     def __init__(self) -> None:
         self.drawn: list[Any] = []
+        self.place = 0
 
     @abstractmethod
     def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
         """Numbers of new blocks, each drawn when its turn comes, and whether it is the last of the visit."""
 
     def visit(self, number: int, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
-        """Numbers of the blocks to be visited, and whether each is the last.
+        """Numbers of the blocks still to be visited, and whether each is the last.
 
         Parameters
         ----------
@@ -50,7 +53,13 @@ class Blocks(ABC):
         """
         if number == 0 or self.redraws:
             return self.first_visit(gradient)
-        return ((index, index == len(self.drawn) - 1) for index in range(len(self.drawn)))
+        return self._visit_again()
+
+    def _visit_again(self) -> Iterator[tuple[int, bool]]:
+        n_blocks = len(self.drawn)
+        for index in range(self.place, n_blocks):
+            self.place = (index + 1) % n_blocks
+            yield index, not self.place
 
 
 class OriginalColumns(Blocks):
@@ -84,13 +93,16 @@ class DrawnBlocks(Blocks):
         self.n_components = min(n for n in (n_components, generator.capacity) if n is not None)
 
     def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
-        self.generator.begin_visit(gradient, self.rng)
-        n_drawn = 0
-        while n_drawn < self.n_components:
-            block = self.generator.draw(min(self.block_size, self.n_components - n_drawn), self.rng)
+        if not self.place:
+            self.generator.begin_visit(gradient, self.rng)
+        is_last = False
+        while not is_last:
+            block = self.generator.draw(min(self.block_size, self.n_components - self.place), self.rng)
             self.drawn.append(block)
-            n_drawn += block.n_features_out
-            yield len(self.drawn) - 1, n_drawn >= self.n_components
+            self.place += block.n_features_out
+            is_last = self.place >= self.n_components
+            self.place = 0 if is_last else self.place
+            yield len(self.drawn) - 1, is_last
 
 
 class Coefficients:
@@ -101,6 +113,8 @@ class Coefficients:
     rows : Rows
         The original ones.
     """
+
+    _given = ("rows", "xp")
 
     def __init__(self, rows: Rows, n_outputs: int):
         self.rows, self.n_outputs, self.xp = rows, n_outputs, rows.xp

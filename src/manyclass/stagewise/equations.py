@@ -125,6 +125,10 @@ class Equations(ABC):
         """The penalty with the least leave-one-out error of the squared loss, all outputs together."""
 
     @abstractmethod
+    def decompose(self) -> None:
+        """Do what `best_alpha` does to them, so that `solve` has the same digits as afterwards."""
+
+    @abstractmethod
     def _solve(self, cross: Array, alpha: float) -> Array:
         """Coefficients for a right-hand side that is centred."""
 
@@ -158,6 +162,9 @@ class NormalEquations(Equations):
     @property
     def n_bytes(self) -> float:
         return 16.0 * int(self.center.shape[0]) ** 2
+
+    def decompose(self) -> None:
+        _ = self.factor.spectrum
 
     def _solve(self, cross: Array, alpha: float) -> Array:
         return self.factor.solve(cross, alpha)
@@ -202,6 +209,9 @@ class ProductEquations(Equations):
     def center(self) -> Array:
         rows = self.problem.rows
         return self.problem.feature_mean if self.fit_intercept else rows.zeros((rows.n_features,), rows.xp.float64)
+
+    def decompose(self) -> None:
+        """There is nothing to decompose."""
 
     def _solve(self, cross: Array, alpha: float) -> Array:
         xp = self.problem.xp

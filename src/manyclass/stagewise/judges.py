@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyclass.data.penalty import effective_rows
 from manyclass.data.rows import Array
-from manyclass.fit import Iterates
+from manyclass.fit import Iterates, restore
 from manyclass.fit.run import OutOfTime
 from manyclass.stagewise.updates import Update
 
@@ -37,6 +37,13 @@ class Judge(ABC):
     """
 
     plain: Score | None = None
+
+    def state(self) -> Any:
+        """What is to be stored, for `resume` in another run."""
+        return self
+
+    def resume(self, saved: Any) -> None:
+        restore(self, saved)
 
     @abstractmethod
     def before_calibration(self, update: Update, state: Array) -> None:
@@ -68,6 +75,8 @@ class HeldOutJudge(Judge):
     weight : array of shape (n_rows,)
         Of the rows that score; 0 for the others.
     """
+
+    _given = ("weight",)
 
     weight: Array
     latest: Score | None = field(default=None, init=False)
@@ -103,6 +112,13 @@ class FoldsJudge(Judge):
     judges: list[HeldOutJudge]
     shares: list[float]
     _runs: list[Iterates] = field(default_factory=list, init=False)
+
+    def state(self) -> Any:
+        return {"plain": self.plain, "folds": [fold.state() for fold in self.folds]}
+
+    def resume(self, saved: Any) -> None:
+        self.plain = saved["plain"]
+        self._runs = [fold.iterates(state) for fold, state in zip(self.folds, saved["folds"], strict=True)]
 
     def before_calibration(self, update: Update, state: Array) -> None:
         """The folds look for themselves."""

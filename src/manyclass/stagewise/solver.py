@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from manyclass.data import Rows
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
-from manyclass.fit import Clock, Iterate, Iterates, Status
+from manyclass.fit import Clock, Iterate, Iterates, Status, restore
 from manyclass.fit.history import NAN
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
@@ -62,25 +63,50 @@ class Stagewise:
     chooses_alpha: bool = False
     equations: dict[int, Equations] = field(default_factory=dict)
 
-    def iterates(self) -> Iterates:
+    def iterates(self, saved: dict[str, Any] | None = None) -> Iterates:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
 
         ``n_iter`` counts visits of all blocks of all models. ``details`` holds ``model`` and ``stage``, ``n_features``
         (different ones so far), ``phases`` (seconds of this stage spent on "generate", "gram", "solve" and "update")
         and ``before_calibration`` (the objective before the update calibrated; nan where it did not).
+
+        Parameters
+        ----------
+        saved : dict, optional
+            The `state` after a stage of another run: those that followed it follow. The predictions are part of it, as
+            to replay all stages would take half of the time that they took, and not give the same digits; normal
+            equations are not, as they are large and come out the same again.
         """
         self.zero_loss = self.update.loss(self._zeros(), self.problem.weight)
         self.finished: tuple[StagewiseModel, ...] = ()
         self.finished_states, self.n_stages = self._zeros() if self.n_models > 1 else None, 0
-        for number in range(self.n_models):
-            fit = _Fit(self, self.draw_blocks(), number)
-            status = yield from fit.stages()
+        for number in range(0 if saved is None else saved["fit"].number, self.n_models):
+            self.fit: _Fit = _Fit(self, self.draw_blocks(), number)
+            if saved is not None:
+                self._resume(saved)
+                saved = None
+            status = yield from self.fit.stages()
             if status is not None:
                 return status
-            self.finished = (*self.finished, fit.model(len(fit.done)))
+            self.finished = (*self.finished, self.fit.model(len(self.fit.done)))
             if self.finished_states is not None:
-                self.finished_states += fit.state
+                self.finished_states += self.fit.state
         return None
+
+    def state(self) -> dict[str, Any]:
+        """All that a run has to know to go on from here."""
+        names = ("fit", "finished", "finished_states", "n_stages")
+        judge = None if self.judge is None else self.judge.state()
+        problem = {"alpha": self.problem.alpha, "n_passes": self.problem.n_passes}
+        return {"judge": judge, "problem": problem, **{name: getattr(self, name) for name in names}}
+
+    def _resume(self, saved: dict[str, Any]) -> None:
+        restore(self.fit, saved["fit"])
+        self.finished, self.finished_states = saved["finished"], saved["finished_states"]
+        self.n_stages = saved["n_stages"]
+        vars(self.problem).update(saved["problem"])
+        if self.judge is not None:
+            self.judge.resume(saved["judge"])
 
     def _zeros(self) -> Array:
         return self.problem.rows.zeros((self.problem.rows.n_rows, self.problem.n_outputs))
@@ -89,18 +115,23 @@ class Stagewise:
 class _Fit:
     """One model at work."""
 
+    _given = ("solver", "problem", "update", "xp", "equations")
+
     def __init__(self, solver: Stagewise, blocks: Blocks, number: int):
         self.solver, self.blocks, self.number = solver, blocks, number
         self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
         self.state = solver._zeros()
         self.done: list[Stage] = []
+        self.visit, self.error, self.before_visit = 0, solver.zero_loss, solver.zero_loss
         self.equations = dict(solver.equations)
         self.coefficients = Coefficients(self.problem.rows, self.problem.n_outputs)
 
     def stages(self) -> Iterates:
-        solver, error = self.solver, self.solver.zero_loss
-        for visit in range(solver.max_iter):
-            before_visit = error
+        solver = self.solver
+        while self.visit < solver.max_iter:
+            if not self.blocks.place:
+                self.before_visit = self.error
+            visit = self.visit
             for index, is_last in self.blocks.visit(visit, self._gradient):
                 began, phases = time.perf_counter(), _Phases()
                 self._fit_block(index, visit, phases)
@@ -112,10 +143,11 @@ class _Fit:
                         before_calibration = self._calibrate(phases)
                     except OutOfTime:
                         status = Status.MAX_TIME  # least squares is a model without
-                error = self.update.loss(self.state, self.problem.weight)
-                if is_last and error <= before_visit:
-                    gain = (before_visit - error) / max(solver.zero_loss, 1e-300)
-                yield self._iterate(error, visit + is_last, gain, before_calibration, phases)
+                self.error = self.update.loss(self.state, self.problem.weight)
+                if is_last and self.error <= self.before_visit:
+                    gain = (self.before_visit - self.error) / max(solver.zero_loss, 1e-300)
+                self.visit = visit + is_last
+                yield self._iterate(gain, before_calibration, phases)
                 if status or 2.0 * time.perf_counter() - began > solver.clock.deadline:
                     return Status.MAX_TIME
         return None
@@ -139,9 +171,12 @@ class _Fit:
         features = features_of(self.problem.rows, block)
         with phases("gram", features):
             equations, cross, mean = self._read(index, features)
-        if self.solver.chooses_alpha and not self.solver.n_stages:
+        if self.solver.chooses_alpha and not self.number and not index:
             with phases("solve", features):
-                self._choose_alpha(features, equations, cross, mean)
+                if not self.solver.n_stages:
+                    self._choose_alpha(features, equations, cross, mean)
+                elif not self.update.weighs_rows:
+                    equations.decompose()
         alpha = self.problem.alpha
         previous = self.coefficients.of(index, block) if update.additive else None
         if previous is not None:
@@ -251,7 +286,7 @@ class _Fit:
 
     # -- what the loop is told ----------------------------------------------------------------------------------------
 
-    def _iterate(self, error: float, visits: int, gain: float, before: float, phases: _Phases) -> Iterate:
+    def _iterate(self, gain: float, before: float, phases: _Phases) -> Iterate:
         solver, n_done = self.solver, len(self.done)
         solver.n_stages += 1
         held_out_loss, keeps_calibration = None, True
@@ -260,8 +295,8 @@ class _Fit:
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
         return Iterate(
             lambda: (*solver.finished, self.model(n_done, keeps_calibration)),
-            error + penalty,
-            visits if self.number == solver.n_models - 1 else 0,
+            self.error + penalty,
+            self.visit if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,
             measure=gain,
             rank=-solver.n_stages,
@@ -273,6 +308,7 @@ class _Fit:
                 "phases": dict(phases.seconds),
                 "before_calibration": before,
             },
+            state=solver.state,
         )
 
     def _average(self) -> Array:

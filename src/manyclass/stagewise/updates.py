@@ -139,7 +139,9 @@ class CalibratedLeastSquares(LeastSquares):
     def calibrate(self, state: Array) -> Map | None:
         assert self.calibrator is not None
         problem = self.problem
-        calibration = self.calibrator.fit(state, problem.targets, problem.weight, problem.on_block)
+        calibration = self.calibrator.fit(
+            state, problem.targets, problem.weight, problem.on_block, problem.memory_limit
+        )
         self.calibrator.overwrite(state, calibration)
         return calibration
 

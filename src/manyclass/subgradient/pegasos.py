@@ -10,7 +10,7 @@ from manyclass.data import Rows
 from manyclass.fit import Iterate, Iterates, OutOfTime
 from manyclass.model import Problem
 from manyclass.subgradient import kernel
-from manyclass.subgradient.draws import Draws
+from manyclass.subgradient.draws import Draws, make_draws
 from manyclass.subgradient.losses import LOSSES
 from manyclass.subgradient.state import State, width
 
@@ -33,16 +33,12 @@ class Pegasos:
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int = 1):
-        self.problem, self.draws, self.state = problem, draws, state
+        self.problem, self.state, self.first = problem, state, state.drawn
         state.set_alpha(problem.alpha)
         state.rows_seen += draws.n
         state.weight_sum += problem.total_weight
-        data, indices, indptr = (rows if state.shift is None else rows.shifted(state.shift)).arrays()
-        dense = not len(indices)
-        shared = np.arange(rows.n_features, dtype=np.uint32) if dense else indices
-        self.rows = kernel.Rows(data, shared, indptr, dense)
-        self.targets = _targets(problem)
-        self.weights = _weights(problem, state)
+        self._unit = state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0
+        self._show(rows, problem, draws)
         self.loss = LOSSES[problem.loss.name]
         self.rule = kernel.Rule(
             loss=self.loss,
@@ -55,6 +51,16 @@ class Pegasos:
             intercept=state.intercept,
             unit=state.unit,
         )
+
+    def _show(self, rows: Rows, problem: Problem, draws: Draws) -> None:
+        """From now on rows are drawn from these; their targets and weights are those of `problem`."""
+        self.draws = draws
+        data, indices, indptr = (rows if self.state.shift is None else rows.shifted(self.state.shift)).arrays()
+        dense = not len(indices)
+        shared = np.arange(rows.n_features, dtype=np.uint32) if dense else indices
+        self.rows = kernel.Rows(data, shared, indptr, dense)
+        self.targets = _targets(problem)
+        self.weights = _weights(problem, rows, self._unit)
 
     def compile(self) -> float:
         """Compile the loop, or load it; seconds. It happens once in a process for each type of data."""
@@ -69,7 +75,7 @@ class Pegasos:
         present intercept, from above in expectation: the mean loss of the epoch's rows, each before its step, less the
         bound that the tangents of all steps give. It is nan where there is no such bound.
         """
-        state, n, first = self.state, self.draws.n, self.state.drawn
+        state, n, first = self.state, self.draws.n, self.first
         end = first + max(round(n_epochs * n), 1)
         while state.drawn < end:
             before = state.drawn
@@ -117,6 +123,7 @@ class Pegasos:
             measure=gap,
             rank=-epochs,
             details={"steps": state.t, "estimated_gap": gap},
+            state=lambda: {"steps": state},
         )
 
 
@@ -128,10 +135,53 @@ def _targets(problem: Problem) -> kernel.Targets:
     return kernel.Targets(np.empty(0, dtype=np.int64), np.ascontiguousarray(Y).reshape(-1))
 
 
-def _weights(problem: Problem, state: State) -> kernel.Weights:
+def _weights(problem: Problem, rows: Rows, unit: float) -> kernel.Weights:
     """Relative to the mean weight of the rows so far."""
-    unit = state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0
     if problem.weight is None and unit == 1.0:
         return kernel.Weights(np.empty(0, dtype=problem.rows.dtype), 1.0)
-    weight = problem.rows.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
+    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
     return kernel.Weights(np.ascontiguousarray(weight), unit)
+
+
+class ChunkedPegasos(Pegasos):
+    """Steps on rows that are not in memory together: chunk after chunk, drawing only from the present one.
+
+    In each epoch every row is drawn once (as often as there are rows, with replacement). It is the order of shuffled
+    rows if chunks, which are those of `Rows.visits`, are alike.
+
+    Parameters
+    ----------
+    seed : int
+    """
+
+    def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int, seed: int):
+        self._given, self._all, self._random = rows, draws, np.random.default_rng(seed)
+        first = rows.take(np.arange(1))
+        super().__init__(problem.variant(targets=problem.targets.take(np.arange(1))), first, draws, state, batch_size)
+        self.problem = problem
+
+    def advance(self, n_draws: int) -> None:
+        state, draws = self.state, self._all
+        drawn, left = state.drawn, n_draws
+        try:
+            while left:
+                for part, rows in self._given.visits(self._random):
+                    index = np.arange(self._given.n_rows)[part]
+                    weight = None if self.problem.weight is None else self.problem.weight[part]
+                    some = make_draws(rows.n_rows, int(self._random.integers(2**63)), draws.replace, weight)
+                    if weight is not None and not (weight > 0).any():
+                        continue
+                    self._show(
+                        rows, self.problem.variant(targets=self.problem.targets.take(index), weight=weight), some
+                    )
+                    state.start_rows(True)
+                    n_now = min(some.n, left)
+                    try:
+                        super().advance(n_now)
+                    finally:
+                        drawn, left = drawn + state.drawn, left - state.drawn
+                    if not left:
+                        break
+        finally:
+            self.draws = draws
+            state.memory.totals[kernel.DRAWN] = drawn

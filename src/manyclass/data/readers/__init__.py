@@ -7,20 +7,28 @@ optional. Files may be compressed by gzip, bzip2 or xz.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyclass.data.readers import arff, idx, libsvm, numpy_files, parquet, text
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.data.memory import told
+from manyclass.data.readers import arff, arrow, idx, libsvm, numpy_files, parquet, safetensors, text
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
 from manyclass.data.readers.source import Source, translated
+from manyclass.data.readers.stored import Stored, joined, surveyed
+from manyclass.data.stores import Whole
 
-__all__ = ["FORMATS", "DataFileError", "Dataset", "companion_labels", "read", "read_chunks"]
+__all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "read_chunks", "stored"]
 
 # In the order in which content is tried: text comes last, as anything may be text.
-_MODULES: tuple[Any, ...] = (numpy_files, parquet, idx, arff, libsvm, text)
+_MODULES: tuple[Any, ...] = (numpy_files, parquet, arrow, safetensors, idx, arff, libsvm, text)
 FORMATS = {entry.NAME: entry for entry in _MODULES}
 """The formats by the names that `read` takes. Each is a module with
 
@@ -34,9 +42,13 @@ FORMATS = {entry.NAME: entry for entry in _MODULES}
     The `Dataset`.
 ``read_chunks(source, request, n_rows)``, or ``IS_MAPPED = True``
     Where rows can be had so many at a time, or what `read` returns may stay in the file.
+``stored(source, request)``
+    Where rows may stay in the file: the `Stored`, or None for files that have to be read as a whole.
 ``read_labels(source, n_rows)``
     Where a file may hold nothing but labels: those of so many rows, and the names of several or None.
 """
+
+_SUFFIXES = {suffix: entry.NAME for entry in _MODULES for suffix in entry.SUFFIXES}
 
 
 def read(
@@ -139,7 +151,7 @@ def read_chunks(
     """
     path = Path(path)
     source, entry = _open(path, format)
-    if hasattr(entry, "IS_MAPPED"):
+    if hasattr(entry, "IS_MAPPED") or (not hasattr(entry, "read_chunks") and hasattr(entry, "stored")):
         whole = read(path, format=format, **options)
         for start in range(0, whole.X.shape[0], n_rows):
             yield whole.take(slice(start, start + n_rows))
@@ -147,11 +159,69 @@ def read_chunks(
     request = _with_names(Request(**options))
     with translated(path, entry.WHAT):
         if not hasattr(entry, "read_chunks"):
-            able = [known.NAME for known in _MODULES if hasattr(known, "read_chunks") or hasattr(known, "IS_MAPPED")]
+            able = [known.NAME for known in _MODULES if hasattr(known, "read_chunks") or hasattr(known, "stored")]
             raise DataFileError(f"{entry.NAME} files cannot be read in chunks: convert it to one of {', '.join(able)}")
         if request.labels_path is not None:
             raise DataFileError("read in chunks, it must hold its labels itself: add them, or save the rows as .npy")
         yield from entry.read_chunks(source, request, n_rows)
+
+
+def stored(
+    path: str | os.PathLike[str], *, format: str | None = None, most_bytes: float = math.inf, **options: Any
+) -> Stored:
+    """The rows of a file, or of all files of a folder, where they lie, and their labels.
+
+    Parameters
+    ----------
+    path : path-like
+        A folder holds files of one format, read in the order of their names (numbers in names count as numbers), or is
+        what Hugging Face's ``save_to_disk`` has written.
+    format, **options
+        Those of `read`; a file of labels may be a folder too.
+    most_bytes : float
+        What a file may take that has to be read as a whole.
+
+    Raises
+    ------
+    DataFileError
+    """
+    path = Path(path)
+    request = _with_names(Request(**options))
+    with translated(path):
+        parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
+        found = joined(parts)
+    if request.labels_path is None:
+        if found.y is not None and len(found.y) != found.store.n_rows:
+            raise DataFileError(
+                f"{path}: it holds {found.store.n_rows} rows and {len(found.y)} labels: give one for each"
+            )
+        return found
+    y, label_names = _labels_of(request.labels_path, found.store.n_rows, path)
+    return dataclasses.replace(found, y=y, label_names=label_names, target_name=None)
+
+
+def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Stored:
+    source, entry = _open(path, name)
+    with translated(path, entry.WHAT):
+        found: Stored | None = entry.stored(source, request) if hasattr(entry, "stored") else None
+        if found is None and hasattr(entry, "read_chunks"):
+
+            def chunks(n_rows: int, **more: Any) -> Iterator[Dataset]:
+                with translated(path, entry.WHAT):
+                    yield from entry.read_chunks(source, dataclasses.replace(request, **more), n_rows)
+
+            return surveyed(chunks)
+        if found is not None:
+            return found
+        size = path.stat().st_size
+        if size > most_bytes:
+            raise DataFileError(
+                f"{path} takes {told(size)} and has to be read as a whole, which may take {told(most_bytes)}: save the "
+                "rows as .npy or .parquet, which can be read in pieces, or raise memory_limit."
+            )
+        dataset = entry.read(source, request)
+        _check_shape(dataset, request)
+        return Stored.of(Whole(dataset.X), dataset)
 
 
 def _with_names(request: Request) -> Request:
@@ -197,12 +267,22 @@ def _check_shape(dataset: Dataset, request: Request) -> None:
 
 
 def _with_labels(dataset: Dataset, path: Path, labels_path: Path) -> Dataset:
-    n_rows = dataset.X.shape[0]
-    source, entry = _open(labels_path)
-    with translated(labels_path, entry.WHAT):
-        if not hasattr(entry, "read_labels"):
-            raise DataFileError(f"labels cannot be read from {entry.NAME} files: save them as text or .npy")
-        y, label_names = entry.read_labels(source, n_rows)
-        if len(y) != n_rows:
-            raise DataFileError(f"it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file")
+    y, label_names = _labels_of(labels_path, dataset.X.shape[0], path)
     return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)
+
+
+def _labels_of(labels_path: Path, n_rows: int, path: Path) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """The labels of the rows of a file from another, or from those of a folder."""
+    parts = []
+    for file in files_in(labels_path, _SUFFIXES):
+        source, entry = _open(file)
+        with translated(file, entry.WHAT):
+            if not hasattr(entry, "read_labels"):
+                raise DataFileError(f"labels cannot be read from {entry.NAME} files: save them as text or .npy")
+            parts.append(entry.read_labels(source, n_rows))
+    y = np.concatenate([labels for labels, _ in parts])
+    if len(y) != n_rows:
+        raise DataFileError(
+            f"{labels_path}: it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file"
+        )
+    return y, parts[0][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +19,11 @@ from manyclass.data.readers.tables import Layout, refuse_text
 
 NAME, SUFFIXES, WHAT = "arff", (".arff",), "correct ARFF"
 _FALSE_TRUE = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t")}
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,"'][^\s,]*|)"""
+_DECLARATION = re.compile(
+    rf"""\s*@attribute\s+(?:"[^"]*"|'[^']*'|[^\s{{}}%,]+)\s+(?:[^{{]*|\{{\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*\}})\s*""",
+    re.IGNORECASE,
+)
 _MEKA = re.compile(r"-C\s+(-?\d+)")
 
 
@@ -84,13 +90,22 @@ def _load(source: Source) -> tuple[dict[str, Any], bool]:
     try:
         # Lists of dictionaries, not COO, which forgets empty rows at the end.
         with source.text() as file:
-            document, is_sparse = arff.load(file, encode_nominal=True, return_type=arff.LOD), True
+            document, is_sparse = arff.load(_lines(file), encode_nominal=True, return_type=arff.LOD), True
     except arff.BadLayout:
         with source.text() as file:
-            document, is_sparse = arff.load(file, encode_nominal=True), False
+            document, is_sparse = arff.load(_lines(file), encode_nominal=True), False
     if not document["data"]:
         raise DataFileError("it has a header but no rows")
     return document, is_sparse
+
+
+def _lines(file: Iterable[str]) -> Iterator[str]:
+    """The lines, without lists of values that are none: liac-arff's pattern for them takes exponential time to fail."""
+    for number, line in enumerate(file, start=1):
+        if " {" in line and line.lstrip().startswith("@") and not _DECLARATION.fullmatch(line):
+            shown = line.strip()[:40]
+            raise DataFileError(f"line {number} ('{shown}') does not list values as {{a,'b c',d}}: correct it")
+        yield line
 
 
 def _type(kind: Any, meanings: list[Any]) -> pa.DataType:

@@ -218,6 +218,8 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
         return labels_from_codes(classes.tolist(), codes)
     is_whole = labels.dtype.kind in "iu"
     if labels.dtype.kind == "f":
+        if np.isnan(labels).any():
+            raise DataFileError("its labels hold NaN: fill them in or remove their rows")
         is_whole = bool(((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all())
     if is_whole:
         return labels.astype(np.int64)
@@ -230,9 +232,10 @@ def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
     if not any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped):
         try:
-            return as_labels(np.array([float(text) for text in stripped]))[codes]
+            numbers = np.array([float(text) for text in stripped])
         except ValueError:
-            pass
+            return np.array(stripped)[codes]
+        return as_labels(numbers)[codes]
     return np.array(stripped)[codes]
 
 

@@ -35,13 +35,12 @@ def read(source: Source, request: Request) -> Dataset:
 
 
 def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
-    """So many lines at a time. Unless `request` says where features are counted from, they keep the file's numbers."""
+    """So many rows at a time. Unless `request` says where features are counted from, they keep the file's numbers."""
     with source.binary() as file:
-        while content := b"".join(itertools.islice(file, n_rows)):
-            piece = Lines(source, content)
-            if _lines(piece.head):
-                chunk = _as_written(piece, request)
-                yield chunk if request.zero_based is None else _numbered(chunk, request)
+        rows = (line for line in file if line.split(b"#", 1)[0].strip())
+        while content := b"".join(itertools.islice(rows, n_rows)):
+            chunk = _as_written(Lines(source, content), request)
+            yield chunk if request.zero_based is None else _numbered(chunk, request)
 
 
 def _as_written(source: Source, request: Request) -> Dataset:
@@ -79,6 +78,8 @@ def _numbered(dataset: Dataset, request: Request) -> Dataset:
             f"it has {width} features where {n_features} are expected: use a file with the features of the "
             f"training data, or read the training data with {width} features"
         )
+    if first and X.nnz and not X.indices.min():
+        raise DataFileError("it has a feature 0 where the first is 1: number its features as in the training data")
     if n_features < 1:
         raise DataFileError("no row has a feature: check that it is a LIBSVM file ('label index:value …')")
     return replace(dataset, X=as_csr(X.data, X.indices - first, X.indptr, (X.shape[0], n_features)))

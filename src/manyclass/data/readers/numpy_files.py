@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from scipy import sparse
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
 from manyclass.data.readers.source import Source
+from manyclass.data.readers.stored import Stored
+from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "numpy", (".npz", ".npy"), "a whole NumPy file"
 IS_MAPPED = True
+_EMPTY_ROWS = 1 << 20
 _KEYS = (("X", "y"), ("x", "y"), ("data", "target"), ("X_train", "y_train"), ("x_train", "y_train"))
 
 
@@ -67,7 +71,7 @@ def _arrays(source: Source) -> Any:
         if isinstance(loaded, np.ndarray):
             return loaded
         with loaded:
-            if "indptr" in loaded.files and "format" in loaded.files:
+            if "format" in loaded.files and "shape" in loaded.files:
                 return _sparse(where)
             arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
     except ValueError as error:
@@ -82,7 +86,21 @@ def _arrays(source: Source) -> Any:
 def _sparse(where: Any) -> sparse.csr_array:
     if not isinstance(where, Path):
         where.seek(0)
-    matrix = sparse.csr_array(sparse.load_npz(where))
+    stored = sparse.load_npz(where)
+    # All but CSR need not hold anything of a row that they announce.
+    if stored.shape[0] > _EMPTY_ROWS + 16 * stored.nnz:
+        raise DataFileError(f"it holds {stored.nnz} numbers for {stored.shape[0]} rows: leave the empty rows out")
+    matrix = sparse.csr_array(stored)
     # SciPy's own loops trust the indices.
     matrix.check_format(full_check=True)
     return matrix
+
+
+def stored(source: Source, request: Request) -> Stored | None:
+    """The rows of an uncompressed .npy file; those of others have to be read as a whole."""
+    X = None if source.is_compressed or not source.head.startswith(b"\x93NUMPY") else _arrays(source)
+    if X is None or X.ndim < 2 or X.dtype.kind not in "biuf":
+        return None
+    file = getattr(X, "_mmap", None)
+    pieces = [np.asarray(X).reshape(len(X), math.prod(X.shape[1:]))]
+    return Stored(Pieces(pieces, () if file is None else (file,)))

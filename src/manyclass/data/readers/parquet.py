@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.tables import Layout, is_list
+from manyclass.data.readers.stored import Stored
+from manyclass.data.readers.tables import Layout, label_column, labels_of
+from manyclass.data.stores import Store
 
 NAME, SUFFIXES, WHAT = "parquet", (".parquet", ".pq"), "a whole Parquet file"
+_BUFFER_BYTES = 1 << 20
+"""Of a column that is read from the file at a time; without it a row group is, which may be all of it."""
 
 
 def sniff(head: bytes) -> bool:
@@ -22,29 +29,72 @@ def read(source: Source, request: Request) -> Dataset:
 
     Only the columns needed are read.
     """
-    file = pq.ParquetFile(source.seekable())
+    file = _opened(source)
     layout = _layout(file, request)
     return layout.dataset(file.read(layout.needed))
 
 
 def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
     """So many rows at a time; none are read before they are asked for."""
-    file = pq.ParquetFile(source.seekable())
+    file = _opened(source)
     layout = _layout(file, request)
     yield from layout.chunks(file.iter_batches(n_rows, columns=layout.needed), n_rows)
+
+
+def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
+    """The only column, or that of labels."""
+    file = _opened(source)
+    name = label_column(file.schema_arrow.names)
+    return labels_of(file.read([name])[name], name), None
+
+
+def stored(source: Source, request: Request) -> Stored:
+    """The labels, and rows that are read when they are asked for."""
+    file = _opened(source)
+    layout = _layout(file, request)
+    return Stored.of(_Groups(source, file, layout.of_features(file.schema_arrow)), layout.labels(file.read))
+
+
+class _Groups(Store):
+    """The rows of a file in row groups, of which those without a wanted row need not be read."""
+
+    def __init__(self, source: Source, file: pq.ParquetFile, layout: Layout):
+        self._source, self._layout = source, layout
+        sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        self._starts = np.cumsum([0, *sizes])
+        self.n_rows = file.metadata.num_rows
+
+    def _arrays(self, n_rows: int, groups: list[int] | None = None) -> Iterator[NDArray[Any]]:
+        file, names = _opened(self._source), self._layout.needed
+        batches = file.iter_batches(n_rows, row_groups=groups, columns=names)
+        return (dataset.X for dataset in self._layout.chunks(batches, n_rows))
+
+    def chunks(self, n_rows: int) -> Iterator[NDArray[Any]]:
+        return self._arrays(n_rows)
+
+    def take(self, index: NDArray[Any]) -> NDArray[Any]:
+        order = np.argsort(index, kind="stable")
+        group = np.searchsorted(self._starts, index[order], side="right") - 1
+        found = []
+        for number in np.unique(group).tolist():
+            wanted = index[order[group == number]] - self._starts[number]
+            start = 0
+            for chunk in self._arrays(1 << 10, [number]):
+                inside = (wanted >= start) & (wanted < start + len(chunk))
+                found.append(chunk[wanted[inside] - start])
+                start += len(chunk)
+        return np.concatenate(found)[np.argsort(order, kind="stable")]
+
+
+def _opened(source: Source) -> pq.ParquetFile:
+    return pq.ParquetFile(source.seekable(), buffer_size=_BUFFER_BYTES)
 
 
 def _layout(file: pq.ParquetFile, request: Request) -> Layout:
     if not file.metadata.num_rows:
         raise DataFileError("it has no rows")
-    widths = {}
-    for field in file.schema_arrow:
-        if is_list(field.type):
-            # A list says its length only in its rows, unless its type has one.
-            width = getattr(field.type, "list_size", None)
-            if width is None:
-                width = len(next(file.iter_batches(batch_size=1, columns=[field.name])).column(0)[0].as_py() or ())
-            if not width:
-                raise DataFileError(f"the list in row 1 of column '{field.name}' is empty: fill it or drop the column")
-            widths[field.name] = width
-    return Layout.of(file.schema_arrow.names, request, widths)
+
+    def first(name: str) -> Any:
+        return next(file.iter_batches(batch_size=1, columns=[name])).column(0)
+
+    return Layout.of_schema(file.schema_arrow, request, first)

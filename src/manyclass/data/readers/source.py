@@ -64,13 +64,17 @@ class Source:
 
 
 class Lines(Source):
-    """Some lines of a text file, as if they were a file of their own."""
+    """Some lines of a text file, read as if they were a file of their own."""
 
     def __init__(self, source: Source, content: bytes) -> None:
-        self.path, self.is_compressed, self._content = source.path, True, content
+        self.path, self.is_compressed, self._source, self._content = source.path, True, source, content
 
     def binary(self) -> IO[bytes]:
         return io.BytesIO(self._content)
+
+    def text(self) -> TextIO:
+        # The whole file, in which a faulty line has its number.
+        return self._source.text()
 
 
 @contextmanager
@@ -82,15 +86,14 @@ def translated(path: Path, what: str = "readable") -> Iterator[None]:
     try:
         yield
     except DataFileError as error:
-        if str(path) in str(error):
+        if str(error).startswith(str(path)):
             raise
-        # Names of columns may hold line ends.
-        raise DataFileError(f"{path}: {' '.join(str(error).splitlines())}") from error
+        raise DataFileError(f"{path}: {one_line(str(error))}") from error
     except Exception as error:
         # Seeking to where a damaged header points is an invalid argument; all else is the file system's.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
-        raise DataFileError(f"{path} {_diagnosis(error, what)}") from error
+        raise DataFileError(f"{path} {one_line(_diagnosis(error, what))}") from error
 
 
 def _diagnosis(error: Exception, what: str) -> str:
@@ -106,6 +109,12 @@ def _diagnosis(error: Exception, what: str) -> str:
         case OSError() | zlib.error() | lzma.LZMAError():
             return f"is damaged ({first_line(error)}): copy or download it again"
     return f"is not {what} ({first_line(error)}): correct it, or copy it again"
+
+
+def one_line(text: str) -> str:
+    """A message that may quote a file, without what would upset a terminal, and no longer than can be read."""
+    text = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return text if len(text) <= 600 else f"{text[:400]} … {text[-199:]}"
 
 
 def first_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ called ``embedding[i]``. Nulls become NaN.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manyclass.data.readers.columns import choose_columns
+from manyclass.data.readers.columns import TARGET_NAMES, choose_columns
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
@@ -26,6 +26,7 @@ from manyclass.data.readers.dataset import (
     fits_float32,
     holds_text,
     labels_from_codes,
+    quoted,
 )
 
 # Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
@@ -62,6 +63,32 @@ class Layout:
         several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
         return cls(entries, names, widths, features, targets, bool(targets) and several, request.dtype)
 
+    @classmethod
+    def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Layout:
+        """The layout of a table with these types; `first` gives the first row of a column."""
+        widths = {}
+        for field in schema:
+            if is_list(field.type):
+                # A list says its length only in its rows, unless its type has one.
+                width = getattr(field.type, "list_size", None) or len(first(field.name)[0].as_py() or ())
+                if not width:
+                    raise DataFileError(
+                        f"the list in row 1 of column '{field.name}' is empty: fill it or drop the column"
+                    )
+                widths[field.name] = width
+        return cls.of(schema.names, request, widths)
+
+    def of_features(self, schema: pa.Schema) -> Layout:
+        """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
+        kinds = {_stored_as(_plain(schema.field(self.entries[j][0]).type)) for j in self.features}
+        return dataclasses.replace(self, targets=[], multilabel=False, dtype=self.dtype or np.result_type(*kinds))
+
+    def labels(self, read: Callable[[list[str]], pa.Table]) -> Dataset:
+        """A dataset without features; `read` gives some columns of all rows."""
+        names = list(dict.fromkeys(self.entries[j][0] for j in self.targets))
+        table = read(names) if names else None
+        return self.dataset(table, X=np.empty((0 if table is None else len(table), 0)))
+
     @property
     def needed(self) -> list[str]:
         """The columns of the table that are to be read."""
@@ -80,7 +107,7 @@ class Layout:
         if self.multilabel:
             y = as_indicator(self._matrix(table, self.targets, np.float64), chosen, start)
         elif self.label_column is not None:
-            y = _labels(table[self.label_column], self.label_column, start)
+            y = labels_of(table[self.label_column], self.label_column, start)
         return Dataset(
             X,
             y,
@@ -131,6 +158,17 @@ def _joined(table: pa.Table, widths: dict[str, int], n_entries: int, dtype: Any)
     return X
 
 
+def array_without_copy(batch: pa.RecordBatch, layout: Layout) -> NDArray[Any] | None:
+    """The features of a batch where they are one column of lists without nulls, in the memory of that."""
+    names = list(dict.fromkeys(layout.entries[j][0] for j in layout.features))
+    if len(names) != 1 or [layout.entries[j] for j in layout.features] != _entries(names, layout.widths):
+        return None
+    column = batch.column(names[0])
+    if not is_list(column.type) or pa.types.is_boolean(_plain(column.type)) or column.flatten().null_count:
+        return None
+    return _block(column, names[0], layout.widths[names[0]])
+
+
 def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     n_missing = n_rows
@@ -152,6 +190,13 @@ def is_list(kind: pa.DataType) -> bool:
 def _plain(kind: pa.DataType) -> pa.DataType:
     """The type of the numbers or texts themselves."""
     return kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind
+
+
+def _stored_as(kind: pa.DataType) -> Any:
+    """The NumPy type that chunks of such numbers have, whatever is in them."""
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return kind.to_pandas_dtype()
+    return np.float32 if pa.types.is_boolean(kind) or pa.types.is_int8(kind) or pa.types.is_uint8(kind) else np.float64
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -194,7 +239,16 @@ def _fits_float32(column: pa.ChunkedArray) -> bool:
     return all(fits_float32(_numbers(chunk.flatten() if is_list(chunk.type) else chunk)) for chunk in column.chunks)
 
 
-def _labels(column: pa.ChunkedArray, name: str, start: int) -> NDArray[Any]:
+def label_column(names: Sequence[str]) -> str:
+    """The column of labels in a table beside that of the features."""
+    found = [name for name in names if name.strip().lower() in TARGET_NAMES]
+    if not found and len(names) > 1:
+        raise DataFileError(f"none of its columns is called {quoted(TARGET_NAMES)}: rename that of the labels")
+    return (found or list(names))[0]
+
+
+def labels_of(column: pa.ChunkedArray, name: str, start: int = 0) -> NDArray[Any]:
+    """Class labels or responses, of which none is missing; `start` rows came before in the file."""
     is_text = _is_text(column.type)
     is_empty = column.is_null()
     if is_text:

@@ -63,6 +63,8 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], tuple[str, .
     n_columns = max(map(len, rows), default=0)
     if n_columns == 1:
         return as_labels([row[0] for row in rows]), None
+    if names is not None and len(names) != n_columns:
+        raise DataFileError(f"its first line names {len(names)} labels and the others hold {n_columns}: correct it")
     try:
         return as_indicator(np.array(rows, dtype=np.float64), names), names
     except ValueError as error:

@@ -1,0 +1,137 @@
+"""Rows that stay in their files, with the labels that have been read from these."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manyclass.data.readers.dataset import DataFileError, Dataset
+from manyclass.data.stores import Pieces, Repeated, Store
+
+SURVEYED_BYTES = 16 << 20
+"""Of a chunk while a file of text is surveyed."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """As `Dataset`, but for X, which is a store."""
+
+    store: Store
+    y: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    target_name: str | None = None
+    label_names: tuple[str, ...] | None = None
+    zero_based: bool | None = None
+
+    @classmethod
+    def of(cls, store: Store, dataset: Dataset) -> Stored:
+        """Of rows, and a dataset that has all else."""
+        known = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(cls)[1:]}
+        return cls(store, **known)
+
+
+def joined(parts: Sequence[Stored]) -> Stored:
+    """Several files as one."""
+    first, stores = parts[0], [part.store for part in parts]
+    if len(parts) == 1:
+        return first
+    labels = [part.y for part in parts if part.y is not None]
+    if len(labels) not in (0, len(parts)) or any(part.feature_names != first.feature_names for part in parts):
+        raise DataFileError("its files differ in their columns: keep only files of one table in a folder")
+    if len({getattr(store, "n_features", None) for store in stores}) > 1:
+        raise DataFileError("its files differ in their number of columns: keep only files of one table in a folder")
+    y = np.concatenate(labels) if labels else None
+    if all(isinstance(store, Pieces) for store in stores):
+        pieces = [piece for store in stores for piece in store.pieces]  # type: ignore[attr-defined]
+        files = [file for store in stores for file in store.files]  # type: ignore[attr-defined]
+        return dataclasses.replace(first, store=Pieces(pieces, files), y=y)
+    return dataclasses.replace(first, store=_Chain(stores), y=y)
+
+
+class _Chain(Store):
+    """The rows of several stores, one after the other."""
+
+    def __init__(self, stores: Sequence[Store]):
+        self._stores = stores
+        self._starts = np.cumsum([0, *(store.n_rows for store in stores)])
+        self.n_rows = int(self._starts[-1])
+
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        return itertools.chain.from_iterable(store.chunks(n_rows) for store in self._stores)
+
+    def take(self, index: NDArray[Any]) -> Any:
+        order = np.argsort(index, kind="stable")
+        owner = np.searchsorted(self._starts, index[order], side="right") - 1
+        found = [
+            self._stores[number].take(index[order[owner == number]] - self._starts[number])
+            for number in np.unique(owner).tolist()
+        ]
+        return stacked(found)[np.argsort(order, kind="stable")]
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    return sparse.csr_array(sparse.vstack(parts, format="csr")) if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+def surveyed(read: Callable[..., Iterable[Dataset]]) -> Stored:
+    """A file of which only chunks can be had: one pass for its size, width, type and labels.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a number of rows and options of `read`; gives datasets.
+    """
+    n_rows, width, dtype, step = 0, 0, np.dtype(np.float32), 64
+    bases: set[bool | None] = set()
+    labels: list[Any] = []
+    first = next(iter(read(step)), None)
+    if first is None:
+        raise DataFileError("it holds no rows: give a file with data")
+    for chunk in read(max(SURVEYED_BYTES // (8 * max(first.X.shape[1], 64)), step)):
+        n_rows, width = n_rows + chunk.X.shape[0], max(width, chunk.X.shape[1])
+        dtype = np.result_type(dtype, chunk.X.dtype)
+        bases.add(chunk.zero_based)
+        labels.append((chunk.y, chunk.label_names))
+    zero_based = None if bases == {None} else True in bases
+    width -= zero_based is False
+    y, names = _all_labels(labels)
+
+    def chunks(size: int) -> Iterator[Any]:
+        options = {"dtype": dtype, "zero_based": zero_based, "features": first.feature_names or width}
+        return (chunk.X for chunk in read(size, **options))
+
+    store = Repeated(chunks, n_rows, takes_size=True)
+    return Stored.of(store, dataclasses.replace(first, y=y, label_names=names, zero_based=zero_based))
+
+
+def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
+    """Labels of all chunks; text where any is text, one column for each label that occurs in any."""
+    if any(y is None for y, _ in parts):
+        return None, None
+    if parts[0][0].ndim == 1:
+        as_text = any(y.dtype.kind == "U" for y, _ in parts)
+        return np.concatenate([y.astype(str) if as_text else y for y, _ in parts]), None
+    if parts[0][1] is None:
+        return np.concatenate([y for y, _ in parts]), None
+    names = sorted({name for _, some in parts for name in some}, key=_by_number)
+    place = {name: column for column, name in enumerate(names)}
+    together = np.zeros((sum(len(y) for y, _ in parts), len(names)), dtype=np.int8)
+    start = 0
+    for y, some in parts:
+        together[start : start + len(y), [place[name] for name in some]] = y
+        start += len(y)
+    return together, tuple(names)
+
+
+def _by_number(name: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name

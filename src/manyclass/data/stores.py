@@ -1,0 +1,166 @@
+"""Where rows lie that are read in chunks, and how to get at some of them."""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+COPIED_BYTES = 4 << 20
+"""Of a mapped file that may be resident before its pages are given back."""
+SCATTERED_ROWS = 16
+"""Rows that lie apart, likewise: each may bring a megabyte around it with it."""
+
+
+class Store(ABC):
+    """Rows as arrays (NumPy or CSR, of one kind and dtype), read again whenever they are asked for.
+
+    Attributes
+    ----------
+    n_rows : int
+    has_random_access : bool
+        Whether any rows can be read without those before them.
+    """
+
+    n_rows: int
+    has_random_access = False
+
+    @abstractmethod
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        """All rows in order, in arrays of about `n_rows` rows that the caller may keep."""
+
+    def read(self, start: int, stop: int) -> Any:
+        """Consecutive rows."""
+        return self.take(np.arange(start, stop))
+
+    def take(self, index: np.ndarray) -> Any:
+        """The rows named by an integer array; here by one pass over all rows up to the last of them."""
+        order = np.argsort(index, kind="stable")
+        wanted, start = index[order], 0
+        found: list[Any] = []
+        for chunk in self.chunks(1 << 14):
+            stop = start + chunk.shape[0]
+            inside = wanted[(wanted >= start) & (wanted < stop)]
+            if len(inside) or not found:
+                found.append(chunk[inside - start])
+            start = stop
+            if not len(wanted) or start > wanted[-1]:
+                break
+        stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        return stacked[np.argsort(order, kind="stable")]
+
+    def select(self, columns: np.ndarray) -> Store:
+        """Some columns of the same rows."""
+        return Repeated(lambda: (chunk[:, columns] for chunk in self.chunks(1 << 14)), self.n_rows)
+
+
+class Repeated(Store):
+    """Whatever can be read from its beginning again and again.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a number of rows, which it need not obey, or nothing; gives arrays in order.
+    n_rows : int
+    """
+
+    def __init__(self, read: Callable[..., Iterable[Any]], n_rows: int, *, takes_size: bool = False):
+        self._read, self.n_rows, self._takes_size = read, n_rows, takes_size
+
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        return iter(self._read(n_rows) if self._takes_size else self._read())
+
+
+class Whole(Store):
+    """An array or CSR matrix that is in memory."""
+
+    has_random_access = True
+
+    def __init__(self, X: Any):
+        self.X, self.n_rows = X, int(X.shape[0])
+
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, self.n_rows, n_rows))
+
+    def read(self, start: int, stop: int) -> Any:
+        return self.X[start:stop]
+
+    def take(self, index: np.ndarray) -> Any:
+        return self.X[index]
+
+
+class Pieces(Store):
+    """Arrays one below the other, of which each can be read anywhere: memory maps, or what is indexed like them.
+
+    Parameters
+    ----------
+    pieces : sequence of array-likes of shape (n, n_features)
+        With `shape` and `dtype`, indexed by a slice or by an array of integers.
+    files : sequence of mmap
+        Whose pages are given back once they have been copied, so that they do not stay resident.
+    """
+
+    has_random_access = True
+
+    def __init__(self, pieces: Sequence[Any], files: Sequence[mmap.mmap] = ()):
+        self.pieces, self.files = [piece for piece in pieces if piece.shape[0]] or list(pieces[:1]), files
+        self.starts = np.cumsum([0, *(piece.shape[0] for piece in self.pieces)])
+        self.n_rows, self.n_features = int(self.starts[-1]), int(self.pieces[0].shape[1])
+        self.dtype = np.result_type(*{piece.dtype for piece in self.pieces})
+
+    @property
+    def n_bytes(self) -> int:
+        return self.n_rows * self.n_features * self.dtype.itemsize
+
+    def chunks(self, n_rows: int) -> Iterator[np.ndarray]:
+        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, max(self.n_rows, 1), n_rows))
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        out = self._empty(stop - start)
+        step = max(COPIED_BYTES // max(self.n_features * self.dtype.itemsize, 1), 1)
+        inside = np.searchsorted(self.starts, [start, stop - 1], side="right") - 1
+        for number in range(int(inside[0]), int(inside[1]) + 1):
+            piece = self.pieces[number]
+            first, last = max(start, int(self.starts[number])), min(stop, int(self.starts[number + 1]))
+            for begin in range(first, last, step):
+                end = min(begin + step, last)
+                offset = int(self.starts[number])
+                out[begin - start : end - start] = piece[begin - offset : end - offset]
+                self._give_back()
+        return out
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        out = self._empty(len(index))
+        order = np.argsort(index, kind="stable")
+        near = max(COPIED_BYTES // max(self.n_features * self.dtype.itemsize, 1), 1)
+        for number in np.unique(np.searchsorted(self.starts, index, side="right") - 1):
+            inside = order[(index[order] >= self.starts[number]) & (index[order] < self.starts[number + 1])]
+            places, first = index[inside] - self.starts[number], 0
+            while first < len(inside):
+                last = max(int(np.searchsorted(places, places[first] + near)), first + SCATTERED_ROWS)
+                out[inside[first:last]] = self.pieces[number][places[first:last]]
+                self._give_back()
+                first = last
+        return out
+
+    def _empty(self, n_rows: int) -> np.ndarray:
+        """Memory of its own, which the system has again as soon as the array is gone: an allocator may keep it."""
+        n_bytes = n_rows * self.n_features * self.dtype.itemsize
+        if n_bytes < COPIED_BYTES // 8:
+            return np.empty((n_rows, self.n_features), dtype=self.dtype)
+        return np.frombuffer(mmap.mmap(-1, n_bytes), dtype=self.dtype).reshape(n_rows, self.n_features)
+
+    def _give_back(self) -> None:
+        for file in self.files:
+            file.madvise(mmap.MADV_DONTNEED)
+
+
+def mapped(path: Path) -> mmap.mmap:
+    """A file as read-only memory; its pages are read when they are touched."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

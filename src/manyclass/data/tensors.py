@@ -1,0 +1,79 @@
+"""Named arrays in one file: safetensors with a kind, a version and a checksum, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyclass.data.readers.dataset import DataFileError
+from manyclass.data.rows import Array, to_numpy
+
+VERSION = 1
+
+
+def save_tensors(path: str | Path, kind: str, arrays: Mapping[str, Array], about: Mapping[str, Any]) -> None:
+    """Write arrays, and what JSON can hold `about` them; a file of that name is replaced once all is on the disk."""
+    from safetensors.numpy import save
+
+    held = {name: np.ascontiguousarray(to_numpy(values)) for name, values in arrays.items()}
+    text = json.dumps(dict(about))
+    metadata = {"manyclass": kind, "version": str(VERSION), "about": text, "sha256": _checksum(kind, text, held)}
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(save(held, metadata))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What `save_tensors` wrote; nothing in the file is executed.
+
+    Raises
+    ------
+    DataFileError
+        If the file is no safetensors file, of another kind, of a newer version, or damaged.
+    """
+    from safetensors import safe_open
+
+    with Path(path).open("rb"):
+        pass  # to fail as any file does that cannot be opened
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata() or {})
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+    except Exception as error:  # of several types, by what is damaged
+        raise DataFileError(
+            f"{path} is not a safetensors file, or is damaged: write it again, or copy it again from where it was"
+        ) from error
+    if metadata.get("manyclass") != kind:
+        found = metadata.get("manyclass", "something else")
+        raise DataFileError(f"{path} holds {found} and not {kind}: give a file that was saved as such")
+    if metadata.get("version") != str(VERSION):
+        raise DataFileError(f"{path} was written by a newer manyclass: pip install --upgrade manyclass")
+    text = metadata.get("about", "")
+    if metadata.get("sha256") != _checksum(kind, text, arrays):
+        raise DataFileError(f"{path} is damaged: write it again, or copy it again from where it was")
+    try:
+        about = dict(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise DataFileError(f"{path} says nothing of its arrays that can be read: write it again") from error
+    return arrays, about
+
+
+def _checksum(kind: str, text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps([kind, text]).encode())
+    for name in sorted(arrays):
+        digest.update(json.dumps([name, str(arrays[name].dtype), arrays[name].shape]).encode())
+        digest.update(np.ascontiguousarray(arrays[name]).reshape(-1).tobytes())
+    return digest.hexdigest()

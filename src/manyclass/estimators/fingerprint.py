@@ -1,0 +1,61 @@
+"""What tells one fit from another: the estimator, its parameters, and the rows, as plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+
+SAMPLED_ROWS = 256
+"""Rows whose numbers are looked at."""
+
+
+def fingerprint(
+    kind: str, parameters: Mapping[str, Any], rows: Rows, encoded: Any, weight: Array | None
+) -> dict[str, Any]:
+    """Equal for equal fits, in any process; parameters and labels in full, and a sample of the rows.
+
+    Rows are looked at along one direction, in a few numbers rather than bytes: the last digits of products differ
+    between machines.
+    """
+    index = np.unique(np.linspace(0, rows.n_rows - 1, SAMPLED_ROWS).astype(np.int64))
+    direction = np.random.default_rng(0).standard_normal((rows.n_features, 1))
+    along = to_numpy(rows.take(index).matmat(rows.asarray(direction)))[:, 0]
+    classes = getattr(encoded, "classes", None)
+    return {
+        "estimator": kind,
+        **{f"parameter {name}": _told(value) for name, value in sorted(parameters.items())},
+        "shape of X": f"{rows.n_rows} × {rows.n_features}",
+        "dtype of X": str(rows.dtype),
+        "sample of the rows of X": [float(value) for value in along],
+        "set of classes": "" if classes is None else _digest(to_numpy(classes)),
+        "y": _digest(to_numpy(encoded.guide)),
+        "set of sample weights": "" if weight is None else _digest(to_numpy(weight)),
+    }
+
+
+def _told(value: Any) -> str:
+    """A parameter in words that are the same in any process."""
+    if hasattr(value, "get_params"):
+        return f"{type(value).__name__}({_told(value.get_params(deep=False))})"
+    if isinstance(value, Mapping):
+        return str({str(name): _told(held) for name, held in value.items()})
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_told, value))}]"
+    if isinstance(value, np.random.RandomState):
+        return _told(value.get_state(legacy=False))
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.shape}: {_digest(to_numpy(value))}"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return repr(value)
+
+
+def _digest(array: np.ndarray) -> str:
+    held = array if array.dtype != object else array.astype(str)
+    return hashlib.sha256(np.ascontiguousarray(held).tobytes()).hexdigest()

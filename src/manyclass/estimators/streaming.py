@@ -1,0 +1,258 @@
+"""Estimators that learn from rows in pieces, and unlearn them, as if all had been fitted at once."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils.metaestimators import available_if
+
+from manyclass.data import Moments, Rows, as_rows
+from manyclass.data.class_moments import ClassMoments
+from manyclass.data.labels import Labels
+from manyclass.data.validation import check_rows, check_weights
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import Classifier
+from manyclass.estimators.parameters import generator
+from manyclass.fit import Clock, Outcome, Record, Status
+
+_LASTING = ("classes_", "multilabel_", "n_features_in_", "feature_names_in_")
+"""What is known before there is a model."""
+
+
+def _streams(estimator: ExactStream) -> bool:
+    refusal = estimator._stream_refusal()
+    if refusal is not None:
+        raise AttributeError(refusal)
+    return True
+
+
+def _all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """What is refused leaves the estimator as it was."""
+
+    @functools.wraps(method)
+    def whole(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *arguments, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole
+
+
+class ExactStream(Classifier):
+    """Adds, to estimators whose model follows from `ClassMoments`, what these can: add rows, take them out, and join.
+
+    The model is that of one ``fit`` on all rows there are, up to rounding, in whatever pieces and order they came.
+    It is computed when it is first asked for, after any number of calls: these cost what their own rows cost.
+    """
+
+    _model_parts: ClassVar[tuple[type, ...]] = (ClassMoments, Moments)
+
+    _stream: ClassMoments
+    _is_behind: bool
+
+    @available_if(_streams)
+    @_all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows: the model becomes that of all rows there are, up to rounding.
+
+        It is computed when it is first used, so that many calls in a row cost no more than the sums over their rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+        y : array-like of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
+            Labels may be new at any call.
+        classes : array-like of shape (n_classes,), default=None
+            Labels that are to be among ``classes_`` before a row has them; without need.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As for ``fit``, and after a ``fit``, which keeps nothing to add to. The model stays as it was.
+        """
+        rows, y, weight = self._checked_part(X, y, sample_weight)
+        part = ClassMoments.of(rows, y, weight, classes=None if getattr(y, "ndim", 1) == 2 else classes)
+        stream = vars(self).get("_stream")
+        if stream is not None:
+            stream.check_kinds(part)
+        self._keep(rows, y, weight)
+        return self._changed(part if stream is None else stream.partial_merge(part))
+
+    @available_if(_streams)
+    @_all_or_nothing
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take out rows that were added before: the model becomes that of the rows that are left, up to rounding.
+
+        It costs what these rows cost, and the solution when that is first used; the others are not read. A class whose
+        last row goes is gone.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows, labels and weights as they were given to `partial_fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the rows cannot have been there: a class would be left with less than no row or weight, or the covariance
+            indefinite. The model stays as it was. (Not every row that was never there can be recognised.)
+        """
+        if "_stream" not in vars(self):
+            raise ValueError("There are no rows to forget; add them by partial_fit first.")
+        rows, y, weight = self._checked_part(X, y, sample_weight)
+        part = ClassMoments.of(rows, y, weight)
+        self._stream.check_kinds(part)
+        self._unkeep(rows, y, weight)
+        return self._changed(self._stream.forget_moments(part))
+
+    @available_if(_streams)
+    def merge(self, other: Any) -> Self:
+        """A model of the rows of two, as a new object with the parameters of this one.
+
+        Parameters
+        ----------
+        other : estimator that `partial_fit` was called on, or `ClassMoments`
+            Of other rows with the same features. An estimator that has seen no rows takes over those of `other`.
+
+        Raises
+        ------
+        ValueError
+            If `other` keeps no sums, or features or kinds of labels differ.
+        """
+        twin = clone(self)
+        if "_stream" in vars(self):
+            twin._take_over(self)
+        elif "classes_" in vars(self):
+            self._refuse_after_fit()
+        twin._take_over(other)
+        return twin
+
+    # -- for subclasses -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _stream_refusal(self) -> str | None:
+        """Why the model does not follow from sums over rows, and what to take instead; None where it does."""
+
+    @abstractmethod
+    def _solve(self, clock: Clock) -> None:
+        """Set the attributes of a fit."""
+
+    def _keep(self, rows: Rows, y: Any, weight: Any) -> None:
+        """Keep of rows that are added what else the model needs, in new objects: what comes later may be refused."""
+
+    def _unkeep(self, rows: Rows, y: Any, weight: Any) -> None:
+        """Take rows out of what was kept, in new objects."""
+
+    def _take_over(self, other: Any) -> None:
+        """Add the rows of another."""
+        given = other if isinstance(other, ClassMoments) else vars(other).get("_stream")
+        if given is None:
+            raise ValueError(
+                f"{type(other).__name__} keeps no sums over its rows to merge; give ClassMoments, or an estimator that "
+                "partial_fit was called on."
+            )
+        mine, names = (vars(one).get("feature_names_in_") for one in (self, other))
+        if mine is not None and names is not None and list(mine) != list(names):
+            raise ValueError("The features have other names, or another order; use the same columns in both.")
+        stream = self._stream.merge(given) if "_stream" in vars(self) else given.copy()
+        self.n_features_in_ = stream.n_features
+        if names is not None:
+            self.feature_names_in_ = names
+        self._changed(stream)
+
+    # -- the parts --------------------------------------------------------------------------------------------------
+
+    def _encode(self, rows: Rows, y: Any) -> Any:
+        for name in ("_stream", "_kept", "_is_behind"):
+            self.__dict__.pop(name, None)  # of rows that a fit has nothing to do with
+        return super()._encode(rows, y)
+
+    def _checked_part(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Any, Any]:
+        is_first = "_stream" not in vars(self)
+        if is_first and "classes_" in vars(self):
+            self._refuse_after_fit()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        if getattr(self, "class_weight", None) == "balanced":
+            raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
+        rows, y = check_rows(self, X, y, reset=is_first)
+        return rows, y, check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
+
+    def _refuse_after_fit(self) -> None:
+        raise ValueError(
+            f"This {type(self).__name__} was fitted by fit, which keeps no sums over its rows to add to; begin with "
+            "partial_fit, which gives the same model."
+        )
+
+    def _changed(self, stream: ClassMoments) -> Self:
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_" and name not in _LASTING]:
+            delattr(self, name)
+        self._stream, self._is_behind = stream, True
+        self.classes_ = np.arange(len(stream.classes)) if stream.multilabel else stream.classes
+        self.multilabel_ = stream.multilabel
+        return self
+
+    def _catch_up(self) -> None:
+        stream = self._stream
+        if not stream.features.weight > 0:
+            raise ValueError(f"{type(self).__name__} has no rows left; add some by partial_fit.")
+        if len(stream.classes) < 2 and not stream.multilabel:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes to tell apart, but all rows so far are of "
+                f"{stream.classes.tolist()[0]!r}: add others by partial_fit."
+            )
+        self._is_behind = False
+        try:
+            self._solve(Clock(getattr(self, "max_time", None)))
+        except BaseException:
+            self._is_behind = True
+            raise
+
+    def _stream_task(self, clock: Clock) -> Task:
+        """A fit of which only the moments are known."""
+        stream, empty = self._stream, np.empty(0, dtype=np.int64)
+        xx = stream.features.xx[:0, :]
+        like = as_rows(xx).typed(getattr(as_rows(xx).xp, stream.dtype))
+        labels = Labels(self.classes_, None if self.multilabel_ else empty, empty if self.multilabel_ else None)
+        self.loss_ = self._choose_loss(labels)[0]
+        return Task(None, like, labels, None, None, generator(self.random_state), clock)  # type: ignore[arg-type]
+
+    def _stream_moments(self, task: Task) -> Moments:
+        """Of the rows and of the columns that the loss sees."""
+        values = self._choose_loss(task.encoded)[1].label_values or (0.0, 1.0)
+        return self._stream.moments(*values, one_column=task.encoded.is_binary)
+
+    def _finish(self, task: Task, model: Any, objective: float) -> None:
+        record = Record(1, 1.0, task.clock.seconds, objective)
+        self._store_outcome(task, Outcome(model, Status.FINISHED, [record], 1, 1.0, float("nan")))
+
+    def __getstate__(self) -> dict[str, Any]:
+        if vars(self).get("_is_behind") and len(self._stream.classes) > 1 and self._stream.features.weight > 0:
+            self._catch_up()  # a model on disk is one that can be used as it is
+        return super().__getstate__()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.endswith("_") and name[0] != "_" and name not in _LASTING and vars(self).get("_is_behind"):
+                self._catch_up()
+            return object.__getattribute__(self, name)  # or the error of a descriptor that has more to say

@@ -1,0 +1,54 @@
+"""Coefficients as safetensors, which any program can read and which hold no code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass.data.rows import to_numpy
+
+
+def save_coefficients(model: Any, path: str | Path) -> None:
+    """Write ``coef_`` and ``intercept_``, and what they mean as JSON under "description" in the file's header.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``coef_``: a linear one, or a stagewise model of the columns as they are.
+    path : str or Path
+    """
+    from safetensors.numpy import save_file
+
+    import manyclass
+
+    check_is_fitted(model, "status_")
+    if not hasattr(model, "coef_"):
+        raise ValueError(f"This {type(model).__name__} is not linear in the columns of X; use to_onnx or to_torch.")
+    description = {
+        "estimator": type(model).__name__,
+        "manyclass": getattr(manyclass, "__version__", ""),
+        "loss": model.loss_,
+        "scores": "X @ coef.T + intercept",
+        "n_features": int(model.n_features_in_),
+        "features": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "temperature": float(getattr(model, "temperature_", 1.0)),
+    }
+    if hasattr(model, "classes_"):
+        description |= {"classes": to_numpy(model.classes_).tolist(), "multilabel": bool(model.multilabel_)}
+    arrays = {
+        "coef": np.ascontiguousarray(np.atleast_2d(to_numpy(model.coef_))),
+        "intercept": np.ascontiguousarray(np.atleast_1d(to_numpy(model.intercept_))),
+    }
+    save_file(arrays, str(path), metadata={"description": json.dumps(description)})
+
+
+def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays "coef" and "intercept" of a file, and its description."""
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["description"])

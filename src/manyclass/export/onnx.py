@@ -1,0 +1,164 @@
+"""Models as ONNX, by skl2onnx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyclass.data.rows import to_numpy
+from manyclass.export.program import Program, is_single, n_outputs_of, probabilities_of, scores_of
+
+EXPORTED = (
+    "BoundMajorizationClassifier",
+    "CalibratedLeastSquaresClassifier",
+    "GLMClassifier",
+    "GLMClassifierCV",
+    "PegasosClassifier",
+    "SDCAClassifier",
+    "SDCARegressor",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
+)
+"""Beside the classes of `manyclass.linear_model`."""
+
+
+def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
+    """A fitted model, or a pipeline that ends with one, as an ONNX model.
+
+    Parameters
+    ----------
+    model : estimator
+        A linear one of this package, calibrated least squares or a stagewise model; or a `Pipeline` around it.
+    dtype : {"float32", "float64"}
+        Of the rows and the coefficients.
+    **options
+        Passed on to ``skl2onnx.to_onnx``.
+
+    Returns
+    -------
+    onnx_model : onnx.ModelProto
+        With the input "X", of shape (n_rows, n_features), and the outputs "label" and "probabilities" ("scores" of
+        models without any), or "variable" of a regressor.
+
+    Examples
+    --------
+    >>> import onnxruntime  # doctest: +SKIP
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.export import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> content = to_onnx(GLMClassifier().fit(X, y)).SerializeToString()  # doctest: +SKIP
+    >>> session = onnxruntime.InferenceSession(content)  # doctest: +SKIP
+    >>> label, probabilities = session.run(None, {"X": X.astype("float32")})  # doctest: +SKIP
+    >>> probabilities.shape  # doctest: +SKIP
+    (150, 3)
+    """
+    import skl2onnx
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    register_converters()
+    kind = {"float32": FloatTensorType, "float64": DoubleTensorType}[dtype]
+    return skl2onnx.to_onnx(model, initial_types=[("X", kind([None, model.n_features_in_]))], **options)
+
+
+def register_converters() -> None:
+    """Tell skl2onnx how to convert the estimators of this package, also as parts of pipelines and ensembles."""
+    from skl2onnx import update_registered_converter
+
+    import manyclass
+
+    names = manyclass.linear_model.__all__
+    kinds = [getattr(manyclass, name) for name in EXPORTED] + [getattr(manyclass.linear_model, name) for name in names]
+    for kind in kinds:
+        update_registered_converter(kind, f"Manyclass{kind.__name__}", _shapes, _convert, overwrite=True, parser=_parse)
+
+
+def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    operator = scope.declare_local_operator(f"Manyclass{type(model).__name__}", model)
+    operator.inputs = inputs
+    real = type(_real(inputs[0].type))
+    if hasattr(model, "classes_"):
+        labels = Int64TensorType() if to_numpy(model.classes_).dtype.kind in "biu" else StringTensorType()
+        operator.outputs.append(scope.declare_local_variable("label", labels))
+        second = "probabilities" if hasattr(model, "predict_proba") else "scores"
+        operator.outputs.append(scope.declare_local_variable(second, real()))
+    else:
+        operator.outputs.append(scope.declare_local_variable("variable", real()))
+    return operator.outputs
+
+
+def _real(given: Any) -> Any:
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    return given if isinstance(given, DoubleTensorType) else FloatTensorType()
+
+
+def _shapes(operator: Any) -> None:
+    model, n_rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    width = n_outputs_of(model)
+    if hasattr(model, "classes_"):
+        operator.outputs[0].type.shape = [n_rows, width] if model.multilabel_ else [n_rows]
+        gives = hasattr(model, "predict_proba") and not model.multilabel_
+        width = len(to_numpy(model.classes_)) if gives else width
+    operator.outputs[-1].type.shape = [n_rows, width]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    from onnx import TensorProto
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    model, given = operator.raw_operator, operator.inputs[0]
+    is_double = isinstance(given.type, DoubleTensorType)
+    program = Program("float64" if is_double else "float32")
+    real = TensorProto.DOUBLE if is_double else TensorProto.FLOAT
+    scores = scores_of(program, model)
+    names = {}
+
+    def add(kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
+        name = scope.get_unique_operator_name(kind)
+        container.add_node(kind, inputs, outputs, name=name, op_domain="", op_version=18, **attributes)
+
+    names["X"] = scope.get_unique_variable_name("rows")
+    add("Cast", [given.full_name], [names["X"]], to=real)
+    last = scores
+    if hasattr(model, "classes_"):
+        last = probabilities_of(program, model, scores) or scores
+        codes = _codes(program, model, scores)
+    for name, array in program.constants.items():
+        names[name] = scope.get_unique_variable_name(name)
+        kind = TensorProto.INT64 if array.dtype.kind == "i" else real
+        container.add_initializer(names[name], kind, list(array.shape), array.ravel().tolist())
+    for node in program.nodes:
+        names[node.output] = scope.get_unique_variable_name(node.output)
+        outputs = [names[node.output]] + [scope.get_unique_variable_name("index")] * (node.operator == "TopK")
+        add(node.operator, [names[name] for name in node.inputs], outputs, **node.attributes)
+    add("Identity", [names[last]], [operator.outputs[-1].full_name])
+    if hasattr(model, "classes_"):
+        _name_labels(scope, container, add, model, names[codes], operator.outputs[0].full_name)
+
+
+def _codes(program: Program, model: Any, scores: str) -> str:
+    """Places in ``classes_``, or indicators of several labels."""
+    from onnx import TensorProto
+
+    if not (model.multilabel_ or is_single(model)):
+        return program("ArgMax", scores, axis=1, keepdims=0)
+    positive = program("Cast", program("Greater", scores, 0.0), to=TensorProto.INT64)
+    return positive if model.multilabel_ else program("Squeeze", positive, np.array([1]))
+
+
+def _name_labels(scope: Any, container: Any, add: Any, model: Any, codes: str, output: str) -> None:
+    from onnx import TensorProto
+
+    if model.multilabel_:
+        add("Identity", [codes], [output])
+        return
+    classes, name = to_numpy(model.classes_), scope.get_unique_variable_name("classes")
+    if classes.dtype.kind in "biu":
+        container.add_initializer(name, TensorProto.INT64, [len(classes)], classes.astype(np.int64).tolist())
+    else:
+        container.add_initializer(name, TensorProto.STRING, [len(classes)], [str(label) for label in classes])
+    add("Gather", [name, codes], [output], axis=0)

@@ -1,0 +1,221 @@
+"""Where a fit has come to, in a file: written whole or not at all, and read only if every byte is as it was written."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from manyclass.fit.stored import Decoder, Encoder
+
+MAGIC, FORMAT = b"manyclass checkpoint ", 1
+EVERY = 5.0
+"""Least seconds between two writes."""
+SHARE = 0.04
+"""Most of the time that may be spent on writing."""
+PIECE, DIGEST_BYTES = 1 << 20, 32
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message says why and what to do."""
+
+
+class Checkpoint:
+    """A file that a fit goes on from.
+
+    It holds one line with the format and its version, a JSON tree behind its length, the arrays that the tree refers to
+    in NPY format, and the SHA-256 of all that. A new one takes the place of the old by renaming, once it is on the
+    disk: a process that is killed at any moment leaves the old or the new one behind.
+
+    Parameters
+    ----------
+    path : str or path
+    belongs_to : dict
+        What tells this fit from others: of each name a plain value, or a list of numbers, which are compared to half
+        their digits.
+    more : callable, optional
+        Gives what is to be stored beside the state of the run.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no such folder, or `path` is one.
+    """
+
+    def __init__(self, path: Any, belongs_to: dict[str, Any], more: Callable[[], dict[str, Any]] = dict):
+        self.path, self.belongs_to, self.more = Path(os.fspath(path)), belongs_to, more
+        self._due, self._has_warned = time.perf_counter() + EVERY, False
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            what = "is a folder" if self.path.is_dir() else "would lie in a folder that does not exist"
+            raise CheckpointError(f"checkpoint={str(path)!r} {what}; give the name of a file in a folder that exists.")
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Write, if it is long enough since the last time."""
+        if time.perf_counter() >= self._due:
+            self.write(state())
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the file; where the disk is full or gone, say so once and leave the old file as it was."""
+        started = time.perf_counter()
+        temporary = self.path.with_name(f".{self.path.name}.part")
+        try:
+            with temporary.open("wb") as file:
+                self._write_to(file, {**state, "more": self.more()})
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            if not self._has_warned:
+                reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or error
+                warnings.warn(
+                    f"The checkpoint {self.path} could not be written ({reason}); the fit goes on, and what was there "
+                    "before is still there. Make room, and the next one will be written.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._has_warned = True
+        finally:
+            try:
+                temporary.unlink(missing_ok=True)
+            except OSError:
+                pass
+            now = time.perf_counter()
+            self._due = now + max(EVERY, (now - started) / SHARE)
+
+    def _write_to(self, file: BinaryIO, state: dict[str, Any]) -> None:
+        encode = Encoder()
+        tree = {"manyclass": _version(), "belongs_to": self.belongs_to, "state": encode(state)}
+        text = json.dumps(tree).encode()
+        hashed = _Hashed(file)
+        hashed.write(MAGIC + f"{FORMAT}\n".encode() + len(text).to_bytes(8, "little") + text)
+        for array in encode.arrays:
+            np.lib.format.write_array(hashed, array, allow_pickle=False)
+        file.write(hashed.digest())
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, asarray: Callable[[np.ndarray], Any] = np.asarray) -> dict[str, Any] | None:
+        """What was written last; None where there is no file.
+
+        Parameters
+        ----------
+        asarray : callable
+            Puts arrays that were not NumPy's where the rows are.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is something else, damaged, of another version, or of another fit.
+        """
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            first = file.readline(len(MAGIC) + 20)
+            if not first.startswith(MAGIC):
+                raise CheckpointError(f"{self.path} is no checkpoint of manyclass; give another name, or delete it.")
+            damaged = (
+                f"The checkpoint {self.path} is damaged or incomplete; put a good copy in its place, or delete it and "
+                "the fit begins anew."
+            )
+            if not _is_whole(file, size):
+                raise CheckpointError(damaged)
+            if first[len(MAGIC) : -1] != str(FORMAT).encode():
+                raise CheckpointError(f"The checkpoint {self.path} was written by a newer manyclass; "
+                                      "pip install --upgrade manyclass, or delete it.")  # fmt: skip
+            file.seek(len(first))
+            try:
+                tree, arrays = json.loads(file.read(int.from_bytes(file.read(8), "little"))), []
+                self._check(tree)
+                while file.tell() < size - DIGEST_BYTES:
+                    arrays.append(np.lib.format.read_array(file, allow_pickle=False))
+                if file.tell() != size - DIGEST_BYTES:
+                    raise EOFError
+                return Decoder(arrays, asarray)(tree["state"])
+            except CheckpointError:
+                raise
+            except Exception as error:  # of a file that somebody else has made, anything
+                raise CheckpointError(damaged) from error
+
+    def _check(self, tree: dict[str, Any]) -> None:
+        """Refuse what another fit, or another version, has left."""
+        if tree["manyclass"] != _version():
+            raise CheckpointError(
+                f"The checkpoint {self.path} was written by manyclass {tree['manyclass']}, and this is {_version()}; "
+                "go on with that version, or delete the file and the fit begins anew."
+            )
+        theirs = tree["belongs_to"]
+        for name, ours in self.belongs_to.items():
+            if not _is_same(ours, theirs.get(name)):
+                told = f": {theirs.get(name)!s:.60}, not {ours!s:.60}" if isinstance(ours, str | int) else ""
+                raise CheckpointError(
+                    f"The checkpoint {self.path} is of another fit (its {name} differs{told}); give another name, or "
+                    "delete the file and the fit begins anew."
+                )
+
+
+class _Hashed:
+    """A file to write to, and the SHA-256 of what was written."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self._hash.update(data)
+        return self._file.write(data)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _is_whole(file: BinaryIO, size: int) -> bool:
+    """Whether the file ends in the SHA-256 of what comes before."""
+    file.seek(0)
+    found, left = hashlib.sha256(), size - DIGEST_BYTES
+    while left > 0:
+        piece = file.read(min(PIECE, left))
+        if not piece:
+            return False
+        found.update(piece)
+        left -= len(piece)
+    return left == 0 and file.read() == found.digest()
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    if not isinstance(ours, list):
+        return bool(ours == theirs)
+    if not isinstance(theirs, list) or len(ours) != len(theirs):
+        return False
+    scale = max((abs(value) for value in ours), default=0.0)
+    return all(abs(a - b) <= 1e-4 * scale for a, b in zip(ours, theirs, strict=True))
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new name is on the disk only once its folder is; not every system opens folders."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _version() -> str:
+    import manyclass
+
+    return str(getattr(manyclass, "__version__", "of no version"))

@@ -1,0 +1,210 @@
+"""Least squares on −1 and 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.utils import check_scalar
+
+from manyclass.choice import Choice, choose
+from manyclass.data import Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier, linear_scores
+from manyclass.estimators.glm import GLMClassifier
+from manyclass.estimators.glm_cv import GLMClassifierCV
+from manyclass.estimators.judge import Judge
+from manyclass.estimators.search import Plan, RidgeSearch
+from manyclass.fit import Iterates, Outcome, Run
+from manyclass.linear_model.shared import Folds, gap, of_sums
+from manyclass.model import Problem
+
+
+class _Ridge(LinearClassifier):
+    """Coefficients of two classes are one row without an axis for it, as scikit-learn's ridge classifiers have it."""
+
+    def _scores(self, rows: Rows) -> Array:
+        coef = self.coef_[None, :] if self.coef_.ndim == 1 else self.coef_
+        return linear_scores(rows, coef, self.intercept_)
+
+    def _store(self, task: Task, model: Any) -> None:
+        super()._store(task, model)
+        if task.encoded.is_binary:
+            self.coef_ = self.coef_[0, :]
+
+
+class RidgeClassifier(_Ridge, GLMClassifier):
+    """`sklearn.linear_model.RidgeClassifier`, fitted as ``GLMClassifier(loss="squared")`` is, with ``alpha/S``.
+
+    See the module for the parameters: ``alpha``, ``fit_intercept``, ``class_weight``, ``tol`` and ``max_iter`` count.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.linear_model import RidgeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> bool(RidgeClassifier().fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.85)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = linear_model.RidgeClassifier._parameter_constraints
+    loss: str = "squared"
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        solver: str = "auto",
+        positive: bool = False,
+        random_state: Any = None,
+    ):
+        self.alpha, self.fit_intercept, self.copy_X, self.tol = alpha, fit_intercept, copy_X, tol
+        self.max_iter: Any = max_iter
+        self.class_weight, self.solver, self.positive, self.random_state = class_weight, solver, positive, random_state
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.positive:
+            raise ValueError("positive=True is another model; leave it out, or take scikit-learn's RidgeClassifier.")
+        if np.ndim(self.alpha):
+            raise ValueError("alpha must be one number here; GLMClassifierCV(loss='squared', alpha_per_output=True) "
+                             "has a penalty for each output.")  # fmt: skip
+
+    def _task(self, *given: Any) -> Task:
+        return of_sums(super()._task(*given))
+
+    def _choice(self, problem: Problem) -> Choice:
+        return choose(problem, gap(self.tol))
+
+    def _run(self, *given: Any) -> Run:
+        run = super()._run(*given)
+        run.tol, run.max_iter = gap(self.tol), GLMClassifier.max_iter if self.max_iter is None else self.max_iter
+        return run
+
+
+class _RidgeJudge(Judge):
+    """Judges by the squared error where nothing else is asked for, and may keep what it has judged.
+
+    Parameters
+    ----------
+    kept : list, optional
+        Gets the left-out scores, or their squared errors, for one penalty after another.
+    """
+
+    def __init__(self, owner: GLMClassifierCV, scoring: Any, encoded: Any, kept: list[np.ndarray] | None):
+        super().__init__(owner, scoring or "accuracy", encoded)
+        self.kept, self.by_error = kept, scoring is None
+        if self.by_error:
+            self._of_rows = self._gain
+
+    @property
+    def knows_rows(self) -> bool:
+        return self.kept is None and super().knows_rows
+
+    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> float:
+        if self.kept is not None:
+            error = (Z - self.responses(truth, Z.shape[1])) ** 2
+            scale = 1.0 if weight is None else weight[:, None]
+            self.kept.append(scale * error if self.by_error else np.array(Z))
+        return super().score(Z, truth, weight)
+
+    def _gain(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+        Z = to_numpy(Z)
+        return -((Z - self.responses(truth, Z.shape[1])) ** 2).mean(axis=1)
+
+
+class RidgeClassifierCV(_Ridge, Folds):
+    """`sklearn.linear_model.RidgeClassifierCV`, fitted as ``GLMClassifierCV(loss="squared")`` is, with ``alpha/S``.
+
+    See the module for the parameters. Without `cv` every row is left out in turn, exactly. Class weights count in the
+    folds, too.
+
+    Attributes
+    ----------
+    alpha_ : float
+    best_score_ : float
+        Without `cv` and `scoring` the mean of minus the squared errors of the rows left out, weighted.
+    cv_results_ : ndarray of shape (n_samples, n_outputs, n_alphas)
+        With ``store_cv_results=True``: those errors, or the scores of the rows left out where there is a `scoring`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.linear_model import RidgeClassifierCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> float(RidgeClassifierCV(alphas=(1.0, 100.0, 1e5)).fit(X, y).alpha_)
+    100.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = linear_model.RidgeClassifierCV._parameter_constraints
+    get_metadata_routing = linear_model.RidgeClassifierCV.get_metadata_routing
+    _get_scorer = linear_model.RidgeClassifierCV._get_scorer
+    _get_scorer_instance = linear_model.RidgeClassifierCV._get_scorer_instance
+    loss: str = "squared"
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        class_weight: Any = None,
+        store_cv_results: bool = False,
+    ):
+        self.alphas, self.fit_intercept, self.scoring, self.cv = alphas, fit_intercept, scoring, cv
+        self.class_weight, self.store_cv_results = class_weight, store_cv_results
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.store_cv_results and self.cv is not None:
+            raise ValueError("cv!=None and store_cv_results=True are incompatible; leave one of them out.")
+        alphas = np.ravel(np.asarray(self.alphas, dtype=object))
+        for place, alpha in enumerate(alphas):
+            name = f"alphas[{place}]" if len(alphas) > 1 else "alphas"
+            check_scalar(alpha, name, Real, min_val=0.0, include_boundaries="neither")
+
+    @property
+    def _given(self) -> np.ndarray:
+        """The penalties in their order: of equally good ones the first is taken."""
+        return np.asarray(self.alphas, dtype=np.float64).ravel()
+
+    def _plan(self, task: Task) -> Plan:
+        found = [] if self.cv is None else self._splits(task)
+        weight = self._judging_weight()
+        if not found and self.scoring is None:
+            weight = None if task.weight is None else to_numpy(task.weight)
+        mode = "folds" if found else "loo"
+        return Plan(self._given / task.problem.total_weight, found, None, mode, False, False, 0, weight, of_sums=True)
+
+    def _judge(self, task: Task) -> Judge:
+        scoring = "accuracy" if self.scoring is None and self.cv is not None else self.scoring
+        self._kept: list[np.ndarray] | None = [] if self.store_cv_results else None
+        return _RidgeJudge(self, scoring, task.encoded, self._kept)
+
+    def _iterates(self, task: Task) -> Iterates:
+        judge, plan, problem = self._judge(task), self._plan(task), task.problem
+        if self.cv is None and problem.weight is not None:
+            # Weights above 1 are copies to the search, which leaves one of them out; here the whole row is left out.
+            task = replace(task, problem=problem.variant(weight=problem.weight / problem.xp.max(problem.weight)))
+        return (yield from RidgeSearch(task, judge, plan, 0.0, 1).iterates())
+
+    def _store(self, task: Task, model: Any) -> None:
+        super()._store(task, model)
+        self.alphas_ = self._given
+        self.alpha_ = float(self.alphas_[np.argmin(np.abs(model.alphas - model.alpha))])
+
+    def _store_outcome(self, task: Task, outcome: Outcome) -> None:
+        super()._store_outcome(task, outcome)
+        kept = self.__dict__.pop("_kept", None)
+        if kept:
+            self.cv_results_ = np.stack(kept, axis=-1)

@@ -1,0 +1,71 @@
+"""Normal equations where second moments of all rows are known, and of a sample the rows themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from manyclass.data import Moments
+from manyclass.data.factor import Factor
+from manyclass.data.penalty import Spectrum, best
+from manyclass.data.rows import Array
+from manyclass.model import Problem
+from manyclass.stagewise.equations import ROWS_PER_DIRECTION, NormalEquations, Responses
+
+
+@dataclass(frozen=True)
+class StreamedEquations(NormalEquations):
+    """Least squares of the residuals y − ŷ: on y by the moments of all rows, on ŷ by the rows of the sample.
+
+    What least squares on the sample gives is corrected by what it misses of y alone, the same in every stage. So the
+    first stage, where ŷ = 0, is exact, and the others are for what ŷ has beyond a linear function of x.
+
+    Attributes
+    ----------
+    whole, sample : Moments
+        Of all rows that are fitted to, and of those of the sample.
+    n : float
+        How many rows the weights are worth.
+    shift : array of shape (n_features,), or None
+        Of the rows of the sample as the problem has them.
+    """
+
+    whole: Moments
+    sample: Moments
+    n: float
+    shift: Array | None
+    whole_factor: Factor
+    corrections: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of_stream(cls, whole: Moments, n: float, problem: Problem) -> StreamedEquations:
+        """For a problem of the rows of the sample."""
+        sample = Moments.of(problem.rows, problem.targets, problem.weight)
+        known = NormalEquations.of(sample, problem)
+        factor = whole.factor(fit_intercept=problem.fit_intercept, precision=problem.rows.precision)
+        given = (known.factor, known.center, known.share, known.fit_intercept)
+        return cls(*given, whole, sample, n, problem.shift, factor)
+
+    def solve(self, cross: Array, mean: Array, alpha: float) -> tuple[Array, Array]:
+        coef, intercept = super().solve(cross, mean, alpha)
+        if alpha not in self.corrections:
+            self.corrections[alpha] = self._correction(alpha)
+        more = self.corrections[alpha]
+        return coef + more[0], intercept + more[1]
+
+    def _correction(self, alpha: float) -> tuple[Array, Array]:
+        W, b = self.whole.solve(alpha, fit_intercept=self.fit_intercept, factor=self.whole_factor)
+        b = b if self.shift is None else b + self.shift @ W
+        sampled, origin = self.sample.solve(alpha, fit_intercept=self.fit_intercept, factor=self.factor)
+        return W - sampled, b - origin
+
+    def best_alpha(self, responses: Responses) -> float:
+        eigenvalues, vectors = self.whole_factor.spectrum
+        if self.n < ROWS_PER_DIRECTION * int(eigenvalues.shape[0]):
+            return super().best_alpha(responses)
+        whole = self.whole
+        cross = vectors.T @ whole.cross(fit_intercept=self.fit_intercept)
+        spectrum = Spectrum(eigenvalues, cross, whole.weight, self.fit_intercept)
+        mean = whole.target_mean
+        squares = mean - mean**2 if self.fit_intercept else mean  # of y = 0 or 1
+        alphas = spectrum.grid(responses.problem.rows.precision)
+        return float(best(alphas, spectrum.generalised_cross_validation(alphas, squares, self.n)))

@@ -1,0 +1,60 @@
+"""``--memory-limit`` of ``fit``, ``predict`` and ``evaluate``."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import load_digits
+
+LIMIT = ("--memory-limit", "600kB")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    (tmp_path / "shards").mkdir()
+    for number, part in enumerate(np.array_split(X, 11)):
+        np.save(tmp_path / "shards" / f"{number}.npy", part.astype(np.float16))
+    np.save(tmp_path / "y.npy", y)
+    named = np.array(list("abcdefghij"))[y]
+    table = pa.table({"kind": named, "pixels": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 64)})
+    pq.write_table(table, tmp_path / "digits.parquet", row_group_size=300)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("solver", ["auto", "pegasos", "calibrated"])
+@pytest.mark.parametrize("given", [("shards", "--labels", "y.npy"), ("digits.parquet", "--target", "kind")])
+def test_files_are_fitted_where_they_lie(run_json, files, solver, given):
+    options = ("--solver", solver, "-o", "m.skops")
+    report = run_json("fit", *given, *LIMIT, *options)
+    # The limit leaves room for fewer rows than a fifth of them.
+    assert report["evaluated_on"]["n_rows"] == 292 and report["n_rows"] == 1797 - 292
+    assert report["error"] < 0.12
+    whole = run_json("evaluate", "m.skops", "digits.parquet", *LIMIT) if given[0] != "shards" else None
+    if whole is not None:
+        assert whole["error"] < 0.12
+        assert whole == run_json("evaluate", "m.skops", "digits.parquet")
+
+
+def test_predictions_are_those_of_the_whole_file(run_ok, files):
+    run_ok("fit", "digits.parquet", "--target", "kind", "-o", "m.skops")
+    whole, parts = (run_ok("predict", "m.skops", "digits.parquet", *limit) for limit in ((), LIMIT))
+    assert parts == whole and parts.count("\n") == 1798
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("fit", *LIMIT), 2, "--memory-limit belongs to a file to fit"),
+        (("fit", "digits.parquet", *LIMIT, "--scale", "standard"), 2, "scale the file before"),
+        (("fit", "digits.parquet", "--memory-limit", "much"), 1, "is no amount of memory"),
+        (("fit", "digits.parquet", "--target", "kind", "--solver", "sdca", *LIMIT), 1, "more than memory_limit"),
+        (("fit", "shards", *LIMIT), 1, "has no labels"),
+    ],
+)
+def test_what_is_refused(run, files, arguments, code, sentence):
+    result = run(*arguments)
+    assert result.code == code, result
+    assert sentence in result.err.replace("\n", " ")

@@ -1,0 +1,78 @@
+"""What the commands write is whole or not there, and what was there stays unless --force says otherwise."""
+
+import os
+import resource
+from contextlib import contextmanager
+
+import pytest
+import typer
+
+from manyclass.cli.app import app
+
+WRITES = {
+    "m.skops": "fit iris.csv --holdout 0",
+    "labels.csv": "predict iris.skops iris.csv",
+    "labels.tsv": "predict iris.skops iris.csv --proba",
+    "labels.parquet": "predict iris.skops iris.csv",
+}
+"""Files and the commands that write them with --output."""
+
+
+def test_every_command_that_writes_is_here():
+    writing = {
+        name
+        for name, command in typer.main.get_command(app).commands.items()
+        if any(option.name in ("output", "force") for option in command.params)
+    }
+    assert writing == {command.split()[0] for command in WRITES.values()}
+
+
+@pytest.fixture(params=WRITES)
+def writing(request, run, tmp_path, iris_model, monkeypatch):
+    """Run the command that writes a file; the file; what lay beside it before."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / request.param
+    path.write_text("old")
+    before = set(os.listdir(tmp_path))
+    yield lambda *options: run(*WRITES[path.name].split(), "--output", path.name, *options), path
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_nothing_is_replaced_without_force(writing):
+    command, path = writing
+    result = command()
+    assert (result.code, result.out, path.read_text()) == (1, "", "old")
+    assert f"{path.name} exists already: give another name, or replace it with --force" in result.err
+    assert command("--force").code == 0
+    assert path.read_bytes() != b"old"
+
+
+@contextmanager
+def full_disk():
+    """No file may grow beyond this, which to a program looks as a full disk does."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_leaves_the_old_file(writing):
+    command, path = writing
+    with full_disk():
+        result = command("--force")
+    assert (result.code, result.out, path.read_text()) == (1, "", "old")
+    assert result.err == f"manyclass: there is no space left to write {path.name}: free some or choose another place\n"
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (RuntimeError("boom"), 1), (MemoryError(), 1)])
+def test_a_command_that_ends_before_the_last_moment_leaves_the_old_file(writing, monkeypatch, error, code):
+    def fail(*_arguments):
+        raise error
+
+    command, path = writing
+    monkeypatch.setattr("manyclass.cli.output.os.replace", fail)
+    result = command("--force")
+    assert (result.code, result.out, path.read_text()) == (code, "", "old")
+    assert result.err.count("\n") == 1

@@ -1,0 +1,133 @@
+"""What other programs predict with a model is what the model predicts."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import manyclass
+from manyclass import export, features, linear_model
+
+SMALL = {"n_components": 24, "block_size": 12, "alpha": 1e-3}
+MODELS = {
+    "softmax": manyclass.GLMClassifier(),
+    "logistic": manyclass.GLMClassifier(loss="logistic"),
+    "squared": manyclass.GLMClassifier(loss="squared"),
+    "sparsemax": manyclass.GLMClassifier(loss="sparsemax"),
+    "temperature": manyclass.GLMClassifierCV(alphas=[1e-2, 1e-3], cv=2, calibrate="temperature"),
+    "calibrated": manyclass.CalibratedLeastSquaresClassifier(max_iter=5),
+    "LogisticRegression": linear_model.LogisticRegression(),
+    "RidgeClassifier": linear_model.RidgeClassifier(),
+    "Fourier": manyclass.StagewiseClassifier(**SMALL),
+    "units": manyclass.StagewiseClassifier(
+        features=features.RandomUnits(activation="relu"), loss="calibrated", max_iter=2, **SMALL
+    ),
+    "polynomials": manyclass.StagewiseClassifier(
+        features=features.RandomPolynomials(), loss="logistic", n_models=2, **SMALL
+    ),
+    "landmarks": manyclass.StagewiseClassifier(features=features.Landmarks(), loss="softmax", **SMALL),
+    "columns": manyclass.StagewiseClassifier(
+        features=features.FeatureSubset(), n_components=None, block_size=3, alpha=1e-3, max_iter=2
+    ),
+}
+EVERY = pytest.mark.parametrize("name", MODELS)
+CLASSES = pytest.mark.parametrize("load", [load_iris, load_breast_cancer], ids=["three classes", "two classes"])
+
+
+def fitted(name, load, dtype=np.float32):
+    found = load()
+    X = (found.data - found.data.mean(axis=0)) / found.data.std(axis=0) + 1.0
+    X = X.astype(dtype)
+    return MODELS[name].fit(X, found.target_names[found.target]), X
+
+
+def expected_of(model, X):
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X)
+
+
+def session_of(model, **options):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    return runtime.InferenceSession(
+        export.to_onnx(model, **options).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+
+
+@CLASSES
+@EVERY
+def test_onnx(name, load):
+    model, X = fitted(name, load)
+    labels, values = session_of(model).run(None, {"X": X})
+    expected = expected_of(model, X)
+    np.testing.assert_allclose(values.reshape(expected.shape), expected, atol=1e-5)
+    assert np.mean(labels == model.predict(X)) > 0.99
+
+
+@CLASSES
+@EVERY
+def test_torch(name, load):
+    torch = pytest.importorskip("torch")
+    model, X = fitted(name, load)
+    module = export.to_torch(model)
+    rows = torch.tensor(X, requires_grad=True)
+    found = module.predict_proba(rows) if hasattr(model, "predict_proba") else module(rows)
+    expected = expected_of(model, X)
+    np.testing.assert_allclose(found.detach().numpy().reshape(expected.shape), expected, atol=1e-5)
+    assert np.mean(module.classes[module.predict(rows).numpy()] == model.predict(X)) > 0.99
+    module(rows).sum().backward()
+    assert rows.grad is not None
+
+
+def test_pipelines_double_precision_several_labels_and_numbers_as_labels():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), manyclass.GLMClassifier()).fit(X, y * 10)
+    labels, P = session_of(pipeline, dtype="float64").run(None, {"X": X})
+    np.testing.assert_allclose(P, pipeline.predict_proba(X), atol=1e-12)
+    np.testing.assert_array_equal(labels, pipeline.predict(X))
+    Y = np.stack([y == 0, y > 0], axis=1).astype(int)
+    several = manyclass.GLMClassifier().fit(X, Y)
+    labels, P = session_of(several, dtype="float64").run(None, {"X": X})
+    np.testing.assert_array_equal(labels, several.predict(X))
+    np.testing.assert_allclose(P, several.predict_proba(X), atol=1e-12)
+
+
+def test_regressors():
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    model = manyclass.StagewiseRegressor(**SMALL).fit(X, y)
+    found = session_of(model, dtype="float64").run(None, {"X": X})[0]
+    np.testing.assert_allclose(found[:, 0], model.predict(X), atol=1e-6)  # onnxruntime's cosine has 7 digits
+
+
+def test_what_has_no_operators_is_refused():
+    pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+
+    class Own(features.RandomFourierFeatures):
+        pass
+
+    with pytest.raises(ValueError, match="those that have are"):
+        export.to_torch(manyclass.StagewiseClassifier(features=Own(), **SMALL).fit(X, y))
+    with pytest.raises(ValueError, match="fit with powers"):
+        export.to_torch(manyclass.CalibratedLeastSquaresClassifier(basis=(1, np.abs)).fit(X, y))
+
+
+@CLASSES
+def test_a_stagewise_model_of_columns_has_coefficients(load):
+    model, X = fitted("columns", load)
+    Z = X @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(Z.squeeze(), model.decision_function(X), atol=1e-5)
+    assert not hasattr(fitted("Fourier", load)[0], "coef_")
+
+
+def test_coefficients_as_safetensors(tmp_path):
+    pytest.importorskip("safetensors")
+    model, _ = fitted("temperature", load_iris)
+    export.save_coefficients(model, tmp_path / "model.safetensors")
+    arrays, description = export.load_coefficients(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(arrays["coef"], model.coef_)
+    assert description["classes"] == ["setosa", "versicolor", "virginica"]
+    assert description["temperature"] == model.temperature_
+    with pytest.raises(ValueError, match="not linear"):
+        export.save_coefficients(fitted("Fourier", load_iris)[0], tmp_path / "other.safetensors")

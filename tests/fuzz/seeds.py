@@ -1,0 +1,111 @@
+"""Valid files of every kind, small enough that a change is likely to hit something that matters."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier
+from manyclass.cli import modelfile
+from manyclass.data.readers import Dataset
+
+N_ROWS = 4
+X = np.arange(12.0).reshape(N_ROWS, 3) / 7
+ARFF = """@relation 'flowers: 100%'
+@attribute length numeric
+@attribute wild {no, yes}
+@attribute note string
+@attribute class {setosa, virginica}
+@data
+1.5, yes, 'a b', virginica
+?, no, c, setosa
+"""
+PLAIN_ARFF = ARFF.replace("note string", "note {1,2}").replace("'a b'", "1").replace(" c,", " 2,")
+SPARSE_ARFF = """@relation 'words: -C 1'
+@attribute a {0,1}
+@attribute b numeric
+@attribute y {0,1}
+@data
+{0 1, 2 1}
+{1 .5}
+"""
+XML = b"""<?xml version="1.0"?>
+<labels xmlns="http://mulan.sourceforge.net/labels"><label name="y"></label><label name="a"/></labels>
+"""
+
+
+def saved(save, *args, **kwargs):
+    buffer = io.BytesIO()
+    save(buffer, *args, **kwargs)
+    return buffer.getvalue()
+
+
+def parquet(**options):
+    table = pa.table({"a": X[:, 0], "e": pa.array(X.tolist(), pa.list_(pa.float32())), "label": ["u", "v", "u", "v"]})
+    return saved(lambda buffer: pq.write_table(table, buffer, **options))
+
+
+FILES = {
+    "csv": [
+        b'a,"b c",label\n' + b'1,2.5,x\n,3e-1,"y, z"\n-4,NA,x\n' * 3,
+        b"0.5\t1\t2\n0.25\t3\t4\n",
+        b"\xef\xbb\xbf1;2;0\r\n3;4;1\r\n",
+    ],
+    "arff": [PLAIN_ARFF.encode(), SPARSE_ARFF.encode()],
+    "libsvm": [b"1 1:0.5 3:2\n# remark\n-1 qid:3 2:1\n" * 3, b"1,2 0:0.5 3:2\n2 2:1\n" * 3],
+    "numpy": [
+        saved(np.save, X),
+        saved(np.save, np.asfortranarray(X[:, :2].astype(np.uint8))),
+        saved(np.savez, X=X, y=np.arange(4)),
+        saved(np.savez_compressed, data=X, target=np.array(list("abab"))),
+        saved(sparse.save_npz, sparse.csr_array(X)),
+        saved(sparse.save_npz, sparse.coo_array(X)),
+        saved(sparse.save_npz, sparse.csc_array(X)),
+    ],
+    "idx": [struct.pack(">HBB3I", 0, 8, 3, 2, 2, 3) + bytes(12), struct.pack(">HBB2I", 0, 13, 2, 3, 1) + bytes(12)],
+    "parquet": [parquet(), parquet(compression="none", use_dictionary=False)],
+}
+"""Rows, by the name of the format."""
+
+LABELS = {
+    "csv": [b'label\na\nb\n"a"\nb\n', b"0,1\n1,1\n0,0\n1,0\n", b"3\n2\n1\n0\n"],
+    "numpy": [
+        saved(np.save, np.arange(N_ROWS)),
+        saved(np.save, np.array(list("abab"), dtype="S1")),
+        saved(np.save, np.eye(N_ROWS, dtype=np.int8)),
+        saved(np.savez, y=np.array(list("abab"))),
+    ],
+    "idx": [struct.pack(">HBBI", 0, 8, 1, N_ROWS) + bytes(range(N_ROWS))],
+}
+"""Labels of `N_ROWS` rows, by the name of the format."""
+
+
+def models() -> list[bytes]:
+    """Model files: estimators with parts of their own, behind a scaler, for several labels, and scikit-learn's."""
+    y = np.array(["u", "v", "w", "u"])
+    dataset = Dataset(X, y, ("a", "b", "c"), "label")
+    several = Dataset(X, np.eye(N_ROWS, 2, dtype=np.int8), label_names=("p", "q"))
+    fitted = [
+        (None, GLMClassifier(max_iter=3), dataset),
+        (StandardScaler().fit(X), CalibratedLeastSquaresClassifier(max_iter=2), dataset),
+        (None, StagewiseClassifier(n_components=8, block_size=4, alpha=0.1), dataset),
+        (None, GLMClassifier(loss="logistic", max_iter=3), several),
+        (None, LogisticRegression(), dataset),
+    ]
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (scaler, estimator, rows) in enumerate(fitted):
+            path = Path(folder) / f"{i}.skops"
+            estimator.fit(X, rows.y)
+            modelfile.save(modelfile.Model.of(scaler, estimator, modelfile.Schema.of(rows)), path)
+            files.append(path.read_bytes())
+    return files

@@ -1,0 +1,224 @@
+"""A fit that is stopped anywhere and begun again ends with the same model, whatever the estimator."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+import manyclass
+from manyclass import features
+from manyclass.fit import CheckpointError, Status
+from tests.problems import ESTIMATORS
+
+IRIS = load_iris(return_X_y=True)
+WIDE = (np.random.default_rng(0).standard_normal((30, 60)), np.arange(30) % 3)
+
+FITS = {
+    **{name: (name, options | {"tol": 1e-12}) for name, options in ESTIMATORS.items()},
+    **{
+        f"GLMClassifier {solver}": ("GLMClassifier", {"solver": solver, "tol": 1e-9, "max_iter": 80})
+        for solver in ("quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
+    },
+    "GLMClassifier kronecker": ("GLMClassifier", {"curvature": "kronecker", "alpha": 1e-7, "tol": 1e-12}),
+    "GLMClassifier alpha=0": ("GLMClassifier", {"alpha": 0, "max_iter": 40, "tol": 1e-9}),
+    "GLMClassifier held out": ("GLMClassifier", {"early_stopping": True, "alpha": 1e-6, "n_iter_no_change": 3}),
+    "CalibratedLeastSquaresClassifier held out": (
+        "CalibratedLeastSquaresClassifier",
+        {"early_stopping": True, "tol": 0, "max_iter": 20},
+    ),
+    "CalibratedLeastSquaresClassifier given": (
+        "CalibratedLeastSquaresClassifier",
+        {"early_stopping": False, "alpha": 0.1, "tol": 0, "max_iter": 10},
+    ),
+    "StagewiseClassifier visits": (
+        "StagewiseClassifier",
+        {"features": features.RandomFourierFeatures(), "n_components": 60, "block_size": 20, "max_iter": 3},
+    ),
+    "StagewiseClassifier models": ("StagewiseClassifier", {"n_components": 40, "block_size": 20, "n_models": 2}),
+    "StagewiseClassifier softmax": (
+        "StagewiseClassifier",
+        {"loss": "softmax", "alpha": 1e-3, "n_components": 40, "block_size": 20, "max_iter": 2},
+    ),
+    "StagewiseClassifier calibrated": (
+        "StagewiseClassifier",
+        {
+            "loss": "calibrated",
+            "early_stopping": True,
+            "n_components": 40,
+            "block_size": 20,
+            "max_iter": 3,
+            "n_iter_no_change": 2,
+        },
+    ),
+    "StagewiseClassifier greedy": (
+        "StagewiseClassifier",
+        {"features": features.FeatureSubset(order="gradient"), "n_components": None, "block_size": 2, "max_iter": 2},
+    ),
+    "PegasosClassifier paper": ("PegasosClassifier", {"schedule": "paper", "tol": 0, "max_iter": 4.5}),
+    "SDCAClassifier softmax": ("SDCAClassifier", {"loss": "softmax", "homotopy": 4, "tol": 1e-10}),
+    "SDCAClassifier held out": ("SDCAClassifier", {"early_stopping": True, "tol": 0}),
+    "BoundMajorizationClassifier refreshed": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0}),
+    "BoundMajorizationClassifier paper": ("BoundMajorizationClassifier", {"max_iter": 6, "tol": 0, "step": "paper"}),
+    "BoundMajorizationClassifier rank": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0, "rank": 2}),
+}
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+every_fit = pytest.mark.parametrize("name", FITS)
+
+
+class Stopper:
+    """A callback that ends the fit at one of its iterates."""
+
+    def __init__(self, at):
+        self.at, self.n_seen = at, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **_):
+        if context.parent is not None:
+            self.n_seen += 1
+        return self.n_seen == self.at
+
+
+def fit(name, data=IRIS, stop=None, path=None, **changes):
+    kind, options = FITS[name]
+    model = getattr(manyclass, kind)()
+    known = model.get_params()
+    model.set_params(**{key: value for key, value in (options | changes).items() if key in known})
+    model.set_callbacks(Stopper(stop))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data, checkpoint=path)
+
+
+def plain(value):
+    """Without what seconds say, as something to be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: plain(held) for name, held in value.items() if name not in ("phases", "gap_seconds", "estimates")}
+    if isinstance(value, list | tuple):
+        return [plain(held) for held in value]
+    if type(value).__module__.startswith("manyclass.") and hasattr(value, "__dict__"):
+        return plain({name: held for name, held in vars(value).items() if name not in ("seconds", "_sample")})
+    return value
+
+
+def assert_same(model, other):
+    assert model.status_ is other.status_
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and "seconds" not in name}
+    for name, value in fitted.items():
+        np.testing.assert_equal(plain(getattr(other, name)), plain(value), name)
+
+
+@every_fit
+def test_a_fit_that_is_stopped_after_any_iterate_ends_with_the_same_model(name, tmp_path):
+    whole = fit(name)
+    n_iterates = len(whole.history_)
+    for at in sorted({1, 2, n_iterates // 2, n_iterates - 1, n_iterates} & set(range(1, n_iterates + 1))):
+        path = tmp_path / f"{at}.checkpoint"
+        stopped = fit(name, stop=at, path=path)
+        assert stopped.status_ is Status.STOPPED_BY_CALLBACK and len(stopped.history_) == at
+        resumed = fit(name, path=path)
+        assert_same(resumed, whole)
+        # What follows the path of `GLMClassifierCV` is done again.
+        if name != "GLMClassifierCV" or at < n_iterates:
+            assert resumed._skl_callbacks[0].n_seen == n_iterates - at
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier", "GLMClassifierCV", "CalibratedLeastSquaresClassifier"])
+def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
+    whole = fit(name, WIDE)
+    fit(name, WIDE, stop=2, path=tmp_path / "c")
+    assert_same(fit(name, WIDE, path=tmp_path / "c"), whole)
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier visits"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_another_library_holds_goes_back_there(name, dtype, tmp_path):
+    xp = pytest.importorskip("array_api_strict")
+    data = xp.asarray(IRIS[0], dtype=getattr(xp, dtype)), xp.asarray(IRIS[1])
+    whole = fit(name, data)
+    fit(name, data, stop=2, path=tmp_path / "c")
+    resumed = fit(name, data, path=tmp_path / "c")
+    scores = whole.decision_function(data[0])
+    assert len(resumed.history_) == len(whole.history_) and resumed._skl_callbacks[0].n_seen == len(whole.history_) - 2
+    np.testing.assert_array_equal(np.asarray(resumed.decision_function(data[0])), np.asarray(scores))
+
+
+def test_a_method_that_gave_way_to_another_is_not_taken_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyclass.choice.relay.PATIENCE", 0.0)
+    whole = fit("GLMClassifier", tol=1e-10)
+    assert whole.choice_["changed_to"]
+    for at in (1, 2, 3, 5, len(whole.history_) // 2):
+        fit("GLMClassifier", stop=at, path=tmp_path / str(at), tol=1e-10)
+        assert_same(fit("GLMClassifier", path=tmp_path / str(at), tol=1e-10), whole)
+
+
+@every_estimator
+def test_a_fit_that_has_ended_gives_its_model_at_once(name, tmp_path):
+    whole = fit(name, path=tmp_path / "c")
+    again = fit(name, path=tmp_path / "c")
+    assert again._skl_callbacks[0].n_seen == 0
+    assert_same(again, whole)
+    np.testing.assert_array_equal(again.predict(IRIS[0]), whole.predict(IRIS[0]))
+
+
+@every_estimator
+def test_checkpoints_of_another_fit_are_refused(name, tmp_path):
+    path = tmp_path / "c"
+    fit(name, path=path)
+    written = path.read_bytes()
+    X, y = IRIS
+    moved = X.copy()
+    moved[0, 0] += 0.1
+    for data, changes, told in [
+        ((moved, y), {}, "sample of the rows"),
+        ((X[1:], y[1:]), {}, "shape of X"),
+        ((X.astype(np.float32), y), {}, "dtype of X"),
+        ((X, np.roll(y, 1)), {}, "its y differs"),
+        ((X, y, np.arange(1.0, 151.0)), {}, "sample weights"),
+        ((X, y), {"alpha": 0.5, "alphas": 3}, "parameter alpha"),
+        ((X, y), {"random_state": 7}, "random_state"),
+    ]:
+        with pytest.raises(CheckpointError, match=f"of another fit .*{told}.*; give another name, or delete"):
+            fit(name, data, path=path, **changes)
+    assert path.read_bytes() == written
+
+
+def test_seconds_count_from_the_first_start_on(tmp_path):
+    fit("GLMClassifier", stop=2, path=tmp_path / "c", max_time=100.0)
+    resumed = fit("GLMClassifier", path=tmp_path / "c", max_time=100.0)
+    seconds = [record.seconds for record in resumed.history_]
+    assert seconds == sorted(seconds)
+
+
+def test_a_warm_start_is_gone_on_from(tmp_path):
+    def warm(**run):
+        model = fit("PegasosClassifier", warm_start=True, max_iter=3)
+        return model.set_params(tol=0, max_iter=5).set_callbacks(Stopper(run.pop("stop", None))).fit(*IRIS, **run)
+
+    whole = warm()
+    warm(stop=2, checkpoint=tmp_path / "c")
+    for _ in range(2):  # in mid-fit, and at its end
+        resumed = warm(checkpoint=tmp_path / "c")
+        assert_same(resumed, whole)
+        assert resumed.t_ == whole.t_
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_lose_nothing():
+    command = [sys.executable, "-m", "benchmarks.kills", "--n", "3", "--quick", "--scale", "0.2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "3 kills; 0 of the fits" in done.stdout
