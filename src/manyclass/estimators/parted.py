@@ -27,6 +27,8 @@ def fits_parts(fit: Callable[..., Any]) -> Callable[..., Any]:
                 f"{type(self).__name__} does not fit rows that lie in partitions; use GLMClassifier, or pass "
                 "X.compute() where the rows fit into memory."
             )
+        if options.get("checkpoint") is not None:
+            raise ValueError("Fits of rows that lie in partitions store no checkpoints; leave checkpoint out.")
         with parted(engine, X, y, sample_weight, type(self).__name__) as (rows, labels, weight):
             fit(self, rows, labels, weight, **options)
             _check_feature_names(self, getattr(X, "_meta", X), reset=True)
