@@ -13,6 +13,7 @@ from manyclass import features
 SOURCE = Path(manyclass.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
+    "execution",
     "data",
     "model",
     "fit",

@@ -48,7 +48,7 @@ def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     inverse = xp.permute_dims(xp.reshape(xp.linalg.inv(H), (size, k, size, k)), (0, 1, 3, 2))
     inverse, found = xp.reshape(inverse, (size, -1)), []
     for part, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (k * size)):
-        X = xp.astype(with_ones(block, problem), xp.float64)
+        X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
         half = xp.reshape(X @ inverse, (-1, k * k, size))
         C = xp.reshape(half @ X[:, :, None], (-1, k, k))
         Z, g, P = _residuals(problem, part, problem.scores(block, W, b))

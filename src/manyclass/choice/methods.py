@@ -120,7 +120,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     n, d, k, speed, rows = shape.n, shape.d, shape.k, shape.speed, problem.rows
     metric = min(METRIC_PASSES, max(6.0, 0.5 * plain))
     for row_space in (False, True):
-        if row_space and n >= d:
+        if row_space and (n >= d or rows.parts is not None):
             break
         inner = shape
         before = memory = 0.0

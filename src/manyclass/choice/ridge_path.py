@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from manyclass.data import Moments, Rows, Targets
-from manyclass.data.penalty import Spectrum, effective_rows
+from manyclass.data.penalty import Spectrum
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
@@ -42,13 +42,9 @@ class RidgePath:
 
     def generalised_cross_validation(self, alphas: np.ndarray, problem: Problem) -> np.ndarray:
         """As `Spectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""
-        total, mean = self.moments.y * 0, self.moments.target_mean if self.fit_intercept else self.moments.y * 0
-        xp, like = problem.xp, problem.rows.zeros((0,), dtype=problem.xp.float64)
-        for start in range(0, problem.rows.n_rows, 1 << 14):
-            part = slice(start, min(start + (1 << 14), problem.rows.n_rows))
-            square = (problem.targets.dense(part, like, xp) - mean) ** 2
-            total = total + xp.sum(square if problem.weight is None else square * problem.weight[part][:, None], axis=0)
-        n = effective_rows(problem.weight, problem.rows.n_rows)
+        mean = self.moments.target_mean if self.fit_intercept else self.moments.y * 0
+        total, S, at_most_one = problem.sum(_squares, mean)
+        n = S**2 / max(at_most_one, 1e-300)  # as `effective_rows`
         return self.spectrum.generalised_cross_validation(alphas, total / problem.total_weight, n)
 
     def left_out_scores(self, alphas: np.ndarray, problem: Problem) -> Iterator[tuple[int, slice, Array]]:
@@ -80,6 +76,8 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
         part = None if weight is None else problem.xp.take(weight, rows.asarray(index, problem.xp.int64), axis=0)
         return Moments.of(*_taken(rows, targets, index), part)
 
+    if not folds:
+        return problem.sum(_moments), []
     judging = [of(fold.index) if fold.is_complement else None for fold in folds]
     times = np.zeros(rows.n_rows)
     for fold in folds:
@@ -91,7 +89,7 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
         for part in judging:
             full = full.merge(part) if part is not None else full
     else:
-        full = Moments.of(rows, targets, weight)
+        full = problem.sum(_moments)
     fitted = []
     for fold, part in zip(folds, judging, strict=True):
         if part is not None:
@@ -99,6 +97,24 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
         else:
             fitted.append(Moments.of(rows, targets, fold.weight))
     return full, fitted
+
+
+def _moments(part: Problem) -> Moments:
+    return Moments.of(part.rows, part.targets, part.weight)
+
+
+def _squares(part: Problem, mean: Array) -> tuple[Array, float, float]:
+    """Σ s (y − mean)² of each output, Σ s, and Σ s min(s, 1)."""
+    xp, like, n_rows = part.xp, part.rows.zeros((0,), dtype=part.xp.float64), part.rows.n_rows
+    total = mean * 0
+    for start in range(0, n_rows, 1 << 14):
+        where = slice(start, min(start + (1 << 14), n_rows))
+        square = (part.targets.dense(where, like, xp) - mean) ** 2
+        total = total + xp.sum(square if part.weight is None else square * part.weight[where][:, None], axis=0)
+    if part.weight is None:
+        return total, float(n_rows), float(n_rows)
+    s = xp.astype(part.weight, xp.float64)
+    return total, float(xp.sum(s)), float(xp.sum(s * xp.clip(s, max=1.0)))
 
 
 def _taken(rows: Rows, targets: Targets, index: np.ndarray) -> tuple[Rows, Targets]:

@@ -41,9 +41,18 @@ class ClassFactor:
             self.couples = True
             self.a -= weight @ (u * u)
 
-    def finish(self) -> ClassFactor:
-        """All rows are in. Classes that are all but decided keep a floor, which keeps steps along them finite."""
-        xp, k = self.xp, int(self.a.shape[0])
+    @property
+    def sums(self) -> tuple[Array, float]:
+        """What of several parts of the rows is added."""
+        return self.a, float(self.couples)
+
+    def finish(self, a: Array, couples: float) -> ClassFactor:
+        """All rows are in, with these `sums`.
+
+        Classes that are all but decided keep a floor, which keeps steps along them finite.
+        """
+        xp, k = self.xp, int(a.shape[0])
+        self.a, self.couples = a, bool(couples)
         self.trace = float(xp.sum(self.a))
         diagonal = xp.clip(self.a / self.trace if self.trace > 0 else self.a * 0 + 1.0 / k, min=0.1 / k)
         self.a = diagonal

@@ -26,17 +26,7 @@ class Diagonal(Curvature):
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Diagonal:
         xp, rows = problem.xp, problem.rows
-        extra = 1.0 if problem.fit_intercept else 0.0
-        total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
-        intercept = 0.0
-        ones = rows.ones(rows.n_features)[:, None]
-        for _, block, weight in problem.blocks():
-            magnitude = block.map(abs)
-            size = magnitude.matmat(ones) + extra
-            if weight is not None:
-                size = size * weight[:, None]
-            magnitude.rmatmat(size, total)
-            intercept += float(xp.sum(size, dtype=xp.float64))
+        total, intercept = problem.sum(_magnitudes)
         L, S = problem.loss.lipschitz, problem.total_weight
         # A feature that is always 0 has no gradient either; any positive number serves.
         features = L * total[:, 0] / S + problem.alpha
@@ -47,3 +37,20 @@ class Diagonal(Curvature):
 
     def solve(self, gradient: Array) -> Array:
         return gradient / self._diagonal[:, None]
+
+
+def _magnitudes(part: Problem) -> tuple[Array, float]:
+    """Σ s |x| (Σ_l |x_l| + 1) as a column, and the same for the intercept."""
+    xp, rows = part.xp, part.rows
+    extra = 1.0 if part.fit_intercept else 0.0
+    total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
+    intercept = 0.0
+    ones = rows.ones(rows.n_features)[:, None]
+    for _, block, weight in part.blocks():
+        magnitude = block.map(abs)
+        size = magnitude.matmat(ones) + extra
+        if weight is not None:
+            size = size * weight[:, None]
+        magnitude.rmatmat(size, total)
+        intercept += float(xp.sum(size, dtype=xp.float64))
+    return total, intercept

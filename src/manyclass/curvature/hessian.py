@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass.curvature.base import Curvature
-from manyclass.curvature.sampling import ALL_ROWS, RowSample, uniform_sample, weighted_sample
+from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Factor
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
@@ -82,29 +82,26 @@ class SampledHessian(Hessian):
 
     def __init__(self, problem: Problem, theta: Array, sample: RowSample):
         self.sample, xp = sample, problem.xp
-        variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        variance = problem.feature_mean_square - problem.center**2
         self._variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
         self.refresh(problem, theta)
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> SampledHessian:
         theta = problem.constant_model()
-        return cls(problem, theta, uniform_sample(problem, _enough(problem), rng))
+        return cls(problem, theta, problem.map(uniform_sample, _enough(problem), rng))
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:
-            self.sample = weighted_sample(row_weight, _enough(problem), np.random.default_rng(0))
+            rng = np.random.default_rng(0)
+            self.sample = problem.map(carrying_sample, row_weight, _enough(problem), rng)
         super().refresh(problem, theta)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         """With the curvature of columns that are rare in X and rarer in the sample, which would seem flat otherwise."""
         xp, k = problem.xp, problem.n_outputs
         H = hessian_matrix(problem, theta, self.sample)
-        seen, total = 0.0 * self._variance, 0.0
-        for block, weight in self.sample.blocks(problem, BLOCK_BYTES):
-            X = with_ones(block, problem)
-            seen += xp.astype(weight @ (X * X), xp.float64)
-            total += float(xp.sum(weight, dtype=xp.float64))
+        seen, total = problem.sum(_square_sums, self.sample, problem.center)
         seen /= max(total, 1e-300)
         share = xp.sum(xp.reshape(xp.linalg.diagonal(H), (-1, k)), axis=0) / max(float(xp.sum(seen)), 1e-300)
         unseen = xp.where(self._variance > 2.0 * seen, self._variance - seen, xp.zeros_like(seen))
@@ -118,20 +115,10 @@ def _enough(problem: Problem) -> int:
 
 def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS) -> Array:
     """∇²F at theta in float64; parameter i·n_outputs + a is that of feature i (last: intercept) and output a."""
-    xp, rows, loss, k = problem.xp, problem.rows, problem.loss, problem.n_outputs
-    W, b = problem.unpack(theta)
-    problem.n_passes += sample.n_rows(problem) / max(rows.n_rows, 1)
+    xp, rows, k = problem.xp, problem.rows, problem.n_outputs
     size = int(theta.shape[0])
-    H = rows.zeros((size * k, size * k), dtype=xp.float64)
-    diagonal = rows.zeros((size, size * k), dtype=xp.float64)
-    for block, weight in sample.blocks(problem, GRAM_BLOCK_BYTES // (8 * k)):
-        v, u = loss.hessian(loss.mean(problem.scores(block, W, b), xp), xp)
-        X = with_ones(block, problem)
-        v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
-        diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
-        if u is not None:
-            spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))
-            H -= spread.T @ spread
+    problem.n_passes += problem.sum(n_sampled, sample) / max(rows.n_rows, 1)
+    H, diagonal = problem.sum(_pair_sums, sample, *problem.unpack(theta), problem.center)
     for output in range(k):
         # Row i of `diagonal` is that of feature i for every output, whose own columns it belongs to.
         H[output::k, output::k] += diagonal[:, output::k]
@@ -141,10 +128,38 @@ def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS)
     return H
 
 
-def with_ones(block: Rows, problem: Problem) -> Array:
+def _square_sums(part: Problem, sample: RowSample, center: Array) -> tuple[Array, float]:
+    """Σ s (x − c)² of each column, and Σ s."""
+    xp = part.xp
+    seen, total = part.rows.zeros((part.rows.n_features + part.fit_intercept,), dtype=xp.float64), 0.0
+    for block, weight in sample.blocks(part, BLOCK_BYTES):
+        X = with_ones(block, part, center)
+        seen += xp.astype(weight @ (X * X), xp.float64)
+        total += float(xp.sum(weight, dtype=xp.float64))
+    return seen, total
+
+
+def _pair_sums(part: Problem, sample: RowSample, W: Array, b: Array, center: Array) -> tuple[Array, Array]:
+    """−Σ s (u ⊗ x)(u ⊗ x)ᵀ, and Σ s x (v ⊗ x)ᵀ, of which the columns of the row's own output count."""
+    xp, rows, loss, k = part.xp, part.rows, part.loss, part.n_outputs
+    size = rows.n_features + part.fit_intercept
+    H = rows.zeros((size * k, size * k), dtype=xp.float64)
+    diagonal = rows.zeros((size, size * k), dtype=xp.float64)
+    for block, weight in sample.blocks(part, GRAM_BLOCK_BYTES // (8 * k)):
+        v, u = loss.hessian(loss.mean(part.scores(block, W, b), xp), xp)
+        X = with_ones(block, part, center)
+        v, u = weight[:, None] * v, None if u is None else weight[:, None] ** 0.5 * u
+        diagonal += X.T @ xp.reshape(X[:, :, None] * v[:, None, :], (block.n_rows, -1))
+        if u is not None:
+            spread = xp.reshape(X[:, :, None] * u[:, None, :], (block.n_rows, -1))
+            H -= spread.T @ spread
+    return H, diagonal
+
+
+def with_ones(block: Rows, problem: Problem, center: Array) -> Array:
     """Rows x − c as a dense block, with the column of ones of the intercept."""
     xp, dense = problem.xp, block.dense()
     if not problem.fit_intercept:
         return dense
-    dense = dense - xp.astype(problem.center, dense.dtype)[None, :]
+    dense = dense - xp.astype(center, dense.dtype)[None, :]
     return xp.concat([dense, block.ones(block.n_rows)[:, None]], axis=1)

@@ -23,7 +23,7 @@ class Identity(Curvature):
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Identity:
         xp, lipschitz = problem.xp, problem.loss.lipschitz
-        variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        variance = problem.feature_mean_square - problem.center**2
         trace = max(float(xp.sum(variance)), 0.0)
         return cls(lipschitz * trace + problem.alpha or 1.0, lipschitz, problem.fit_intercept)
 

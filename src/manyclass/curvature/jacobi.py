@@ -22,9 +22,9 @@ class Jacobi(Curvature):
     majorizes = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
-        self._variance = problem.rows.mean_square(problem.weight) - problem.center**2
+        self._variance = problem.feature_mean_square - problem.center**2
         # No point in a look at all rows for one number.
-        self._sample: RowSample = uniform_sample(problem, CLASS_ROWS, rng)
+        self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         self.refresh(problem, problem.constant_model())
 
     @classmethod
@@ -33,12 +33,7 @@ class Jacobi(Curvature):
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         xp, loss = problem.xp, problem.loss
-        W, b = problem.unpack(theta)
-        total = weights = 0.0
-        for block, weight in self._sample.blocks(problem):
-            trace = loss.hessian_trace(loss.mean(problem.scores(block, W, b), xp), xp)
-            total += float(xp.sum(trace * weight, dtype=xp.float64))
-            weights += float(xp.sum(weight, dtype=xp.float64))
+        total, weights = problem.sum(_traces, self._sample, *problem.unpack(theta))
         h = total / weights / problem.n_outputs if weights > 0 else 0.0
         h = max(h, problem.rows.precision * loss.lipschitz)
         scale = h * self._variance + problem.alpha
@@ -50,3 +45,14 @@ class Jacobi(Curvature):
 
     def solve(self, gradient: Array) -> Array:
         return gradient / self._scale[:, None]
+
+
+def _traces(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[float, float]:
+    """Σ s tr ∇²Φ(z) and Σ s over a sample of rows."""
+    xp, loss = part.xp, part.loss
+    total = weights = 0.0
+    for block, weight in sample.blocks(part):
+        trace = loss.hessian_trace(loss.mean(part.scores(block, W, b), xp), xp)
+        total += float(xp.sum(trace * weight, dtype=xp.float64))
+        weights += float(xp.sum(weight, dtype=xp.float64))
+    return total, weights

@@ -6,8 +6,8 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_factor import ClassFactor
-from manyclass.curvature.sampling import CLASS_ROWS, RowSample, uniform_sample, weighted_sample
-from manyclass.data import Rows
+from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
+from manyclass.data import Moments, Rows
 from manyclass.data.factor import eigh_in_place
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import Array, add_to_diagonal
@@ -35,33 +35,19 @@ class Kronecker(Curvature):
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Kronecker:
-        return cls(problem, uniform_sample(problem, ROWS_PER_FEATURE * problem.rows.n_features, rng))
+        return cls(problem, problem.map(uniform_sample, ROWS_PER_FEATURE * problem.rows.n_features, rng))
 
     def refit(self, problem: Problem, sample: RowSample, theta: Array | None = None) -> None:
         """Both factors at theta, or at the constant model, where all rows have one mean, from a sample of rows."""
-        xp, rows, loss = problem.xp, problem.rows, problem.loss
-        classes, sums = ClassFactor(problem), MomentSums(rows)
-        if theta is None:
-            W, b = problem.unpack(problem.constant_model())
-            P = loss.mean(b[None, :] + 0.0, xp)
-            trace = loss.hessian_trace(P, xp)
-        else:
-            W, b = problem.unpack(theta)
-        for block, scale in sample.blocks(problem):
-            if theta is None:
-                classes.add(P, xp.sum(scale)[None])
-                weight = scale * trace
-            else:
-                P = loss.mean(problem.scores(block, W, b), xp)
-                classes.add(P, scale)
-                weight = scale * loss.hessian_trace(P, xp)
-            sums.add(block, weight)
-        self.classes, moments = classes.finish(), sums.result()
+        xp, rows = problem.xp, problem.rows
+        W, b = problem.unpack(problem.constant_model() if theta is None else theta)
+        classes, moments, is_uniform = problem.sum(_factor_sums, sample, None if theta is None else W, b)
+        self.classes = ClassFactor(problem).finish(*classes)
         moments.weight = max(moments.weight, 1e-12 * problem.total_weight)  # nothing may curve but the penalty
         mean = moments.mean
         self._shift = xp.astype(mean - problem.center if self.fit_intercept else mean * 0, rows.dtype)
         second = moments.covariance if self.fit_intercept else moments.second_moment
-        if sample.is_uniform:
+        if is_uniform:
             add_to_diagonal(second, self._unseen(problem, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the time and memory of the decomposition.
         eigenvalues, self._vectors = eigh_in_place(xp.astype(second, rows.dtype, copy=False))
@@ -77,9 +63,9 @@ class Kronecker(Curvature):
         Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
         """
         xp = problem.xp
-        exact = problem.rows.mean_square(problem.weight)
+        exact = problem.feature_mean_square
         if problem.fit_intercept:
-            exact -= problem.feature_mean**2
+            exact = exact - problem.feature_mean**2
         return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
@@ -87,14 +73,12 @@ class Kronecker(Curvature):
         self.alpha = problem.alpha
         if row_weight is not None:
             n_rows = ROWS_PER_FEATURE // 2 * problem.rows.n_features
-            self.refit(problem, weighted_sample(row_weight, n_rows, rng), theta)
+            self.refit(problem, problem.map(carrying_sample, row_weight, n_rows, rng), theta)
             return
         # The features' covariance stays; only what happens between the classes has changed.
         W, b = problem.unpack(theta)
-        classes = ClassFactor(problem)
-        for block, scale in uniform_sample(problem, CLASS_ROWS, rng).blocks(problem):
-            classes.add(problem.loss.mean(problem.scores(block, W, b), problem.xp), scale)
-        self.classes = classes.finish()
+        sample = problem.map(uniform_sample, CLASS_ROWS, rng)
+        self.classes = classes = ClassFactor(problem).finish(*problem.sum(_class_sums, sample, W, b))
         self._mean_weight = max(classes.trace / problem.total_weight, 1e-12)
 
     def solve(self, gradient: Array) -> Array:
@@ -121,3 +105,30 @@ class Kronecker(Curvature):
         curving = (self._eigenvalues * self._mean_weight)[:, None] * a[None, :] + self.alpha
         found = (Z * Z) @ (1.0 / curving)
         return found + 1.0 / (a * self._mean_weight) if self.fit_intercept else found
+
+
+def _factor_sums(
+    part: Problem, sample: RowSample, W: Array | None, b: Array
+) -> tuple[tuple[Array, float], Moments, bool]:
+    """Of `ClassFactor`, the moments of the rows weighted by their curvature, and whether the sample is uniform.
+
+    Without W at the constant model, where all rows have one mean.
+    """
+    xp, loss = part.xp, part.loss
+    classes, sums = ClassFactor(part), MomentSums(part.rows)
+    P = loss.mean(b[None, :] + 0.0, xp)
+    for block, scale in sample.blocks(part):
+        if W is None:
+            classes.add(P, xp.sum(scale)[None])
+        else:
+            P = loss.mean(part.scores(block, W, b), xp)
+            classes.add(P, scale)
+        sums.add(block, scale * loss.hessian_trace(P, xp))
+    return classes.sums, sums.result(), sample.is_uniform
+
+
+def _class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[Array, float]:
+    classes = ClassFactor(part)
+    for block, scale in sample.blocks(part):
+        classes.add(part.loss.mean(part.scores(block, W, b), part.xp), scale)
+    return classes.sums

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_bounds import ClassBound, class_bound
-from manyclass.data import Rows
+from manyclass.curvature.hessian import with_ones
 from manyclass.data.factor import Factor
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
@@ -64,18 +64,24 @@ class PartitionBound(Curvature):
 
 def bound_curvature(problem: Problem, theta: Array) -> Array:
     """H of `PartitionBound` in float64; parameter i·n_outputs + a is that of feature i (last: intercept), output a."""
-    xp, rows, loss = problem.xp, problem.rows, problem.loss
-    bound, m = class_bound(loss.name), problem.n_outputs
-    W, b = problem.unpack(theta)
-    total = PairSums(bound, m, int(theta.shape[0]), xp, rows.device)
-    for part, block in rows.blocks(rows_per_block(rows.n_rows, rows.n_features, total.n_pairs, rows.itemsize)):
-        if problem.on_block is not None:
-            problem.on_block()
-        weights = bound.weights(loss.normalise(problem.scores(block, W, b), xp), xp)
-        if problem.weight is not None:
-            weights = weights * problem.weight[part][:, None]
-        total.add(centred_rows(block, problem), weights)
+    bound, rows = class_bound(problem.loss.name), problem.rows
+    total = PairSums(bound, problem.n_outputs, int(theta.shape[0]), problem.xp, rows.device)
+    total.total = problem.sum(_bound_sums, *problem.unpack(theta), problem.center)
     return add_penalty(total.matrix() / problem.total_weight, bound, problem)
+
+
+def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:
+    xp, rows, loss = part.xp, part.rows, part.loss
+    bound = class_bound(loss.name)
+    total = PairSums(bound, part.n_outputs, rows.n_features + part.fit_intercept, xp, rows.device)
+    for where, block in rows.blocks(rows_per_block(rows.n_rows, rows.n_features, total.n_pairs, rows.itemsize)):
+        if part.on_block is not None:
+            part.on_block()
+        weights = bound.weights(loss.normalise(part.scores(block, W, b), xp), xp)
+        if part.weight is not None:
+            weights = weights * part.weight[where][:, None]
+        total.add(with_ones(block, part, center), weights)
+    return total.total
 
 
 def add_penalty(H: Array, bound: ClassBound, problem: Problem) -> Array:
@@ -141,12 +147,3 @@ class PairSums:
 
 def rows_per_block(n_rows: int, n_features: int, n_pairs: int, itemsize: int) -> int:
     return int(min(max(GRAM_BLOCK_BYTES // (n_features * n_pairs * itemsize), 16), max(n_rows, 1)))
-
-
-def centred_rows(block: Rows, problem: Problem) -> Array:
-    """Rows x − c as a dense block, with the column of ones of the intercept."""
-    xp, dense = problem.xp, block.dense()
-    if not problem.fit_intercept:
-        return dense
-    dense = dense - xp.astype(problem.center, dense.dtype)[None, :]
-    return xp.concat([dense, block.ones(block.n_rows)[:, None]], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,15 +55,27 @@ ALL_ROWS = RowSample(None, None)
 
 
 def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> RowSample:
-    """About `n_rows` rows, each with the same probability; all rows where there are not many more."""
-    available = problem.rows.n_rows
+    """About `n_rows` rows, each with the same probability; all rows where there are not many more.
+
+    Of a part of the rows, its share of so many.
+    """
+    available, n_rows = problem.rows.n_rows, math.ceil(n_rows * problem.share)
     if available <= 1.25 * n_rows:
         return ALL_ROWS
     index = np.sort(rng.choice(available, n_rows, replace=False))
     return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
 
 
-def weighted_sample(row_weight: np.ndarray, n_rows: int, rng: np.random.Generator, tail: float = 0.01) -> RowSample:
+def carrying_sample(part: Problem, row_weight: np.ndarray, n_rows: int, rng: np.random.Generator) -> RowSample:
+    """The `weighted_sample` of the rows of a part, its share of `n_rows`."""
+    return weighted_sample(row_weight, n_rows * part.share, rng)
+
+
+def n_sampled(part: Problem, sample: RowSample) -> int:
+    return sample.n_rows(part)
+
+
+def weighted_sample(row_weight: np.ndarray, n_rows: float, rng: np.random.Generator, tail: float = 0.01) -> RowSample:
     """The rows that carry the Hessian.
 
     All rows but the lightest, which together hold a share `tail` of the weight, where these are at most 1.5·n_rows;

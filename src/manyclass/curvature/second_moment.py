@@ -25,7 +25,7 @@ class SecondMoment(Curvature):
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> SecondMoment:
-        covariance = problem.rows.sandwich(problem.weight, problem.center if problem.fit_intercept else None)
+        covariance = problem.sum(_sandwich, problem.center if problem.fit_intercept else None)
         covariance *= problem.loss.lipschitz / problem.total_weight
         return cls(Factor(covariance, problem.rows.precision), problem)
 
@@ -34,3 +34,7 @@ class SecondMoment(Curvature):
             return self.factor.solve(gradient, self.alpha)
         coef = self.factor.solve(gradient[:-1, :], self.alpha)
         return self.with_intercept(coef, gradient[-1, :] / self.lipschitz, self.factor.xp)
+
+
+def _sandwich(part: Problem, center: Array | None) -> Array:
+    return part.rows.sandwich(part.weight, center)

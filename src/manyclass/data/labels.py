@@ -109,6 +109,8 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     ValueError
         If y is continuous, missing, or holds fewer classes.
     """
+    if isinstance(y, Labels):
+        return y
     if is_array_api_obj(y) and not is_numpy_array(y):
         return _encode_array(y, estimator_name, least)
     kind = type_of_target(y, input_name="y", raise_unknown=True)

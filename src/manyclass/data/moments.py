@@ -14,6 +14,7 @@ from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.targets import MatrixTargets, Targets
 from manyclass.data.tensors import load_tensors, save_tensors
+from manyclass.execution import engine_of
 
 
 @dataclass(eq=False)
@@ -90,7 +91,7 @@ class Moments:
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_rows, n_features), or Rows
+        X : array or CSR matrix of shape (n_rows, n_features), Rows, or a Dask collection
         Y : array of shape (n_rows, n_outputs) or (n_rows,)
         sample_weight : array of shape (n_rows,), default all 1
 
@@ -103,7 +104,7 @@ class Moments:
         ValueError
             If the shapes do not fit each other or the rows added before, or a weight is negative.
         """
-        return self._become(self.merge(Moments.of(*self._checked(X, Y, sample_weight), constant=True)))
+        return self._become(self.merge(self._of_new(X, Y, sample_weight)[0]))
 
     def forget(self, X: Any, Y: Array, sample_weight: Array | None = None) -> Moments:
         """Take out rows that were added before, in place; parameters as in `partial_fit`.
@@ -117,14 +118,30 @@ class Moments:
             As in `partial_fit`, and if rows cannot have been there: less than no row, a negative weight or an
             indefinite covariance would be left. The moments stay as they were.
         """
-        rows, targets, weight = self._checked(X, Y, sample_weight)
-        left = self.without(Moments.of(rows, targets, weight, constant=True))
-        left.check_left_of(self, rows.precision)
+        taken, precision = self._of_new(X, Y, sample_weight)
+        left = self.without(taken)
+        left.check_left_of(self, precision)
         return self._become(left)
 
     def _become(self, other: Moments) -> Moments:
         vars(self).update(vars(other))
         return self
+
+    def _of_new(self, X: Any, Y: Any, sample_weight: Any) -> tuple[Moments, float]:
+        """The moments of rows that go with these, and the relative precision of their products."""
+        engine = engine_of(X)
+        if engine is None:
+            rows, targets, weight = self._checked(X, Y, sample_weight)
+            return Moments.of(rows, targets, weight, constant=True), rows.precision
+        from manyclass.data.parted import moments_of_parts
+
+        new, precision = moments_of_parts(engine, X, Y, sample_weight)
+        if new.xy.shape != self.xy.shape:
+            raise ValueError(
+                f"Partitions of {new.xy.shape[0]} features and {new.xy.shape[1]} outputs do not fit moments of "
+                f"{self.xy.shape[0]} features and {self.xy.shape[1]} outputs."
+            )
+        return new, precision
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the union of two disjoint sets of rows, as a new object."""
@@ -136,6 +153,8 @@ class Moments:
         if not self.n:
             return other.around(other.pilot, other.target_pilot)
         return self._combined(other, +1)
+
+    __add__ = merge
 
     def without(self, other: Moments) -> Moments:
         """The moments of the rows that are left when those of `other`, which are among them, are taken out."""

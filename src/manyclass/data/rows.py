@@ -56,6 +56,8 @@ class Rows(ABC):
     device : device of that namespace, or None
     dtype : dtype of the products
     n_rows, n_features : int
+    parts : Parts, optional
+        Where the rows lie elsewhere (`data.parted`): what is asked of them is asked there, part by part.
     """
 
     xp: Any
@@ -63,6 +65,7 @@ class Rows(ABC):
     dtype: Any
     n_rows: int
     n_features: int
+    parts: Any = None
     block_limit: float = math.inf
     """Memory of a block that is never exceeded, in bytes."""
 
@@ -175,6 +178,14 @@ class Rows(ABC):
         """Whether a shift costs no more than reading the rows."""
         return True
 
+    def recipe(self) -> Rows:
+        """Of rows in parts: what `held` needs to know, without the parts."""
+        return self
+
+    def held(self, X: Any) -> Rows:
+        """The rows of a part, from what is held there."""
+        raise TypeError("These rows are in one place.")
+
     # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
@@ -251,16 +262,21 @@ class Rows(ABC):
 
     def mean_square(self, weight: Array | None = None) -> Array:
         """Weighted mean of the squares in each column, of shape (n_features,), in float64."""
-        return self._mean_of(lambda values: values * values, weight)
+        return self._mean_of(square, weight)
 
     def _mean_of(self, function: Callable[[Array], Array] | None, weight: Array | None) -> Array:
+        total, mass = self.column_sums(function, weight)
+        return total / mass
+
+    def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
+        """Σ s f(x) of each column, float64, for an elementwise f with f(0) = 0, and Σ s."""
         xp = self.xp
         weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
         total = self.zeros((self.n_features, 1), dtype=xp.float64)
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
         for rows, block in self.blocks(min(self.rows_per_block(1), 1 << 12)):
             (block if function is None else block.map(function))._add_rmatmat(weight[rows][:, None], total)
-        return total[:, 0] / float(xp.sum(weight, dtype=xp.float64))
+        return total[:, 0], float(xp.sum(weight, dtype=xp.float64))
 
     def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
         """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
@@ -288,6 +304,10 @@ class Rows(ABC):
             return None
         # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
         return xp.astype(xp.astype(mean, xp.float32), xp.float64)
+
+
+def square(values: Array) -> Array:
+    return values * values
 
 
 class GramSum:

@@ -22,6 +22,7 @@ from manyclass.data.opening import check_memory, is_stored
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import complete_docstring, generator
+from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out
@@ -75,6 +76,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     _model_parts: ClassVar[tuple[type, ...]] = ()
     """Classes that a fitted model consists of beside estimators and generators of features; files may name them."""
 
+    _fits_parts: ClassVar[bool] = False
+    """Whether rows may lie in partitions of a Dask collection."""
+
     n_iter_: int
     n_passes_: float
     status_: Status
@@ -91,6 +95,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @fits_parts
     def fit(
         self,
         X: Any,
@@ -111,6 +116,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
             products.) Sparse rows of such numbers are converted to float64 as a whole. A path is a file or folder that
             `manyclass.data.open_rows` knows, and may be larger than memory; tables of pyarrow are taken too.
+            Collections of Dask, where the estimator takes them: arrays, data frames, lists of delayed parts.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
             Labels of any dtype, or an indicator matrix; for regressors real responses. Where X is a path also the name
             of their column, or the path of a file that holds them; the column called target, label, class or y, or

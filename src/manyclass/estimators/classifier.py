@@ -15,6 +15,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, decode, encode, on_host
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.parted import by_part
 from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
@@ -36,6 +37,7 @@ class Classifier(ClassifierMixin, Estimator):
         tags.classifier_tags.multi_label = loss not in LOSSES or LOSSES[loss].label_loss is not None
         return tags
 
+    @by_part
     def decision_function(self, X: Any) -> Array:
         """Scores of the rows.
 
@@ -50,6 +52,7 @@ class Classifier(ClassifierMixin, Estimator):
         Z = self._scores(self._fitted_rows(X))
         return Z[:, 0] if self._is_single(Z) else Z
 
+    @by_part
     def predict(self, X: Any, top_k: int | None = None) -> Array:
         """Labels of the rows.
 
@@ -182,6 +185,7 @@ class LinearClassifier(Classifier):
     intercept_: Array
 
     @available_if(gives_probabilities)
+    @by_part
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -198,6 +202,7 @@ class LinearClassifier(Classifier):
         return self._link_probabilities(self._scores(self._fitted_rows(X)))
 
     @available_if(gives_probabilities)
+    @by_part
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         P = self.predict_proba(X)
@@ -247,13 +252,18 @@ def constant_model(problem: Problem) -> tuple[Array, Array]:
     rows, xp = problem.rows, problem.xp
     mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
     if problem.fit_intercept:
-        like = rows.zeros((0,))
-        for start in range(0, rows.n_rows, 1 << 16):
-            part = slice(start, min(start + (1 << 16), rows.n_rows))
-            Y = problem.targets.dense(part, like, xp)
-            mean += xp.sum(Y if problem.weight is None else problem.weight[part][:, None] * Y, axis=0, dtype=xp.float64)
-        mean = mean / problem.total_weight
+        mean = problem.variant(on_block=None).sum(_target_sum) / problem.total_weight
         if problem.loss.name in SMOOTH_LOSSES and problem.loss.probabilistic:
             inside = xp.clip(mean, 1e-6, 1.0 - 1e-6)
             mean = problem.loss.scores(inside, xp)
     return rows.zeros((rows.n_features, problem.n_outputs)), xp.astype(mean, rows.dtype)
+
+
+def _target_sum(part: Problem) -> Array:
+    rows, xp = part.rows, part.xp
+    total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
+    for start in range(0, rows.n_rows, 1 << 16):
+        where = slice(start, min(start + (1 << 16), rows.n_rows))
+        Y = part.targets.dense(where, like, xp)
+        total += xp.sum(Y if part.weight is None else part.weight[where][:, None] * Y, axis=0, dtype=xp.float64)
+    return total

@@ -106,6 +106,7 @@ class GLMClassifier(ExactStream, LinearClassifier):
         "warm_start": ["boolean"],
     }
     _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
+    _fits_parts: ClassVar[bool] = True
 
     alpha: float = 1e-4
     _: KW_ONLY

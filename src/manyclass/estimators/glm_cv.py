@@ -19,6 +19,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier, gives_probabilities
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parted import by_part
 from manyclass.estimators.search import (
     DescentSearch,
     Plan,
@@ -146,6 +147,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         "calibrate": [StrOptions({"temperature"}), None],
     }
     _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
+    _fits_parts: ClassVar[bool] = True
     _model_parts: ClassVar[tuple[type, ...]] = (*ExactStream._model_parts, Conformity)
 
     alphas: Any = 10
@@ -197,6 +199,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         return self._support(self._scores(rows)) >= self._conformity.thresholds(coverage, by_class=by_class)
 
     @available_if(gives_probabilities)
+    @by_part
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
         return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
@@ -269,6 +272,12 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         if cv is None:
             cv = "loo" if task.problem.loss.quadratic else 5
         outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
+        left_out = self.leave_one_out or self.calibrate is not None or self.loo_refits > 0
+        if task.rows.parts is not None and (mode != "gcv" or left_out):
+            raise ValueError(
+                "Rows in partitions are not left out one by one or by folds; use loss='squared' with cv='gcv', or fit "
+                "GLMClassifier for each penalty."
+            )
         if mode == "folds":
             if isinstance(cv, tuple) and len(cv) == 2 and getattr(cv[0], "ndim", 1) == 2:
                 fold, outside = self._held_out(task, *cv)
@@ -282,7 +291,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             outside,
             mode,
             self.alpha_per_output,
-            self.leave_one_out or self.calibrate is not None or self.loo_refits > 0,
+            left_out,
             self.loo_refits,
             None if task.weight is None else to_numpy(task.weight),
         )

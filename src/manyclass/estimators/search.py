@@ -106,7 +106,7 @@ def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
 
 def mean_square_norm(problem: Problem) -> float:
     """Of the centred rows, or of the rows where there is no intercept."""
-    variance = problem.rows.mean_square(problem.weight)
+    variance = problem.feature_mean_square
     if problem.fit_intercept:
         variance = variance - problem.feature_mean**2
     return float(problem.xp.sum(variance))

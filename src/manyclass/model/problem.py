@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
-from manyclass.data import ClassTargets, Rows, Targets
-from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
+from manyclass.data import Rows, Targets
+from manyclass.data.rows import BLOCK_BYTES, Array, square
 from manyclass.model.losses import Loss
+from manyclass.model.sums import (
+    column_sums,
+    gradient_sums,
+    gradient_sums_and_row_weight,
+    name_of,
+    of_part,
+    target_sums,
+    weight_sum,
+)
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,13 @@ class Evaluation:
     mean_residual : array of shape (n_outputs,), float64
         Σ s_i (p_i − y_i) / S: the gradient in the intercept.
     row_weight : ndarray of shape (n_rows,), optional
-        s_i tr ∇²Φ(z_i), where asked for.
+        s_i tr ∇²Φ(z_i), where asked for; where the rows lie in parts, what `Problem.map` gives of each.
     """
 
     value: float
     gradient: Array
     mean_residual: Array
-    row_weight: np.ndarray | None = None
+    row_weight: Any = None
 
 
 class Problem:
@@ -68,11 +76,15 @@ class Problem:
         Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
     on_block : callable, optional
         Called before each block of rows is read; may raise to end the run.
+    share : float
+        Of all rows, in the problem of a part of them (see `map`).
     memory_limit : float, optional
         Bytes that a fit may use beside its model.
     """
 
     loss: Any
+    targets: Any
+    share: float = 1.0
 
     def __init__(
         self,
@@ -103,11 +115,50 @@ class Problem:
         vars(twin).update(changes)
         return twin
 
+    # -- the rows, wherever they lie ----------------------------------------------------------------------------------
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(problem, *arguments)``; where the rows lie in parts, that of the problem of each part.
+
+        There what it gives stays with the part. As an argument it comes back part by part, and a generator of random
+        numbers becomes one for each; every other argument is the same for all. Functions change nothing they are given.
+        """
+        if self.rows.parts is None:
+            return function(self, *arguments)
+        return self.rows.parts.map(*self._asked(function, arguments), name=name_of(function))
+
+    def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The sum over the parts of what `function` gives: a number, an array, `Moments`, or a tuple of such."""
+        if self.rows.parts is None:
+            return function(self, *arguments)
+        return self.rows.parts.sum(*self._asked(function, arguments), name=name_of(function), check=self.on_block)
+
+    def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+        """Of the two things that `function` gives: the sum of the first, and the second where its part is."""
+        found = self.map(function, *arguments)
+        if self.rows.parts is None:
+            return found
+        rest = found.map(itemgetter(1))
+        return found.sum(itemgetter(0), name=name_of(function), check=self.on_block), rest
+
+    def _asked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return of_part, self._recipe, self.targets.parts, self.weight, function, *arguments
+
+    @cached_property
+    def _recipe(self) -> Any:
+        """All but the rows, their targets and weights, sent to the parts once."""
+        plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=None)
+        return self.rows.parts.broadcast(plain)
+
+    @property
+    def traffic(self) -> dict[str, Any]:
+        """For the record: ``bytes`` that the fit has moved between parts so far, where there are several."""
+        return {} if self.rows.parts is None else {"bytes": self.rows.parts.bytes_moved}
+
     @cached_property
     def total_weight(self) -> float:
         """S."""
-        xp = self.xp
-        return float(self.rows.n_rows) if self.weight is None else float(xp.sum(self.weight, dtype=xp.float64))
+        return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
 
     @cached_property
     def center(self) -> Array:
@@ -168,31 +219,16 @@ class Problem:
 
     def value_and_gradient(self, theta: Array, *, with_row_weight: bool = False) -> Evaluation:
         """F and ∇F in one pass over blocks of rows; block sums are added in float64."""
-        xp, rows, loss = self.xp, self.rows, self.loss
+        xp = self.xp
         self.n_passes += 1
         W, b = self.unpack(theta)
-        total = 0.0
-        gradient = rows.zeros((rows.n_features, self.n_outputs), dtype=xp.float64)
-        residual_sum = rows.zeros((self.n_outputs,), dtype=xp.float64)
-        row_weight = np.empty(rows.n_rows) if with_row_weight else None
-        for part, block, weight in self.blocks():
-            Z = loss.normalise(self.scores(block, W, b), xp)
-            matched = self.targets.dot(part, Z, xp)
-            potential, P = loss.potential_and_mean(Z, xp)
-            losses = potential - matched
-            if row_weight is not None:
-                trace = loss.hessian_trace(P, xp)
-                row_weight[part] = to_numpy(trace if weight is None else trace * weight)
-            P -= self.targets.dense(part, P, xp)
-            if weight is not None:
-                losses = losses * weight
-                P *= weight[:, None]
-            total += float(xp.sum(losses, dtype=xp.float64))
-            residual_sum += xp.sum(P, axis=0, dtype=xp.float64)
-            block.rmatmat(P, gradient)
+        if with_row_weight:
+            (total, gradient, residual), row_weight = self.sum_of_first(gradient_sums_and_row_weight, W, b)
+        else:
+            (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
         S = self.total_weight
         gradient /= S
-        residual = residual_sum / S
+        residual = residual / S
         gradient -= self.center[:, None] * residual[None, :]
         wide = xp.astype(W, xp.float64)
         gradient += self.alpha * wide
@@ -219,26 +255,19 @@ class Problem:
     @cached_property
     def feature_mean(self) -> Array:
         """x̄ of `rows`, float64."""
-        return self.rows.mean(self.weight)
+        total, mass = self.sum(column_sums, None)
+        return total / mass
+
+    @cached_property
+    def feature_mean_square(self) -> Array:
+        """The mean of the squares in each column of `rows`, float64."""
+        total, mass = self.sum(column_sums, square)
+        return total / mass
 
     @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:
         """Σ s x yᵀ / S, Σ s y / S and Σ s Φ*(y) / S, in float64."""
-        xp, rows = self.xp, self.rows
-        like = rows.zeros((0,))
-        cross = rows.zeros((rows.n_features, self.n_outputs), dtype=xp.float64)
-        mean = rows.zeros((self.n_outputs,), dtype=xp.float64)
-        conjugate = 0.0
-        # Of thousands of classes, a look at every number is as long as half a pass.
-        costs = self.loss.labels_cost or not isinstance(self.targets, ClassTargets)
-        for part, block, weight in self.blocks():
-            Y = self.targets.dense(part, like, xp)
-            if costs:
-                values = self.loss.conjugate(Y, xp)
-                conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
-            Y = Y if weight is None else Y * weight[:, None]
-            mean += xp.sum(Y, axis=0, dtype=xp.float64)
-            block.rmatmat(Y, cross)
+        cross, mean, conjugate = self.sum(target_sums)
         S = self.total_weight
         return cross / S, mean / S, conjugate / S
 

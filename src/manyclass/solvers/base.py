@@ -106,7 +106,16 @@ def iterate(
 
     if problem.alpha > 0:
         gap = problem.duality_gap(theta, evaluation) / max(problem.zero_value, 1e-300)
-        return Iterate(model, evaluation.value, n_iter, problem.n_passes, duality_gap=gap, lasting=True, state=state)
+        return Iterate(
+            model,
+            evaluation.value,
+            n_iter,
+            problem.n_passes,
+            duality_gap=gap,
+            details=problem.traffic,
+            lasting=True,
+            state=state,
+        )
     zero, now = problem.zero_gradient, evaluation.gradient
     scale, size = (inner(problem, g, curvature.solve(g)) for g in (zero, now))
     measure = size / scale if scale > 0 else size
@@ -117,6 +126,7 @@ def iterate(
         problem.n_passes,
         measure=measure,
         reached=Status.STATIONARY,
+        details=problem.traffic,
         lasting=True,
         state=state,
     )

@@ -84,30 +84,14 @@ class PlaneSearch:
     def __init__(self, problem: Problem, theta: Array, directions: list[Array]):
         self.problem, self.n_directions = problem, len(directions)
         xp = problem.xp
-        points = [problem.unpack(point) for point in (theta, *directions)]
-        self.rows = [
-            (rows, [problem.scores(block, W, b) for W, b in points], weight) for rows, block, weight in problem.blocks()
-        ]
+        self.scored = problem.map(_scored, [problem.unpack(point) for point in (theta, *directions)])
         parts = [xp.astype(problem.penalised(point), xp.float64) for point in (theta, *directions)]
         self.products = np.array([[float(xp.sum(a * b)) for b in parts] for a in parts])
 
     def value_and_slope(self, t: np.ndarray) -> tuple[float, np.ndarray]:
         """F at t, and its gradient in t."""
         problem = self.problem
-        xp, loss = problem.xp, problem.loss
-        total, slope = 0.0, np.zeros(self.n_directions)
-        for rows, (base, *moves), weight in self.rows:
-            Z = base
-            for length, move in zip(t, moves, strict=True):
-                Z = Z + float(length) * move
-            Z = loss.normalise(Z, xp)
-            matched = problem.targets.dot(rows, Z, xp)
-            potential, P = loss.potential_and_mean(Z, xp)
-            losses, residual = potential - matched, P - problem.targets.dense(rows, P, xp)
-            if weight is not None:
-                losses, residual = losses * weight, residual * weight[:, None]
-            total += float(xp.sum(losses, dtype=xp.float64))
-            slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
+        total, slope = problem.sum(_value_and_slope, self.scored, t)
         along, S = np.concatenate([[1.0], t]), problem.total_weight
         penalty = self.products @ along
         value = total / S + problem.target_conjugate + 0.5 * problem.alpha * float(along @ penalty)
@@ -116,10 +100,7 @@ class PlaneSearch:
     def bound(self) -> np.ndarray:
         """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the loss."""
         problem = self.problem
-        xp, total = problem.xp, np.zeros((self.n_directions, self.n_directions))
-        for _, (_, *moves), weight in self.rows:
-            weighted = moves if weight is None else [move * weight[:, None] for move in moves]
-            total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
+        total = problem.sum(_products, self.scored)
         return problem.loss.lipschitz * total / problem.total_weight + problem.alpha * self.products[1:, 1:]
 
     def lowest(self) -> np.ndarray | None:
@@ -150,3 +131,38 @@ class PlaneSearch:
         value, left = in_plane(share * descent)
         flattened = np.linalg.norm(left) < 0.9 * np.linalg.norm(descent)
         return share * (B @ descent) if flattened and value - here <= FLAT * abs(here) else None
+
+
+Scored = list[tuple[slice, list[Array], Array | None]]
+"""Rows, their scores at the point and along each direction, and their weights."""
+
+
+def _scored(part: Problem, points: list[tuple[Array, Array]]) -> Scored:
+    return [(rows, [part.scores(block, W, b) for W, b in points], weight) for rows, block, weight in part.blocks()]
+
+
+def _value_and_slope(part: Problem, scored: Scored, t: np.ndarray) -> tuple[float, np.ndarray]:
+    xp, loss = part.xp, part.loss
+    total, slope = 0.0, np.zeros(len(t))
+    for rows, (base, *moves), weight in scored:
+        Z = base
+        for length, move in zip(t, moves, strict=True):
+            Z = Z + float(length) * move
+        Z = loss.normalise(Z, xp)
+        matched = part.targets.dot(rows, Z, xp)
+        potential, P = loss.potential_and_mean(Z, xp)
+        losses, residual = potential - matched, P - part.targets.dense(rows, P, xp)
+        if weight is not None:
+            losses, residual = losses * weight, residual * weight[:, None]
+        total += float(xp.sum(losses, dtype=xp.float64))
+        slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
+    return total, slope
+
+
+def _products(part: Problem, scored: Scored) -> np.ndarray:
+    xp, (_, (_, *first), _) = part.xp, scored[0]
+    total = np.zeros((len(first), len(first)))
+    for _, (_, *moves), weight in scored:
+        weighted = moves if weight is None else [move * weight[:, None] for move in moves]
+        total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
+    return total

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.curvature import Curvature
-from manyclass.curvature.sampling import RowSample, weighted_sample
+from manyclass.curvature.sampling import RowSample, carrying_sample, n_sampled
 from manyclass.data import Rows
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.fit import Iterates, Status
@@ -47,13 +47,13 @@ class NewtonCG(Solver):
         yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
         while True:
             assert evaluation.row_weight is not None
-            sample = weighted_sample(evaluation.row_weight, known["n_rows"], rng)
+            sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
             curvature.refresh(problem, theta, evaluation.row_weight)
             hessian = Hessian.at(problem, theta, sample)
             direction = conjugate_gradients(hessian, curvature, evaluation.gradient, known["forcing"])
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)
             if step is None:
-                if sample.index is None:
+                if hessian.is_whole:
                     return Status.STALLED
                 known["n_rows"] *= 2
                 continue
@@ -63,7 +63,7 @@ class NewtonCG(Solver):
             # Newton converges superlinearly when the inner residual shrinks with the gradient, but a sampled Hessian
             # is not worth solving beyond its own accuracy.
             ratio = (size / previous) ** 0.5 if previous > 0 else 0.0
-            known["forcing"] = min(0.3, max(ratio, 1e-3 if sample.index is None else 0.05))
+            known["forcing"] = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
             if step.length < 0.5:
                 known["n_rows"] *= 2
             known["previous"] = size
@@ -80,46 +80,66 @@ class Hessian:
     """V ↦ ∇²F·V on a sample of rows, with the means P kept."""
 
     problem: Problem
-    pieces: list[tuple[Rows | None, np.ndarray | slice, Array, Array]]
+    pieces: Any
+    """What `_pieces` gives of each part."""
     share: float
     """Of all rows."""
 
     @classmethod
     def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Hessian:
-        W, b = problem.unpack(theta)
-        room = min(KEEP_BYTES, KEEP_SHARE * (problem.memory_limit or math.inf))
-        keep = sample.index is not None and sample.n_rows(problem) * problem.rows.row_bytes <= room
-        pieces, start = [], 0
-        for block, scale in sample.blocks(problem, BLOCK_BYTES):
-            stop = start + block.n_rows
-            rows = slice(start, stop) if sample.index is None else sample.index[start:stop]
-            P = problem.loss.mean(problem.scores(block, W, b), problem.xp)
-            pieces.append((block if keep else None, rows, P, scale))
-            start = stop
-        return cls(problem, pieces, sample.n_rows(problem) / max(problem.rows.n_rows, 1))
+        share = problem.sum(n_sampled, sample) / max(problem.rows.n_rows, 1)
+        return cls(problem, problem.map(_pieces, sample, *problem.unpack(theta)), share)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.share >= 1
 
     def product(self, V: Array) -> Array:
-        problem = self.problem
-        xp, held, loss = problem.xp, problem.rows, problem.loss
+        problem, xp = self.problem, self.problem.xp
         problem.n_passes += self.share
         W, b = problem.unpack(V)
-        total = held.zeros((held.n_features, problem.n_outputs), dtype=xp.float64)
-        intercept = held.zeros((problem.n_outputs,), dtype=xp.float64)
-        for kept, rows, P, scale in self.pieces:
-            if problem.on_block is not None:
-                problem.on_block()
-            block = kept if kept is not None else (held.part(rows) if isinstance(rows, slice) else held.take(rows))
-            R = loss.hessian_product(P, problem.scores(block, W, b), xp)
-            R = R * scale[:, None]
-            block.rmatmat(R, total)
-            intercept += xp.sum(R, axis=0, dtype=xp.float64)
+        total, intercept = problem.sum(_products, self.pieces, W, b)
         total /= problem.total_weight
-        intercept /= problem.total_weight
+        intercept = intercept / problem.total_weight
         total -= problem.center[:, None] * intercept[None, :]
         total += problem.alpha * xp.astype(W, xp.float64)
         if problem.fit_intercept:
             total = xp.concat([total, intercept[None, :]], axis=0)
         return xp.astype(total, V.dtype)
+
+
+Piece = tuple[Rows | None, np.ndarray | slice, Array, Array]
+"""Rows where they are kept, which they are, their means and their weights."""
+
+
+def _pieces(part: Problem, sample: RowSample, W: Array, b: Array) -> list[Piece]:
+    room = min(KEEP_BYTES, KEEP_SHARE * (part.memory_limit or math.inf))
+    keep = sample.index is not None and sample.n_rows(part) * part.rows.row_bytes <= room
+    pieces: list[Piece] = []
+    start = 0
+    for block, scale in sample.blocks(part, BLOCK_BYTES):
+        stop = start + block.n_rows
+        rows = slice(start, stop) if sample.index is None else sample.index[start:stop]
+        P = part.loss.mean(part.scores(block, W, b), part.xp)
+        pieces.append((block if keep else None, rows, P, scale))
+        start = stop
+    return pieces
+
+
+def _products(part: Problem, pieces: list[Piece], W: Array, b: Array) -> tuple[Array, Array]:
+    """Σ s x (∇²Φ(z) (Wᵀx + b))ᵀ, and the same without x."""
+    xp, held, loss = part.xp, part.rows, part.loss
+    total = held.zeros((held.n_features, part.n_outputs), dtype=xp.float64)
+    intercept = held.zeros((part.n_outputs,), dtype=xp.float64)
+    for kept, rows, P, scale in pieces:
+        if part.on_block is not None:
+            part.on_block()
+        block = kept if kept is not None else (held.part(rows) if isinstance(rows, slice) else held.take(rows))
+        R = loss.hessian_product(P, part.scores(block, W, b), xp)
+        R = R * scale[:, None]
+        block.rmatmat(R, total)
+        intercept += xp.sum(R, axis=0, dtype=xp.float64)
+    return total, intercept
 
 
 def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array, forcing: float) -> Array:

@@ -7,9 +7,10 @@ from scipy.optimize import minimize_scalar
 
 from manyclass.curvature import Curvature
 from manyclass.curvature.sampling import uniform_sample
+from manyclass.data import Targets
 from manyclass.data.rows import Array
 from manyclass.model import Problem
-from manyclass.model.losses import mean_loss
+from manyclass.model.losses import loss_sums
 
 SAMPLE_ROWS = 4096
 """Rows on which the length is chosen."""
@@ -22,7 +23,7 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Array:
     Initialization*, reference [9]), and H⁻¹ applied to the cross-covariance of X and Y is that solution up to scale.
     No pass over the rows is needed beyond the cross-covariance itself.
     """
-    xp, loss, alpha = problem.xp, problem.loss, problem.alpha
+    xp, alpha = problem.xp, problem.alpha
     base = problem.constant_model()
     cross = xp.astype(problem.cross_covariance, problem.rows.dtype)
     if problem.fit_intercept:
@@ -34,22 +35,37 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Array:
     if not 0 < size < float("inf"):
         return base
 
-    sample = uniform_sample(problem, SAMPLE_ROWS, np.random.default_rng(0))
-    index = np.arange(problem.rows.n_rows) if sample.index is None else sample.index
-    targets = problem.targets.take(index)
-    pieces, start = [], 0
-    (W, b), (W0, b0) = problem.unpack(direction), problem.unpack(base)
-    for block, weight in sample.blocks(problem):
-        part = slice(start, start + block.n_rows)
-        start = part.stop
-        pieces.append((part, problem.scores(block, W, b), problem.scores(block, W0, b0), weight))
-    weight = xp.concat([weight for *_, weight in pieces])
+    scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
     def value(log_length: float) -> float:
         length = float(np.exp(log_length))
-        scores = ((part, Z0 + length * Z) for part, Z, Z0, _ in pieces)
-        return mean_loss(loss, targets, weight, scores, xp) + 0.5 * alpha * length**2 * size
+        total, mass = problem.sum(_losses_at, scored, length)
+        return total / mass + 0.5 * alpha * length**2 * size if mass > 0 else float("nan")
 
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
     length = float(np.exp(min(found.x, 50.0)))
     return base + length * direction if np.isfinite(found.fun) and found.fun < value(-np.inf) else base
+
+
+Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
+"""Targets and weights of a sample of rows, and their scores along the direction and at the base, block by block."""
+
+
+def _scored(
+    part: Problem, rng: np.random.Generator, direction: tuple[Array, Array], base: tuple[Array, Array]
+) -> Scored:
+    sample = uniform_sample(part, SAMPLE_ROWS, rng)
+    index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
+    pieces, weights, start = [], [], 0
+    for block, weight in sample.blocks(part):
+        where = slice(start, start + block.n_rows)
+        start = where.stop
+        pieces.append((where, part.scores(block, *direction), part.scores(block, *base)))
+        weights.append(weight)
+    return part.targets.take(index), part.xp.concat(weights), pieces
+
+
+def _losses_at(part: Problem, scored: Scored, length: float) -> tuple[float, float]:
+    targets, weight, pieces = scored
+    scores = ((where, Z0 + length * Z) for where, Z, Z0 in pieces)
+    return loss_sums(part.loss, targets, weight, scores, part.xp)

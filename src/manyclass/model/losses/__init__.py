@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manyclass.model.losses.base import Loss, SmoothLoss, mean_loss
+from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums, mean_loss
 from manyclass.model.losses.calibrated import Calibrated
 from manyclass.model.losses.logistic import Logistic
 from manyclass.model.losses.margin import (
@@ -52,5 +52,6 @@ __all__ = [
     "Mistakes",
     "ResponseLoss",
     "SmoothLoss",
+    "loss_sums",
     "mean_loss",
 ]

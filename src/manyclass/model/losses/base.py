@@ -117,6 +117,14 @@ def mean_loss(
     loss: Loss, targets: Targets, weight: Array | None, scores: Iterable[tuple[slice, Array]], xp: Any
 ) -> float:
     """Σ s_i ℓ(z_i, y_i) / Σ s_i over blocks of scores, which may be overwritten."""
+    total, mass = loss_sums(loss, targets, weight, scores, xp)
+    return total / mass if mass > 0 else float("nan")
+
+
+def loss_sums(
+    loss: Loss, targets: Targets, weight: Array | None, scores: Iterable[tuple[slice, Array]], xp: Any
+) -> tuple[float, float]:
+    """Σ s_i ℓ(z_i, y_i) and Σ s_i, as in `mean_loss`."""
     total, mass = 0.0, 0.0
     for rows, Z in scores:
         values = loss.values(Z, rows, targets, xp)
@@ -126,7 +134,7 @@ def mean_loss(
             values = values * weight[rows]
             mass += float(xp.sum(weight[rows], dtype=xp.float64))
         total += float(xp.sum(values, dtype=xp.float64))
-    return total / mass if mass > 0 else float("nan")
+    return total, mass
 
 
 def xlogx(P: Array, xp: Any) -> Array:

@@ -1,0 +1,363 @@
+"""Rows, labels and weights that lie in parts elsewhere, as far as the head of a fit knows them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import numpy as numpy_namespace
+from sklearn.base import BaseEstimator
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from manyclass.data import as_rows
+from manyclass.data.labels import Labels, encode, encode_chunk
+from manyclass.data.moments import Moments
+from manyclass.data.rows import Array, Rows
+from manyclass.data.targets import Targets
+from manyclass.data.validation import check_rows
+from manyclass.execution import Executor, Parts
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at the rows of a part says; of two parts, their sum.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Rows of each part, in order.
+    n_features : int
+    dtypes : frozenset of str
+        Of the products.
+    stored : float
+        Bytes of all rows.
+    as_held : bool
+        Whether the parts can be computed with as they are.
+    can_be_centred : bool
+    pilot : array of shape (n_features,), or 0
+        Sum of the points near the rows of those parts that lie far from the origin.
+    n_far : int
+        How many these are.
+    labels : ndarray
+        Distinct ones.
+    counts : ndarray
+        Weights of the rows that have them.
+    n_columns : int
+        Of a multi-label y; otherwise 0.
+    weight : float
+        Σ s.
+    """
+
+    sizes: tuple[int, ...]
+    n_features: int = 0
+    dtypes: frozenset[str] = frozenset()
+    stored: float = 0.0
+    as_held: bool = True
+    can_be_centred: bool = True
+    pilot: Any = 0.0
+    n_far: int = 0
+    labels: Any = None
+    counts: Any = None
+    n_columns: int = 0
+    weight: float = 0.0
+
+    def __add__(self, other: Seen) -> Seen:
+        if not sum(self.sizes) or not sum(other.sizes):
+            found = other if not sum(self.sizes) else self
+            return _with(found, sizes=self.sizes + other.sizes)
+        if self.n_features != other.n_features or self.n_columns != other.n_columns:
+            raise ValueError(
+                f"Some partitions have {self.n_features} features and {self.n_columns or 1} columns of y, and some "
+                f"{other.n_features} and {other.n_columns or 1}; give all of them the same columns."
+            )
+        labels, place = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
+        return Seen(
+            self.sizes + other.sizes,
+            self.n_features,
+            self.dtypes | other.dtypes,
+            self.stored + other.stored,
+            self.as_held and other.as_held,
+            self.can_be_centred and other.can_be_centred,
+            self.pilot + other.pilot,
+            self.n_far + other.n_far,
+            labels,
+            np.bincount(place, np.concatenate([self.counts, other.counts]), len(labels)),
+            self.n_columns,
+            self.weight + other.weight,
+        )
+
+
+def _with(seen: Seen, **changes: Any) -> Seen:
+    return Seen(**(vars(seen) | changes))
+
+
+class PartedRows(Rows):
+    """The rows of parts that lie elsewhere: their shape and dtype here, and the way to each part.
+
+    What a sum over rows asks of them it asks through `Problem.map`; what needs a row here, or a number for each, is
+    refused.
+    """
+
+    xp = numpy_namespace
+    device = None
+
+    def __init__(self, parts: Parts, seen: Seen):
+        if len(seen.dtypes) > 1:
+            raise ValueError(f"Partitions give numbers of {' and '.join(sorted(seen.dtypes))}; cast them to one dtype.")
+        self.parts, self.seen, self.shift = parts, seen, None
+        self.dtype = np.dtype(min(seen.dtypes))
+        self.n_rows, self.n_features = sum(seen.sizes), seen.n_features
+
+    @property
+    def row_bytes(self) -> float:
+        return self.seen.stored / max(self.n_rows, 1)
+
+    @property
+    def can_be_centred(self) -> bool:
+        return self.seen.can_be_centred
+
+    def recipe(self) -> Rows:
+        """How the rows of a part are read, to be sent there."""
+        twin = copy(self)
+        twin.parts, twin.seen = None, _with(self.seen, sizes=(), labels=None, counts=None)
+        return twin
+
+    def held(self, X: Any) -> Rows:
+        """The rows of a part, there."""
+        rows = as_rows(X)
+        rows = rows if rows.dtype == self.dtype else rows.typed(self.dtype)
+        return rows if self.shift is None else rows.shifted(self.shift)
+
+    def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
+        if not self.seen.n_far:
+            return None
+        return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
+
+    def shifted(self, center: Array) -> PartedRows:
+        twin = copy(self)
+        twin.shift = center if self.shift is None else self.shift + center
+        return twin
+
+    def typed(self, dtype: Any) -> PartedRows:
+        twin = copy(self)
+        twin.dtype = np.dtype(dtype)
+        return twin
+
+    def take(self, index: np.ndarray) -> Rows:
+        """A few rows, brought here."""
+        starts = np.concatenate([[0], np.cumsum(self.seen.sizes)])
+        part = np.searchsorted(starts, index, side="right") - 1
+        asked = np.unique(part)
+        where = [index[part == number] - starts[number] for number in asked]
+        chosen = self.parts.at(asked).map(_taken, Parts(self.parts.executor, where), self.recipe())
+        return as_rows(np.concatenate(chosen.values()))
+
+    def part(self, rows: slice) -> Rows:
+        raise self._refusal()
+
+    def matmat(self, W: Array) -> Array:
+        raise self._refusal()
+
+    def _refusal(self) -> Exception:
+        return TypeError(
+            "What was asked for needs the rows in one place, and these lie in partitions; leave it out, or pass "
+            "X.compute() where the rows fit into memory."
+        )
+
+
+def _taken(X: Any, index: np.ndarray, recipe: PartedRows) -> Array:
+    return recipe.held(X).take(index).dense()
+
+
+@dataclass(frozen=True)
+class PartedTargets:
+    n_outputs: int
+    parts: Parts
+
+
+@dataclass(frozen=True)
+class PartedLabels(Labels):
+    """Labels whose codes, or indicator, are `Parts` of y as it was given."""
+
+    counts: Any = None
+
+    @property
+    def given(self) -> Any:
+        return self.indicator if self.codes is None else self.codes
+
+    def targets(self, rows: Rows, values: tuple[float, float] | None, *, one_column: bool = True) -> Any:
+        n_outputs = 1 if self.is_binary and one_column else self.n_classes
+        return PartedTargets(n_outputs, self.given.map(_targets, self.classes, rows.dtype, values, one_column))
+
+    def weights(self, rows: Rows, sample_weight: Parts | None, class_weight: Any) -> Parts | None:
+        """Of the rows, by part, or None where all are 1."""
+        if sample_weight is None and class_weight is None:
+            return None
+        table = None
+        if class_weight is not None:
+            if self.is_multilabel:
+                raise ValueError("class_weight does not go with several labels in partitions; pass sample_weight.")
+            if class_weight == "balanced":
+                with np.errstate(divide="ignore"):  # of classes of which every row weighs nothing
+                    table = self.counts.sum() / (self.n_classes * self.counts)
+            else:
+                table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
+        return self.given.map(_weights, sample_weight, self.classes, table, rows.dtype)
+
+    @property
+    def strata(self) -> np.ndarray | None:
+        raise ValueError(
+            "Rows in partitions are not held out by number; set early_stopping=False, or pass rows that are not in "
+            "the fit to a callback."
+        )
+
+
+def _targets(y: Any, classes: Array, dtype: Any, values: tuple[float, float] | None, one_column: bool) -> Targets:
+    labels = encode_chunk(_array(y), classes, None, "The model")
+    return labels.targets(as_rows(np.empty((0, 0), dtype)), values, one_column=one_column)
+
+
+def _weights(y: Any, sample_weight: Any, classes: Array, table: np.ndarray | None, dtype: Any) -> Array:
+    y = _array(y)
+    weight = _check_sample_weight(_array(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+    if table is not None:
+        with np.errstate(invalid="ignore"):
+            weight = np.where(weight > 0, weight * table[np.searchsorted(classes, y)], 0.0)
+    return weight.astype(dtype, copy=False)
+
+
+def _array(values: Any) -> Any:
+    """A column of a frame, or an array, as an array; one column as a vector."""
+    if values is None:
+        return None
+    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+class _Anyone(BaseEstimator):
+    """Who checks a part."""
+
+
+def _look(X: Any, y: Any, weight: Any) -> Seen:
+    if not X.shape[0]:
+        return Seen((0,))
+    y = _array(y)
+    rows, y = check_rows(_Anyone(), X, y, reset=True)
+    if not rows.is_numpy:
+        raise TypeError("Partitions must hold NumPy arrays, SciPy CSR matrices or data frames.")
+    with _few_rows_of_many_labels():
+        check_classification_targets(y)
+    indicator = y.ndim == 2
+    if weight is not None:
+        weight = _check_sample_weight(_array(weight), y, dtype=np.float64, ensure_non_negative=True)
+    if indicator:
+        labels = counts = np.arange(y.shape[1])
+    else:
+        labels, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes, weight)
+    pilot = rows.pilot(weight)
+    return Seen(
+        (rows.n_rows,),
+        rows.n_features,
+        frozenset([np.dtype(rows.dtype).str]),
+        rows.row_bytes * rows.n_rows,
+        rows.unwrapped() is X,
+        rows.can_be_centred,
+        0.0 if pilot is None else pilot,
+        int(pilot is not None),
+        labels,
+        counts,
+        y.shape[1] if indicator else 0,
+        float(rows.n_rows if weight is None else weight.sum()),
+    )
+
+
+@contextmanager
+def _few_rows_of_many_labels() -> Iterator[None]:
+    """Of parts, and of the labels themselves, that is no sign of a regression."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
+
+
+def _readable(X: Any) -> Any:
+    return check_rows(_Anyone(), X, reset=True)[0].unwrapped()
+
+
+@contextmanager
+def parted(
+    engine: type[Executor], X: Any, y: Any, sample_weight: Any, estimator_name: str
+) -> Iterator[tuple[PartedRows, PartedLabels, Parts | None]]:
+    """Rows, labels and weights for `Estimator.fit`, checked by one look at every part.
+
+    Raises
+    ------
+    ValueError
+        For what is refused of rows in one place too, and where partitions do not fit each other.
+    """
+    with engine.connected() as executor:
+        parts, given, weight = executor.partitions(X, y, sample_weight)
+        if given is None:
+            raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None.")
+        seen = parts.sum(_look, given, weight, name="look")
+        if not sum(seen.sizes):
+            raise ValueError("X has no rows; a minimum of one is required.")
+        if not seen.weight > 0:
+            raise ValueError("All sample weights are zero; give at least one row a positive weight.")
+        places = executor.places(parts.items)
+        order = [i for i in np.argsort(np.asarray(places), kind="stable") if seen.sizes[i]]
+        parts, given = parts.at(order), given.at(order)
+        weight = None if weight is None else weight.at(order)
+        seen = _with(seen, sizes=tuple(seen.sizes[i] for i in order))
+        if not seen.as_held:
+            parts = parts.map(_readable, name="read")
+        if seen.n_columns:
+            labels = PartedLabels(seen.labels, None, given, seen.counts)
+        else:
+            with _few_rows_of_many_labels():
+                labels = PartedLabels(encode(seen.labels, estimator_name).classes, given, None, seen.counts)
+        yield PartedRows(parts, seen), labels, weight
+
+
+def moments_of_parts(engine: type[Executor], X: Any, Y: Any, sample_weight: Any = None) -> tuple[Moments, float]:
+    """`Moments` of rows and responses in parts, around points near the rows of each; d×d numbers of each travel.
+
+    And the relative precision of their products.
+    """
+    with engine.connected() as executor:
+        parts, given, weight = executor.partitions(X, Y, sample_weight)
+        moments, precision = parts.sum(_moments, given, weight, name="moments")
+        return moments, precision / max(moments.n, 1)
+
+
+def _moments(X: Any, Y: Any, weight: Any) -> tuple[Moments, float]:
+    rows, Y = as_rows(_readable(X)), _array(Y)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    moments = Moments.zeros(rows.n_features, Y.shape[1]).partial_fit(rows, Y, _array(weight))
+    return moments, rows.precision * rows.n_rows
+
+
+def lazily(engine: type[Executor], function: Callable[[Any], Any], X: Any, n_features: int) -> Any:
+    """`function` of every part, when it is asked for; a row of zeros says what shape and dtype that has."""
+    dtypes = getattr(X, "dtypes", None)
+    dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
+    like = function(np.zeros((1, n_features), dtype))
+    return engine.lazily(_PartOrNone(function, like[:0]), X, tuple(like.shape[1:]), like.dtype)
+
+
+@dataclass(frozen=True)
+class _PartOrNone:
+    """A part may have no rows, which models refuse."""
+
+    function: Callable[[Any], Any]
+    none: Any
+
+    def __call__(self, X: Any) -> Any:
+        return self.function(X) if X.shape[0] else self.none

@@ -1,0 +1,60 @@
+"""``fit`` of rows that lie in parts elsewhere, and predictions of them part by part."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from copy import copy
+from functools import partial, wraps
+from typing import Any
+
+from sklearn.utils.validation import _check_feature_names
+
+from manyclass.data.parted import lazily, parted
+from manyclass.execution import engine_of
+
+
+def fits_parts(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """``fit`` that takes collections of an engine too, where the estimator says that it can."""
+
+    @wraps(fit)
+    def on_parts(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        engine = engine_of(X)
+        if engine is None:
+            return fit(self, X, y, sample_weight, **options)
+        if not self._fits_parts:
+            raise TypeError(
+                f"{type(self).__name__} does not fit rows that lie in partitions; use GLMClassifier, or pass "
+                "X.compute() where the rows fit into memory."
+            )
+        if options.get("checkpoint") is not None:
+            raise ValueError("Fits of rows that lie in partitions store no checkpoints; leave checkpoint out.")
+        with parted(engine, X, y, sample_weight, type(self).__name__) as (rows, labels, weight):
+            fit(self, rows, labels, weight, **options)
+            _check_feature_names(self, getattr(X, "_meta", X), reset=True)
+        return self
+
+    return on_parts
+
+
+def by_part(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of X that is put off for collections of an engine, as one of its own that is made part by part."""
+
+    @wraps(method)
+    def put_off(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        engine = engine_of(X)
+        if engine is None:
+            return method(self, X, *arguments, **options)
+        model = copy(self)  # as it is now
+        call = partial(_quietly, method.__name__, model, *arguments, **options)
+        return lazily(engine, call, X, self.n_features_in_)
+
+    return put_off
+
+
+def _quietly(name: str, model: Any, *arguments: Any, **options: Any) -> Any:
+    """X comes last. Parts of an array have no names of columns."""
+    *others, X = arguments
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return getattr(model, name)(X, *others, **options)

@@ -1,0 +1,176 @@
+"""Work on rows that lie in parts elsewhere: map(function, parts) → tree sum → broadcast. All that an engine has to do.
+
+`Problem.map` and `Problem.sum` are where the rest of the package meets this; a problem whose rows are here calls the
+same functions on itself, without an executor.
+
+A new engine is one file with a subclass of `Executor`, and a line in ``ENGINES``. What Ray would need: `broadcast` is
+``ray.put``; `map` is ``ray.remote(function).remote`` of the items of each part, which are object references and keep
+their lineage; `gather` is ``ray.wait`` with a timeout, in a loop around `check`, then ``ray.get``; `places` is
+``ray.experimental.get_object_locations``; `partitions` takes the references of the blocks of a ``ray.data.Dataset``,
+and `lazily` is its ``map_batches``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Check = Callable[[], None] | None
+"""Called while waiting; may raise to end it."""
+
+
+class Executor(ABC):
+    """Keeps values where they were made, and moves as little as it can.
+
+    Attributes
+    ----------
+    n_workers : int
+    bytes_moved : int
+        So far: what is broadcast goes to every worker once, and a sum comes from every worker once.
+    """
+
+    n_workers: int = 1
+    bytes_moved: int = 0
+
+    @classmethod
+    @abstractmethod
+    def takes(cls, X: Any) -> bool:
+        """Whether X lies in parts that are this engine's; asked of every X, so without an import of the engine."""
+
+    @classmethod
+    @abstractmethod
+    def connected(cls) -> AbstractContextManager[Executor]:
+        """The engine at work; what was started for it is ended with it."""
+
+    @classmethod
+    @abstractmethod
+    def lazily(cls, function: Callable[[Any], Any], X: Any, tail: tuple[int, ...], dtype: Any) -> Any:
+        """What `function` gives of each part of X, of shape (n_rows of the part, *tail), when it is asked for."""
+
+    @abstractmethod
+    def partitions(self, X: Any, *others: Any) -> list[Any]:
+        """`Parts` of X, and of what has a value for each row, cut at the same rows; None stays None."""
+
+    @abstractmethod
+    def broadcast(self, value: Any) -> Any:
+        """A reference to a value that every part is given, again and again."""
+
+    @abstractmethod
+    def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
+        """References to ``function(common, *items)`` for the items of each part, made where the first of these is.
+
+        Where a worker is lost nothing else is: what it held is made again from what that was made of.
+        """
+
+    @abstractmethod
+    def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
+        """The sum of what `map` would give, by a tree of `add`, neighbours first; if `check` raises it is given up."""
+
+    @abstractmethod
+    def gather(self, items: Sequence[Any]) -> list[Any]:
+        """The values."""
+
+    def places(self, items: Sequence[Any]) -> list[str]:
+        """Names of the workers that hold the items."""
+        return [""] * len(items)
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """A reference that an executor gave to a value for every part."""
+
+    item: Any
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One value with each part of the rows.
+
+    Attributes
+    ----------
+    executor : Executor
+    items : list
+        References.
+    """
+
+    executor: Executor
+    items: list[Any]
+
+    def map(self, function: Callable[..., Any], *arguments: Any, name: str = "map") -> Parts:
+        """``function(value, *arguments)`` of each; see `Problem.map` for what becomes of the arguments."""
+        return Parts(self.executor, self.executor.map(name, _call, *self._call(function, arguments)))
+
+    def sum(
+        self, function: Callable[..., Any] | None = None, *arguments: Any, name: str = "sum", check: Check = None
+    ) -> Any:
+        """The sum of what `map` would give, or of the values themselves."""
+        total = self.executor.sum(check, name, _call, *self._call(function or _itself, arguments))
+        self.executor.bytes_moved += n_bytes(total) * self.executor.n_workers
+        return total
+
+    def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is the same for all parts, and the columns of what is not."""
+        columns = [self._column(argument) for argument in arguments]
+        common = [argument for argument, column in zip(arguments, columns, strict=True) if column is None]
+        self.executor.bytes_moved += n_bytes(common) * self.executor.n_workers
+        own = [column for column in columns if column is not None]
+        return (function, [column is None for column in columns], common), self.items, *own
+
+    def _column(self, argument: Any) -> list[Any] | None:
+        """An item for each part, of an argument that is not the same for all."""
+        if isinstance(argument, Parts):
+            return argument.items
+        if isinstance(argument, Broadcast):
+            return [argument.item] * len(self.items)
+        if isinstance(argument, np.random.Generator):
+            return [np.random.SeedSequence(int(seed)) for seed in argument.integers(2**63, size=len(self.items))]
+        return None
+
+    def broadcast(self, value: Any) -> Broadcast:
+        self.executor.bytes_moved += n_bytes(value) * self.executor.n_workers
+        return Broadcast(self.executor.broadcast(value))
+
+    def values(self) -> list[Any]:
+        found = self.executor.gather(self.items)
+        self.executor.bytes_moved += n_bytes(found)
+        return found
+
+    def at(self, index: Sequence[int]) -> Parts:
+        """Some of the parts, in that order."""
+        return Parts(self.executor, [self.items[i] for i in index])
+
+    @property
+    def bytes_moved(self) -> int:
+        return self.executor.bytes_moved
+
+
+def _call(common: tuple[Callable[..., Any], list[bool], list[Any]], value: Any, *own: Any) -> Any:
+    function, is_common, values = common
+    of_all, of_this = iter(values), iter(own)
+    arguments = [next(of_all) if same else next(of_this) for same in is_common]
+    drawn = [np.random.default_rng(one) if isinstance(one, np.random.SeedSequence) else one for one in arguments]
+    return function(value, *drawn)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b; of tuples, entry by entry."""
+    return tuple(add(x, y) for x, y in zip(a, b, strict=True)) if isinstance(a, tuple) else a + b
+
+
+def n_bytes(value: Any) -> int:
+    """Of the arrays in a value."""
+    if isinstance(value, list | tuple):
+        return sum(map(n_bytes, value))
+    if type(value).__module__.startswith("manyclass"):
+        return sum(map(n_bytes, vars(value).values()))
+    size = getattr(value, "nbytes", 0)
+    return size if isinstance(size, int) else 0

@@ -1,0 +1,181 @@
+"""Parts on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from manyclass.execution.base import Check, Executor, Parts, add
+
+POLL = 0.2
+"""Seconds between two looks at the clock while a pass is under way."""
+
+
+class Dask(Executor):
+    """Parts are futures of the active ``Client``, with their lineage; rows are never sent by us.
+
+    Broadcast values are results of tasks too, not scattered, so that a worker that is lost takes nothing with it that
+    cannot be made again; workers fetch them from each other.
+    """
+
+    def __init__(self, client: Any):
+        self.client = client
+        self.n_workers = max(len(client.scheduler_info(n_workers=-1)["workers"]), 1)
+
+    @classmethod
+    def takes(cls, X: Any) -> bool:
+        if isinstance(X, list | tuple) and len(X):
+            return cls.takes(X[0])
+        return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+    @classmethod
+    @contextmanager
+    def connected(cls) -> Iterator[Executor]:
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            raise ImportError("Dask collections need dask and distributed: pip install 'manyclass[dask]'.") from error
+        try:
+            client = Client.current()
+        except ValueError:
+            # One worker in this process, as its products have all processors by themselves.
+            options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+            with LocalCluster(dashboard_address=":0", **options) as cluster, Client(cluster) as client:
+                yield cls(client)
+            return
+        if client.asynchronous:
+            raise ValueError("The active dask Client is asynchronous; make a Client without asynchronous=True current.")
+        yield cls(client)
+
+    @classmethod
+    def lazily(cls, function: Callable[[Any], Any], X: Any, tail: tuple[int, ...], dtype: Any) -> Any:
+        import dask.array as da
+        from dask import delayed
+
+        call = delayed(function, pure=True)
+        n_rows: list[Any] = _row_chunks(X) or [np.nan] * len(_delayed(X))
+        blocks = [
+            da.from_delayed(call(part), shape=(n, *tail), meta=np.empty((0,) * (1 + len(tail)), dtype))
+            for part, n in zip(_delayed(X), n_rows, strict=True)
+        ]
+        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+    def partitions(self, X: Any, *others: Any) -> list[Any]:
+        if isinstance(X, list | tuple) and isinstance(X[0], list | tuple):  # of pairs (X_i, y_i)
+            X, others = [pair[0] for pair in X], ([pair[1] for pair in X], *others[1:])
+        chunks, columns = _row_chunks(X), [_delayed(X)]
+        columns += [[] if other is None else _delayed(other, chunks) for other in others]
+        for column in columns:
+            if column and len(column) != len(columns[0]):
+                raise ValueError(
+                    f"X has {len(columns[0])} partitions and y or sample_weight {len(column)}; cut them at the "
+                    "same rows."
+                )
+        return [Parts(self, self._futures(column)) if column else None for column in columns]
+
+    def _futures(self, delayed: list[Any]) -> list[Any]:
+        from distributed import futures_of
+
+        return [futures_of(one)[0] for one in self.client.persist(delayed)]
+
+    def broadcast(self, value: Any) -> Any:
+        key = _key("broadcast")
+        return self._submit({key: (_opened, _Sealed(value))}, [key])[0]
+
+    def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
+        return self._submit(*self._plan(name, function, common, columns))
+
+    def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
+        # One graph for all of it: what a graph costs the scheduler is most of what a short pass costs.
+        graph, keys = self._plan(name, function, common, columns)
+        while len(keys) > 1:
+            added = [_key("add") for _ in keys[1::2]]
+            graph |= {
+                key: (add, *pair) for key, pair in zip(added, zip(keys[::2], keys[1::2], strict=False), strict=True)
+            }
+            keys = [*added, *keys[2 * len(added) :]]
+        return self._wait(self._submit(graph, keys)[0], check)
+
+    def _plan(
+        self, name: str, function: Callable[..., Any], common: Any, columns: tuple[Sequence[Any], ...]
+    ) -> tuple[dict[str, Any], list[str]]:
+        shared = _key("broadcast")
+        tasks = {_key(name): (function, shared, *items) for items in zip(*columns, strict=True)}
+        return {shared: (_opened, _Sealed(common)), **tasks}, list(tasks)
+
+    def _submit(self, graph: dict[str, Any], keys: list[str]) -> list[Any]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # coefficients, anew for each pass
+            return self.client.get(graph, keys, sync=False)
+
+    def _wait(self, future: Any, check: Check) -> Any:
+        done = Event()
+        future.add_done_callback(lambda _: done.set())
+        try:
+            if check is not None:
+                check()
+            while not done.wait(POLL):
+                if check is not None:
+                    check()
+            return future.result()
+        except BaseException:
+            self.client.cancel([future])
+            raise
+
+    def gather(self, items: Sequence[Any]) -> list[Any]:
+        return self.client.gather(list(items))
+
+    def places(self, items: Sequence[Any]) -> list[str]:
+        held = self.client.who_has(list(items))
+        return [min(held[item.key], default="") for item in items]
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """What Dask is not to look for tasks in."""
+
+    value: Any
+
+
+def _opened(sealed: _Sealed) -> Any:
+    return sealed.value
+
+
+def _key(name: str) -> str:
+    """Progress is shown by what comes before the last hyphen."""
+    return f"{name.replace('_', ' ')}-{uuid4().hex}"
+
+
+def _row_chunks(X: Any) -> list[int] | None:
+    """Rows of each partition, where that is known."""
+    chunks = getattr(X, "chunks", None)
+    return None if chunks is None or np.isnan(chunks[0]).any() else list(chunks[0])
+
+
+def _delayed(values: Any, chunks: list[int] | None = None) -> list[Any]:
+    """The partitions of a collection, cut at `chunks` where it can be."""
+    if isinstance(values, list | tuple) and Dask.takes(values):
+        return list(values)
+    if not Dask.takes(values):
+        import dask.array as da
+
+        if chunks is None:
+            raise ValueError(
+                "X has partitions of unknown length, so y and sample_weight must be Dask collections cut at the same "
+                "rows; or call X.compute_chunk_sizes() first."
+            )
+        values = np.asarray(values)
+        values = da.from_array(values, chunks=(tuple(chunks), *values.shape[1:]))
+    if hasattr(values, "rechunk"):
+        if values.ndim > 1 and values.numblocks[1] > 1:
+            values = values.rechunk({1: -1})
+        if chunks is not None and _row_chunks(values) not in (None, chunks):
+            values = values.rechunk({0: tuple(chunks)})
+    return list(np.ravel(np.asarray(values.to_delayed(), dtype=object)))

@@ -1,0 +1,85 @@
+"""Sums over the rows of a problem, or of a part of them: what `Problem.sum` is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyclass.data import ClassTargets, Targets
+from manyclass.data.rows import Array, to_numpy
+
+if TYPE_CHECKING:
+    from manyclass.model.problem import Problem
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return function.__name__.strip("_")
+
+
+def of_part(
+    held: Any, recipe: Problem, targets: Targets, weight: Array | None, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    rows = recipe.rows.held(held)
+    share = rows.n_rows / max(recipe.rows.n_rows, 1)
+    return function(recipe.variant(rows=rows, targets=targets, weight=weight, share=share), *arguments)
+
+
+def weight_sum(part: Problem) -> float:
+    return float(part.xp.sum(part.weight, dtype=part.xp.float64))
+
+
+def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
+    return part.rows.column_sums(function, part.weight)
+
+
+def gradient_sums(
+    part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None
+) -> tuple[float, Array, Array]:
+    """Σ s (Φ(z) − yᵀz), Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
+    xp, rows, loss = part.xp, part.rows, part.loss
+    total = 0.0
+    gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
+    residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
+    for where, block, weight in part.blocks():
+        Z = loss.normalise(part.scores(block, W, b), xp)
+        matched = part.targets.dot(where, Z, xp)
+        potential, P = loss.potential_and_mean(Z, xp)
+        losses = potential - matched
+        if row_weight is not None:
+            trace = loss.hessian_trace(P, xp)
+            row_weight[where] = to_numpy(trace if weight is None else trace * weight)
+        P -= part.targets.dense(where, P, xp)
+        if weight is not None:
+            losses = losses * weight
+            P *= weight[:, None]
+        total += float(xp.sum(losses, dtype=xp.float64))
+        residual_sum += xp.sum(P, axis=0, dtype=xp.float64)
+        block.rmatmat(P, gradient)
+    return total, gradient, residual_sum
+
+
+def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[float, Array, Array], np.ndarray]:
+    row_weight = np.empty(part.rows.n_rows)
+    return gradient_sums(part, W, b, row_weight), row_weight
+
+
+def target_sums(part: Problem) -> tuple[Array, Array, float]:
+    """Σ s x yᵀ, Σ s y and Σ s Φ*(y)."""
+    xp, rows = part.xp, part.rows
+    like = rows.zeros((0,))
+    cross = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
+    mean = rows.zeros((part.n_outputs,), dtype=xp.float64)
+    conjugate = 0.0
+    # Of thousands of classes, a look at every number is as long as half a pass.
+    costs = part.loss.labels_cost or not isinstance(part.targets, ClassTargets)
+    for where, block, weight in part.blocks():
+        Y = part.targets.dense(where, like, xp)
+        if costs:
+            values = part.loss.conjugate(Y, xp)
+            conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
+        Y = Y if weight is None else Y * weight[:, None]
+        mean += xp.sum(Y, axis=0, dtype=xp.float64)
+        block.rmatmat(Y, cross)
+    return cross, mean, conjugate

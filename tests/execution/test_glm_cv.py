@@ -1,0 +1,26 @@
+"""The path of penalties of the squared loss, from the moments of parts."""
+
+import numpy as np
+import pytest
+
+from manyclass import GLMClassifierCV
+from tests.execution.test_seam import data, fit_parts  # noqa: F401
+
+
+@pytest.mark.parametrize("per_output", [False, True])
+def test_generalised_cross_validation_is_that_of_one_machine(data, per_output):  # noqa: F811
+    X, y, weight = data
+    model = GLMClassifierCV(loss="squared", cv="gcv", alphas=7, alpha_per_output=per_output)
+    one = GLMClassifierCV(**model.get_params()).fit(X, y, weight)
+    found = fit_parts(model, X, y, weight)
+    np.testing.assert_allclose(found.alphas_, one.alphas_, rtol=1e-10)
+    np.testing.assert_allclose(found.scores_, one.scores_, rtol=1e-8)
+    np.testing.assert_allclose(found.coef_, one.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, one.intercept_, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"cv": 5}, {"loss": "softmax"}, {"cv": "gcv", "leave_one_out": True}])
+def test_what_needs_single_rows_is_refused(data, options):  # noqa: F811
+    X, y, _ = data
+    with pytest.raises(ValueError, match="cv='gcv'"):
+        fit_parts(GLMClassifierCV(**({"loss": "squared"} | options)), X, y)

@@ -1,0 +1,139 @@
+"""Sums over parts are sums over rows, whatever computes them: here threads, so that every solver can be asked."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyclass import GLMClassifier
+from manyclass.curvature import CURVATURES
+from manyclass.data.parted import parted
+from manyclass.execution import Threads
+from manyclass.execution.base import add, n_bytes
+from manyclass.solvers import SOLVERS
+
+N, D, K, CUTS = 300, 6, 4, (70, 70, 210)
+"""One part is empty."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D)) * np.logspace(-1, 1, D)
+    y = np.argmax(X @ rng.standard_normal((D, K)) + rng.gumbel(size=(N, K)), axis=1)
+    return X, y, rng.integers(0, 3, N).astype(float)
+
+
+def cut(values):
+    return [values[start:stop] for start, stop in zip((0, *CUTS), (*CUTS, N), strict=True)]
+
+
+def fit_parts(model, X, y, sample_weight=None):
+    with parted(Threads, cut(X), cut(y), None if sample_weight is None else cut(sample_weight), "It") as held:
+        return model.fit(*held)
+
+
+def assert_same(one, other, X, atol=1e-6):
+    """Coefficients, and scores up to the shift that a softmax does not see."""
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
+    scores = [model.decision_function(X).reshape(X.shape[0], -1) for model in (one, other)]
+    if one.loss_ in ("softmax", "sparsemax"):
+        scores = [Z - Z.mean(axis=1, keepdims=Z.shape[1] > 1) if Z.shape[1] > 1 else Z for Z in scores]
+    np.testing.assert_allclose(*scores, atol=atol * 10)
+
+
+@pytest.mark.parametrize(("intercept", "weighted"), [(True, True), (False, False)])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared", "sparsemax"])
+def test_equal_to_one_machine(data, loss, kind, intercept, weighted):
+    X, y, weight = data
+    model = GLMClassifier(alpha=1e-2, loss=loss, fit_intercept=intercept, tol=1e-13)
+    weight = weight if weighted else None
+    assert_same(
+        fit_parts(model, kind(X), y, weight),
+        GLMClassifier(**model.get_params()).fit(kind(X), y, sample_weight=weight),
+        X,
+    )
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_every_solver_works_on_parts(data, solver):
+    X, y, weight = data
+    X = X / X.std(axis=0)  # the gradient's own methods are here too
+    model = GLMClassifier(alpha=1.0, solver=solver, tol=1e-13)
+    assert_same(fit_parts(model, X, y, weight), GLMClassifier(alpha=1.0, tol=1e-13).fit(X, y, weight), X)
+
+
+@pytest.mark.parametrize("curvature", sorted(CURVATURES))
+def test_every_curvature_works_on_parts(data, curvature):
+    X, y, weight = data
+    model = GLMClassifier(alpha=1e-1, curvature=curvature, tol=1e-13)
+    assert_same(fit_parts(model, X, y, weight), GLMClassifier(alpha=1e-1, tol=1e-13).fit(X, y, weight), X)
+
+
+def test_samples_of_rows_are_drawn_from_every_part(rng):
+    """Many more rows than the curvature is estimated from."""
+    X = rng.standard_normal((N * 60, 2)) + np.array([3.0, 0.0])
+    y = rng.integers(0, 3, len(X)) + (X[:, 0] > 3.5)
+    parts = [list(np.array_split(values, 7)) for values in (X, y)]
+    for options in ({"solver": "newton-cg"}, {"curvature": "kronecker"}):
+        model = GLMClassifier(alpha=1e-3, tol=1e-12, **options)
+        with parted(Threads, *parts, None, "It") as held:
+            model.fit(*held)
+        assert_same(model, GLMClassifier(alpha=1e-3, tol=1e-12).fit(X, y), X[:100])
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e7])
+def test_far_from_the_origin(data, offset):
+    X, y, weight = data
+    X = X + offset * np.arange(1, D + 1)
+    model = GLMClassifier(alpha=1e-2, tol=1e-11)
+    assert_same(fit_parts(model, X, y, weight), GLMClassifier(**model.get_params()).fit(X, y, weight), X, 1e-6)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 2: 0.5}])
+def test_class_weights_and_names_of_classes(data, class_weight):
+    X, y, weight = data
+    if class_weight == "balanced":
+        y = np.array(["ant", "bee", "cow", "dog"])[y]
+    model = GLMClassifier(alpha=1e-2, tol=1e-13, class_weight=class_weight)
+    found = fit_parts(model, X, y, weight)
+    assert list(found.classes_) == list(np.unique(y))
+    assert_same(found, GLMClassifier(**model.get_params()).fit(X, y, weight), X)
+
+
+def test_two_classes_several_labels_and_single_precision(data):
+    X, y, weight = data
+    several = np.stack([y == 0, y > 1, X[:, 0] > 0], axis=1).astype(int)
+    for targets in (y > 1, several):
+        model = GLMClassifier(alpha=1e-2, tol=1e-13)
+        assert_same(
+            fit_parts(model, X, targets, weight), GLMClassifier(alpha=1e-2, tol=1e-13).fit(X, targets, weight), X
+        )
+        model = GLMClassifier(alpha=1e-2, tol=1e-6)
+        X32 = X.astype(np.float32)
+        found = fit_parts(model, X32, targets, weight)
+        assert found.coef_.dtype == np.float32
+        assert_same(found, GLMClassifier(alpha=1e-2, tol=1e-6).fit(X32, targets, weight), X32, 1e-3)
+
+
+def test_what_is_not_possible_is_refused_with_what_is(data):
+    X, y, _ = data
+    with pytest.raises(ValueError, match="early_stopping=False"):
+        fit_parts(GLMClassifier(early_stopping=True), X, y)
+    with pytest.raises(ValueError, match="only one class"):
+        fit_parts(GLMClassifier(), X, y * 0)
+    with pytest.raises(ValueError, match="NaN"):
+        fit_parts(GLMClassifier(), np.where(X > 5, np.nan, X), y)
+    with pytest.raises(ValueError, match="continuous"):
+        fit_parts(GLMClassifier(), X, X[:, 0])
+    with pytest.raises(ValueError, match="zero"):
+        fit_parts(GLMClassifier(), X, y, np.zeros(N))
+    with pytest.raises(ValueError, match="features"), parted(Threads, [X, X[:, 1:]], [y, y], None, "It"):
+        pass
+    with pytest.raises(ValueError, match="one dtype"), parted(Threads, [X, X.astype("f4")], [y, y], None, "It"):
+        pass
+
+
+def test_tuples_are_added_entry_by_entry_and_arrays_counted():
+    assert add((1, (2.0, np.ones(1))), (3, (4.0, np.ones(1)))) == (4, (6.0, 2.0))
+    assert n_bytes([np.zeros(3), (np.zeros(2), 1.0, "name")]) == 40
