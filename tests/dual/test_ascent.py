@@ -6,50 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data import ClassTargets, MatrixTargets, as_rows
-from manyclass.dual import DualProblem, Limits, ascend, homotopy_path
+from manyclass.dual import Limits, ascend
 from manyclass.dual.ascent import start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
-from manyclass.fit import Clock, Outcome, OutOfTime, Run, Status
-from manyclass.model import LOSSES as MODEL_LOSSES
-from manyclass.model import Problem
-from manyclass.model.losses import RESPONSE_LOSSES
+from manyclass.fit import Clock, OutOfTime, Run, Status
+from tests.dual.given import EPSILON, JOINT, problem, small, solve, targets
 from tests.oracles import dual as oracle
 
-EPSILON = 0.3
-JOINT = ("crammer_singer", "softmax")
 ALPHAS = (1e-12, 1e-6, 1.0, 1e8)
 CASES = ("duplicates", "zero rows", "wide", "one row", "all zero")
-
-
-def small(seed=0, n=40, d=4, k=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d)) * np.logspace(0.5, -0.5, d) + np.linspace(-1, 1, d)
-    codes = np.argmax(X @ rng.standard_normal((d, k)) + rng.gumbel(size=(n, k)), axis=1)
-    codes[:k] = np.arange(k)
-    return X, codes, rng.random(n) + 0.2
-
-
-def targets(name, codes, k=3, seed=1):
-    loss = LOSSES[name](EPSILON)
-    if loss.joint:
-        return codes
-    if loss.labels:
-        return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
-    return np.eye(k)[codes] * 2 + np.random.default_rng(seed).standard_normal((len(codes), k)) + 3
-
-
-def problem(name, X, y, alpha, *, weight=None, fit_intercept=True):
-    loss = RESPONSE_LOSSES[name](EPSILON) if name in RESPONSE_LOSSES else MODEL_LOSSES[name]
-    targets = ClassTargets(y, int(y.max()) + 1) if y.ndim == 1 else MatrixTargets(y)
-    return DualProblem(Problem(as_rows(X), targets, loss, alpha, weight=weight, fit_intercept=fit_intercept))
-
-
-def solve(built, homotopy=False, *, path=None, tol=1e-9, max_iter=50_000, max_time=None, **options) -> Outcome:
-    run = Run(Clock(max_time), tol=tol, max_iter=max_iter)
-    built.problem.on_block = run.clock.check
-    path = homotopy_path(built, homotopy) if path is None else path
-    return run(ascend(built, path, Limits(tol, max_iter, run.clock), **options), lambda: None)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
@@ -243,55 +208,6 @@ def test_an_infeasible_warm_start_is_mended(name):
     found = solve(built, tol=1e-6, max_iter=20_000, start=(wild, np.ones(3)), measure_every=1)
     assert found.status is Status.CONVERGED
     assert min(record["primal"] - record["dual"] for record in found.history) >= -1e-9
-
-
-def test_homotopy_path():
-    def path(alpha, homotopy):
-        return homotopy_path(problem("squared", np.full((100, 1), 0.1), np.ones((100, 1)), alpha), homotopy)
-
-    assert path(1e-6, False) == [1e-6]
-    assert path(1e-6, True) == [pytest.approx(2.5e-4), 1e-6]
-    seven = path(1e-6, 7)
-    assert len(seven) == 7 and seven[0] == pytest.approx(2.5e-4) and seven[-1] == 1e-6
-    np.testing.assert_allclose(np.diff(np.log(seven)), np.log(seven[1] / seven[0]))
-    origin = problem("squared", np.full((100, 1), 0.1), np.ones((100, 1)), 1e-12, fit_intercept=False)
-    assert homotopy_path(origin, 3)[0] == pytest.approx(1e-4)  # ‖x‖²/n
-    assert path(0.5, 7) == [0.5]  # ν would be below alpha
-
-
-def test_automatic_path_comes_from_the_easy_end_in_steps_of_at_most_four():
-    def path(alpha):
-        built = problem("squared", np.full((100, 1), 2.0), np.ones((100, 1)), alpha, fit_intercept=False)
-        return homotopy_path(built, "auto")
-
-    easy = 2.0**2 / 100  # mean ‖x‖²/n
-    assert path(easy) == [easy] and path(easy / 3.9) == [easy / 3.9]
-    for alpha in (easy / 5, easy / 300, easy / 1e7):
-        found = path(alpha)
-        assert found[0] == pytest.approx(easy) and found[-1] == alpha
-        ratios = np.divide(found[:-1], found[1:])
-        np.testing.assert_allclose(ratios, ratios[0])
-        assert ratios[0] <= 4 * (1 + 1e-9) and (easy / alpha) ** (1 / (len(found) - 2 or 1)) > 4
-
-
-@pytest.mark.parametrize("name", ["squared", "squared_hinge"])
-def test_homotopy_beats_the_zero_start_where_alpha_is_small(name):
-    """The paper's claim on epochs, the first phases counted: correlated columns, alpha far below ‖x‖²/n."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((2000, 10)) @ rng.standard_normal((10, 10)) + 1
-    y = np.sign(X[:, :1] + 3 * rng.standard_normal((2000, 1)))
-    epochs = {
-        homotopy: solve(problem(name, X, y, 1e-6, fit_intercept=False), homotopy, tol=1e-2, max_iter=2000).n_iter
-        for homotopy in (False, 6)
-    }
-    assert epochs[6] * 4 < epochs[False]
-
-
-def test_phases_share_half_of_the_limit_when_tol_is_out_of_reach():
-    X, codes, _ = small(14)
-    found = solve(problem("hinge", X, targets("hinge", codes), 1e-6), 5, tol=0.0, max_iter=80)
-    assert found.status is Status.FINISHED and found.n_iter == 80
-    assert found.history[-1]["phase_epochs"] == [10, 10, 10, 10, 40]
 
 
 def test_max_time_stops_and_keeps_the_best_model():
