@@ -7,6 +7,7 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -247,9 +248,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         return Task(problem, rows, encoded, weight, held_out, rng, clock)
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
-        held_out_loss = None
-        if task.held_out is not None:
-            held_out_loss = lambda model: self._held_out_loss(task, model)  # noqa: E731
+        held_out_loss = None if task.held_out is None else partial(self._held_out_loss, task)
         on_iterate = None
         if getattr(self, "_skl_callbacks", None) and X is not None:
             on_iterate = self._callback_bridge(task, X, y, _for_scorers(sample_weight))

@@ -14,7 +14,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
-from manyclass.model import Problem
+from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
 
 
@@ -136,7 +136,8 @@ class GLMClassifier(ExactStream, LinearClassifier):
             )
 
     def _stream_refusal(self) -> str | None:
-        if self.loss == "squared":
+        loss = SMOOTH_LOSSES.get(self.loss)
+        if loss is not None and loss.quadratic:
             return None
         return (
             f"Sums over rows determine no model of loss={self.loss!r}; use loss='squared', for probabilities "

@@ -205,7 +205,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
 
     def _stream_refusal(self) -> str | None:
-        if self.loss == "squared" and self._cv_is("gcv") and not (self.leave_one_out or self.loo_refits):
+        loss = SMOOTH_LOSSES.get(self.loss)
+        if loss is not None and loss.quadratic and self._cv_is("gcv") and not (self.leave_one_out or self.loo_refits):
             return None
         return (
             "Sums over rows choose a penalty only for loss='squared' by cv='gcv', without left-out scores; use those, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,5 +73,5 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
             n *= whole.weight / self._stream.features.weight
         self.choice_ = {"representation": "moments", "estimates": {}}
         equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, problem)}
-        blocks = lambda: OriginalColumns(problem.rows)  # noqa: E731
+        blocks = partial(OriginalColumns, problem.rows)
         return (yield from self._solver(problem, blocks, judge_of(task), task.clock, equations).iterates())

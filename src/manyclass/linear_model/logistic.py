@@ -8,16 +8,13 @@ import numpy as np
 from sklearn import linear_model
 from sklearn.linear_model._base import SparseCoefMixin
 
-from manyclass.choice import Choice, choose
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import linear_scores
-from manyclass.estimators.glm import GLMClassifier
-from manyclass.fit import Iterates, Outcome, Run, Status
-from manyclass.linear_model.shared import gap, of_sums
-from manyclass.model import Problem
+from manyclass.fit import Iterates, Outcome, Status
+from manyclass.linear_model.shared import Single
 
 
 class Logistic(SparseCoefMixin):
@@ -63,7 +60,7 @@ def centred(part: Any) -> Any:
     return part - part.mean(-1)[..., None] if int(part.shape[-1]) > 1 else part
 
 
-class LogisticRegression(Logistic, GLMClassifier):
+class LogisticRegression(Logistic, Single):
     """`sklearn.linear_model.LogisticRegression`, fitted as `GLMClassifier` is, with ``alpha = 1/(C·S)``.
 
     S is the sum of the weights of the rows, class weights included. See the module for what the parameters mean that
@@ -104,17 +101,6 @@ class LogisticRegression(Logistic, GLMClassifier):
     @property
     def _alpha(self) -> float:
         return 0.0 if getattr(self, "penalty", "l2") is None else 1.0 / float(self.C)
-
-    def _task(self, *given: Any) -> Task:
-        return of_sums(super()._task(*given))
-
-    def _choice(self, problem: Problem) -> Choice:
-        return choose(problem, gap(self.tol))
-
-    def _run(self, *given: Any) -> Run:
-        run = super()._run(*given)
-        run.tol = gap(self.tol)
-        return run
 
     def _fallback(self, task: Task) -> tuple[Array, Array]:
         coef, intercept = super()._fallback(task)

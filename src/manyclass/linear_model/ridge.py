@@ -10,7 +10,6 @@ import numpy as np
 from sklearn import linear_model
 from sklearn.utils import check_scalar
 
-from manyclass.choice import Choice, choose
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
@@ -20,8 +19,7 @@ from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.search import Plan, RidgeSearch
 from manyclass.fit import Iterates, Outcome, Run
-from manyclass.linear_model.shared import Folds, gap, of_sums
-from manyclass.model import Problem
+from manyclass.linear_model.shared import Folds, Single
 
 
 class _Ridge(LinearClassifier):
@@ -37,7 +35,7 @@ class _Ridge(LinearClassifier):
             self.coef_ = self.coef_[0, :]
 
 
-class RidgeClassifier(_Ridge, GLMClassifier):
+class RidgeClassifier(_Ridge, Single):
     """`sklearn.linear_model.RidgeClassifier`, fitted as ``GLMClassifier(loss="squared")`` is, with ``alpha/S``.
 
     See the module for the parameters: ``alpha``, ``fit_intercept``, ``class_weight``, ``tol`` and ``max_iter`` count.
@@ -79,15 +77,9 @@ class RidgeClassifier(_Ridge, GLMClassifier):
             raise ValueError("alpha must be one number here; GLMClassifierCV(loss='squared', alpha_per_output=True) "
                              "has a penalty for each output.")  # fmt: skip
 
-    def _task(self, *given: Any) -> Task:
-        return of_sums(super()._task(*given))
-
-    def _choice(self, problem: Problem) -> Choice:
-        return choose(problem, gap(self.tol))
-
     def _run(self, *given: Any) -> Run:
         run = super()._run(*given)
-        run.tol, run.max_iter = gap(self.tol), GLMClassifier.max_iter if self.max_iter is None else self.max_iter
+        run.max_iter = GLMClassifier.max_iter if self.max_iter is None else self.max_iter
         return run
 
 

@@ -10,10 +10,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import _raise_for_params, _routing_enabled, process_routing
 
+from manyclass.choice import Choice, choose
 from manyclass.data.rows import to_numpy
 from manyclass.estimators.base import Task
+from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
+from manyclass.fit import Run
 from manyclass.fit.folds import Fold, folds
+from manyclass.model import Problem
 
 
 def gap(tol: float) -> float:
@@ -25,6 +29,21 @@ def of_sums(task: Task) -> Task:
     """The task, where what it has for penalty was meant for a sum over the rows."""
     task.problem.alpha /= task.problem.total_weight
     return task
+
+
+class Single(GLMClassifier):
+    """One penalty, in the units of a sum over the rows, and scikit-learn's tolerance."""
+
+    def _task(self, *given: Any) -> Task:
+        return of_sums(super()._task(*given))
+
+    def _choice(self, problem: Problem) -> Choice:
+        return choose(problem, gap(self.tol))
+
+    def _run(self, *given: Any) -> Run:
+        run = super()._run(*given)
+        run.tol = gap(self.tol)
+        return run
 
 
 class Folds(GLMClassifierCV):

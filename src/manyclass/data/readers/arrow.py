@@ -17,7 +17,7 @@ from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.stored import Stored
 from manyclass.data.readers.tables import Layout, array_without_copy, label_column, labels_of
-from manyclass.data.stores import Pieces, Repeated, Store, mapped
+from manyclass.data.stores import Pieces, Repeated, Store
 
 NAME, SUFFIXES, WHAT = "arrow", (".arrow", ".feather", ".ipc"), "a whole Arrow file"
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
@@ -101,10 +101,7 @@ def _piece(batch: pa.RecordBatch, layout: Layout) -> Any:
 
 def _opened(source: Source, file: Any = None) -> tuple[Any, Any]:
     """A reader, and the memory that the file has been mapped to."""
-    if source.is_compressed:
-        file = source.seekable().read()  # type: ignore[union-attr]
-    elif file is None:
-        file = mapped(source.path)
+    file = source.memory() if file is None else file
     buffer = pa.BufferReader(pa.py_buffer(file))
     is_file = source.head.startswith(_FILE)
     return (pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)), file

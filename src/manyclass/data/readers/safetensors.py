@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.stored import Stored
-from manyclass.data.stores import Pieces, mapped
+from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "safetensors", (".safetensors",), "a whole safetensors file"
 _TYPES = {
@@ -96,7 +96,7 @@ class _Bfloat16:
 
 def _opened(source: Source) -> tuple[Any, dict[str, Any]]:
     """The file's memory, and the arrays in it by their names."""
-    file: Any = source.seekable().read() if source.is_compressed else mapped(source.path)  # type: ignore[union-attr]
+    file = source.memory()
     (length,) = struct.unpack("<Q", file[:8])
     start = 8 + length
     if length > min(_LONGEST_HEADER, len(file)):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from manyclass.data.readers.dataset import DataFileError
+from manyclass.data.stores import mapped
 
 _HEAD = 1 << 16
 _COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any]], ...] = (
@@ -52,6 +53,13 @@ class Source:
             return self.path
         with self.binary() as file:
             return io.BytesIO(file.read())
+
+    def memory(self) -> Any:
+        """The content as one buffer: the file mapped, or decompressed."""
+        if not self.is_compressed:
+            return mapped(self.path)
+        with self.binary() as file:
+            return file.read()
 
     def text(self) -> TextIO:
         # utf-8-sig: spreadsheets put a byte order mark in front of the first column's name.

@@ -48,9 +48,10 @@ def joined(parts: Sequence[Stored]) -> Stored:
     if len({getattr(store, "n_features", None) for store in stores}) > 1:
         raise DataFileError("its files differ in their number of columns: keep only files of one table in a folder")
     y = np.concatenate(labels) if labels else None
-    if all(isinstance(store, Pieces) for store in stores):
-        pieces = [piece for store in stores for piece in store.pieces]  # type: ignore[attr-defined]
-        files = [file for store in stores for file in store.files]  # type: ignore[attr-defined]
+    mapped = [store for store in stores if isinstance(store, Pieces)]
+    if len(mapped) == len(stores):
+        pieces = [piece for store in mapped for piece in store.pieces]
+        files = [file for store in mapped for file in store.files]
         return dataclasses.replace(first, store=Pieces(pieces, files), y=y)
     return dataclasses.replace(first, store=_Chain(stores), y=y)
 
