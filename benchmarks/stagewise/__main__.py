@@ -15,6 +15,7 @@ run_all(
         "newsgroups",
         "calibration",
         "memory",
-        "cifar",
+        "cifar exact",
+        "cifar linear",
     ],
 )
