@@ -9,6 +9,7 @@ run_all(
         "curves goals --rows pixels",
         "curves goals --rows patches",
         "curves figure",
+        "printed",
         "fig2 measure 2048",
         "fig2 measure 8192",
         "fig2 table",

@@ -107,7 +107,7 @@ def test_fisher_consistency(loss):
     distances = []
     for n in (2000, 200_000):
         X = rng.uniform(-1, 1, (n, 4))
-        P = SMOOTH_LOSSES[loss].mean(X @ W, np)
+        P = SMOOTH_LOSSES[loss].mean(X @ W, as_rows(X).xp)
         if loss == "logistic":
             targets = MatrixTargets((rng.random(P.shape) < P).astype(float))
         else:
