@@ -1,6 +1,6 @@
 """Claim: passes over the rows of Algorithm 1 do not depend on the condition number of the features.
 
-``python -m benchmarks.conditioning``: MNIST, 50 principal components scaled so that their condition number is 1, …,
+``python -m benchmarks.conditioning``: MNIST, 20 principal components scaled so that their condition number is 1, …,
 1e8, and as they are; passes until softmax regression without a penalty is within 1e-1, …, 1e-6 of the minimum, relative
 to the zero model. ``--problem`` takes a name of `benchmarks.data` or a file.
 """
@@ -26,7 +26,7 @@ METHODS: dict[str, dict[str, str]] = {
     "Algorithm 1, accelerated": {"solver": "accelerated"},
     "default": {},
 }
-N_DIMENSIONS = 50
+N_DIMENSIONS = 20
 
 
 def squeezed(X: np.ndarray, condition: float | None) -> np.ndarray:

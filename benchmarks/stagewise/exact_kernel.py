@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class MirrorKernel:
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         """float32, of shape (rows, columns)."""
         even, odd = (
-            sum(_products(half[side, rows], half[side, columns]) for half in self.halves).astype(np.float32)
+            _sum(_products(half[side, rows], half[side, columns]) for half in self.halves).astype(np.float32)
             for side in (0, 1)
         )
         squares = self.squares[rows][:, None] + self.squares[columns][None, :]
@@ -93,7 +94,7 @@ def predict(kernel: MirrorKernel, rows: slice, coef: np.ndarray) -> np.ndarray:
     """K(rows, the first rows) coef."""
 
     def of(part: slice) -> np.ndarray:
-        return sum(kernel.tile(part, some) @ coef[some].astype(np.float32) for some in slices(len(coef)))
+        return _sum(kernel.tile(part, some) @ coef[some].astype(np.float32) for some in slices(len(coef)))
 
     with one_thread_each() as each:
         return np.concatenate(each(of, slices(rows.stop - rows.start, rows.start)))
@@ -104,7 +105,7 @@ def _times(tiles: dict, parts: list[slice], V: np.ndarray, ridge: float, each: M
     narrow = V.astype(np.float32)
 
     def of(i: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        own = sum(tiles[i, j] @ narrow[parts[j]] for j in range(i + 1))
+        own = _sum(tiles[i, j] @ narrow[parts[j]] for j in range(i + 1))
         return own, [tiles[i, j].T @ narrow[parts[i]] for j in range(i)]
 
     total = ridge * V
@@ -131,14 +132,14 @@ def _preconditioner(tiles: dict, parts: list[slice], n: int, ridge: float, each:
         B[part] = solve_triangular(root, B[part].T, lower=True, check_finite=False).T
 
     each(whiten, parts)
-    gram = sum(each(lambda part: B[part].T @ B[part], parts)).astype(np.float64)
+    gram = _sum(each(lambda part: B[part].T @ B[part], parts)).astype(np.float64)
     left_over = sum(float(np.trace(tiles[i, i])) for i in range(len(parts))) - np.trace(gram)
     level = ridge + max(left_over / n, 0.0)
     gram.flat[:: m + 1] += level
     factor = cho_factor(gram, overwrite_a=True)
 
     def solve(V: np.ndarray) -> np.ndarray:
-        inner = cho_solve(factor, sum(each(lambda part: B[part].T @ V[part].astype(np.float32), parts)))
+        inner = cho_solve(factor, _sum(each(lambda part: B[part].T @ V[part].astype(np.float32), parts)))
         return (V - np.concatenate(each(lambda part: B[part] @ inner.astype(np.float32), parts))) / level
 
     return solve
@@ -164,6 +165,10 @@ def _conjugate_gradients(
         slope, before = np.sum(R * Z, axis=0), slope
         direction = Z + slope / before * direction
     return X, steps, residual
+
+
+def _sum(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    return reduce(np.add, arrays)
 
 
 def slices(n: int, first: int = 0) -> Iterator[slice]:

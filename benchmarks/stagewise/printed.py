@@ -140,8 +140,8 @@ def _softmax(Z: np.ndarray) -> np.ndarray:
 def main(n_components: int = 8192, rows: int = 0, source: str = "mnist") -> None:
     table, found = measure(n_components, rows=rows, source=source)
     table.note(
-        f"alpha = {mnist.ALPHA:g} in every block. Seconds are those of training. The paper found small blocks (300) and "
-        "linear stages to give the best error for the time."
+        f"alpha = {mnist.ALPHA:g} in every block. Seconds are those of training. The paper found small blocks (300) "
+        "and linear stages to give the best error for the time."
     )
     table.publish("stagewise_printed")
     with figure("stagewise_printed", n_panels=2, size=(12, 4.5)) as panels:
