@@ -14,8 +14,8 @@ from manyclass.data.rows import Array
 from manyclass.model import Problem
 from manyclass.model.losses import loss_sums
 
-SAMPLE_ROWS = 4096
-"""Rows on which the length is chosen."""
+FEWEST_ROWS, MOST_ROWS, SHARE = 512, 4096, 8
+"""Rows on which the length is chosen: one of so many, and between these. They are looked at a few tens of times."""
 
 
 class Start(NamedTuple):
@@ -81,7 +81,8 @@ Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
 def _scored(
     part: Problem, rng: np.random.Generator, direction: tuple[Array, Array], base: tuple[Array, Array]
 ) -> Scored:
-    sample = uniform_sample(part, SAMPLE_ROWS, rng)
+    wanted = min(max(part.rows.n_rows / part.share // SHARE, FEWEST_ROWS), MOST_ROWS)
+    sample = uniform_sample(part, int(wanted), rng)
     index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
     pieces, weights, start = [], [], 0
     for block, weight in sample.blocks(part):
