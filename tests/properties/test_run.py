@@ -57,7 +57,7 @@ class Watcher(Callback):
         if context.parent is None:
             self.ended += 1
             return False
-        self.records.append(metadata["record"])
+        self.records.append((metadata or {})["record"])
         self.models.append(fitted_estimator)
         return self.at == len(self.records) and self.action()
 

@@ -112,7 +112,7 @@ class Descent:
 
     def _predicted(self, alpha: float) -> Array:
         if not self.known:
-            return self.solver.begin(self.problem, self.curvature)
+            return self.solver.begin(self.problem, self.curvature).theta
         now, theta = self.known[-1]
         if len(self.known) < 2:
             return theta
