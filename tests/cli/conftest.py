@@ -1,5 +1,7 @@
 import json
+import resource
 from collections import namedtuple
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copy
 
@@ -73,3 +75,19 @@ def iris_csv(tmp_path, iris_files):
 @pytest.fixture
 def iris_model(tmp_path, iris_csv, iris_files):
     return Path(copy(iris_files / "iris.skops", tmp_path))
+
+
+@pytest.fixture
+def full_disk():
+    """No file may grow beyond so many bytes, which to a program looks as a full disk does."""
+
+    @contextmanager
+    def full_disk(n_bytes):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    return full_disk
