@@ -20,6 +20,7 @@ from manyclass.features import (
 )
 from manyclass.fit import Status
 from manyclass.stagewise import UPDATES
+from tests.problems import Callback
 
 SMALL = {"n_components": 60, "block_size": 20}
 
@@ -119,16 +120,7 @@ def test_early_stopping_and_time_limit(digits):
 def test_interrupt_gives_a_model_and_a_warning(digits):
     X, X_test, y, y_test = digits
 
-    class Stop:
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
+    class Stop(Callback):
         def on_fit_task_end(self, estimator, context, *, metadata):
             if "record" in metadata and metadata["record"]["stage"] == 1:
                 raise KeyboardInterrupt
