@@ -159,8 +159,5 @@ EXPECTED = {
 
 
 @parametrize_with_checks([AutoClassifier()], expected_failed_checks=lambda estimator: EXPECTED)
-def test_sklearn_estimator_checks(few, monkeypatch, estimator, check):
-    monkeypatch.setattr(candidates, "PENALTIES", (1e-2,))
-    monkeypatch.setattr(candidates, "MOST_FEATURES", 16)
-    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 16)
+def test_sklearn_estimator_checks(few, estimator, check):
     check(estimator)
