@@ -197,8 +197,8 @@ def tables(name: str, activation: str, runs: dict[str, Nets], rows: int, steps: 
             (objectives, error), tau = found.last_layers[label], correlation.tau
             bounded.add(
                 weights, label, f"{tau:.3g}", f"{tau * correlation.spectrum.eigenvalues.sum():.3g}",
-                f"{correlation.rho_squared.max():.2g}", f"{objectives[min(10, len(objectives) - 1)]:.3g}", f"{objectives[-1]:.3g}",
-                f"{error:.2%}",
+                f"{correlation.rho_squared.max():.2g}", f"{objectives[min(10, len(objectives) - 1)]:.3g}",
+                f"{objectives[-1]:.3g}", f"{error:.2%}",
             )  # fmt: skip
     training.note(
         f"{rows} rows, columns centred; full-batch gradient descent on the mean log loss with step {STEP:g}. "
