@@ -31,7 +31,7 @@ WEIGHTS = ("Glorot's", "torch's")
 layer (biases 0), and in torch's default, 1/√3 of that for tanh, in which it shrinks from layer to layer."""
 ALPHA, LAST_STEPS = 1e-6, 100
 """Of the last layer alone."""
-UPPER = ("zero, as printed", "identity, output zero", "random, output zero")
+UPPER = ("upper zero, as printed", "upper identity, output zero", "upper random, output zero")
 """What is above the first layers that were trained before."""
 
 
@@ -39,7 +39,8 @@ UPPER = ("zero, as printed", "identity, output zero", "random, output zero")
 class Nets:
     """One kind of random weights: training errors per step of each start, and the features of last hidden layers."""
 
-    errors: dict[str, np.ndarray] = field(default_factory=dict)
+    errors: dict[str, tuple[int, np.ndarray]] = field(default_factory=dict)
+    """Steps of the small network before, and the training errors of each step after them."""
     correlations: dict[str, ResponseCorrelation] = field(default_factory=dict)
     last_layers: dict[str, tuple[list[float], float]] = field(default_factory=dict)
     """Objectives after each step of gradient descent on the output layer alone, and the training error in the end."""
@@ -131,6 +132,7 @@ def last_layer(Z: np.ndarray, y: np.ndarray) -> tuple[list[float], float]:
 
 def run(X: np.ndarray, y: np.ndarray, activation: str, weights: str, steps: int, device: str) -> Nets:
     """All starts; the small network is trained for half of the steps, the deep ones made of it for the other half."""
+    half = steps // 2
     import torch
 
     rows, codes, found = torch.from_numpy(X).to(device), torch.from_numpy(y).to(device), Nets()
@@ -145,13 +147,12 @@ def run(X: np.ndarray, y: np.ndarray, activation: str, weights: str, steps: int,
         found.last_layers[name] = last_layer(Z, y)
 
     look(f"{SHALLOW} layers, random", small)
-    early = descend(small, rows, codes, steps // 2)
+    found.errors[f"{SHALLOW} layers alone"] = 0, descend(small, rows, codes, half)
     look(f"{SHALLOW} layers, trained", small)
     for upper in UPPER:
-        net = deepened(small, deep, upper)
-        found.errors[upper] = np.concatenate([early[:-1], descend(net, rows, codes, steps - steps // 2)])
+        found.errors[upper] = half, descend(deepened(small, deep, upper), rows, codes, steps - half)
     look(f"{DEPTH} layers, random", deep)
-    found.errors = {"random start": descend(deep, rows, codes, steps), **found.errors}
+    found.errors["random start"] = 0, descend(deep, rows, codes, steps)
     look(f"{DEPTH} layers, trained", deep)
     return found
 
@@ -166,8 +167,8 @@ def draw(name: str, activation: str, runs: dict[str, Nets], steps: int) -> None:
                 display.plot(row[0], show_tau=False, color=colour, s=5)
             row[0].legend()
             row[0].set_title(f"{weights} weights: last hidden layer")
-            for label, errors in found.errors.items():
-                row[1].plot(errors, label=label)
+            for label, (before, errors) in found.errors.items():
+                row[1].plot(before + np.arange(len(errors)), errors, label=label)
             row[1].axvline(steps // 2, color="gray", linewidth=0.6)
             row[1].set(xlabel=f"gradient steps, those of the {SHALLOW} layers first", ylabel="training error")
             for label, (objectives, _) in found.last_layers.items():
@@ -180,19 +181,19 @@ def draw(name: str, activation: str, runs: dict[str, Nets], steps: int) -> None:
 
 def tables(name: str, activation: str, runs: dict[str, Nets], rows: int, steps: int) -> Table:
     half = steps // 2
-    marks = sorted({half, half + steps // 20, half + steps // 8, half + steps // 4, steps})
+    marks = sorted({steps // 20, steps // 10, steps // 4, half})
     training = Table(
-        f"{name}: training error against gradient steps, {DEPTH} hidden layers of {WIDTH}, {activation}",
-        ["weights", f"first {SHALLOW} layers", "upper layers", *(f"after {mark}" for mark in marks)],
+        f"{name}: training error of {DEPTH} hidden layers of {WIDTH}, {activation}, by gradient descent",
+        ["weights", "start", "steps before", *(f"after {mark}" for mark in marks), f"after {steps}"],
     )
     bounded = Table(
         "Boundedness of the last hidden layer, and the output layer alone by gradient descent from zero",
         ["weights", "features", "τ", "τ · total variance", "max ρ²", "objective after 10", f"{LAST_STEPS}", "error"],
     )
     for weights, found in runs.items():
-        for label, errors in found.errors.items():
-            first = "random" if label == "random start" else "trained before"
-            training.add(weights, first, label, *(f"{errors[mark]:.2%}" for mark in marks))
+        for label, (before, errors) in found.errors.items():
+            last = f"{errors[steps]:.2%}" if len(errors) > steps else ""
+            training.add(weights, label, before, *(f"{errors[mark]:.2%}" for mark in marks), last)
         for label, correlation in found.correlations.items():
             (objectives, error), tau = found.last_layers[label], correlation.tau
             bounded.add(
@@ -202,8 +203,9 @@ def tables(name: str, activation: str, runs: dict[str, Nets], rows: int, steps: 
             )  # fmt: skip
     training.note(
         f"{rows} rows, columns centred; full-batch gradient descent on the mean log loss with step {STEP:g}. "
-        f"'Trained before': the hidden layers of a network of {SHALLOW}, which had the first {half} of the "
-        f"steps counted here (each {cost(SHALLOW) / cost(DEPTH):.0%} of one of the deep network on MNIST)."
+        f"The starts named by what is above begin with the hidden layers of the {SHALLOW} trained alone, whose {half} "
+        f"steps stand as 'steps before' (each {cost(SHALLOW) / cost(DEPTH):.0%} of one of the deep network on MNIST). "
+        "The random start has as many steps as they have together."
     )
     training.note(str(bounded))
     training.note(
