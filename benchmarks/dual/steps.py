@@ -120,7 +120,7 @@ def fitted(X: Any, y: np.ndarray, solver: str, steps: int) -> GLMClassifier:
         return model.fit(X, y)
 
 
-def main(rows: int = 4000, steps: int = 300, names: str = f"{GAUSSIAN},a9a,w8a") -> None:
+def main(rows: int = 4000, steps: int = 300, names: str = f"{GAUSSIAN},a9a,w8a,adult") -> None:
     table = coordinate_steps(rows=rows)
     table.note(str(biased_gradient(names.split(","), steps)))
     table.note(
