@@ -22,6 +22,19 @@ ESTIMATORS = {
 """Every estimator, with options that keep its fit short."""
 
 
+class Callback:
+    """Of scikit-learn's protocol what does nothing."""
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+
 def rows(seed=0, n=60, d=5, k=3):
     """X with very different scales and a mean, class codes, positive weights."""
     rng = np.random.default_rng(seed)
@@ -57,7 +70,7 @@ def run(problem, solver, curvature, start=None, max_time=None, **limits):
 
     def iterates():
         metric = curvature.build(problem, np.random.default_rng(0))
-        theta = solver.begin(problem, metric) if start is None else start
+        theta = solver.begin(problem, metric).theta if start is None else start
         return (yield from solver.iterates(problem, metric, theta))
 
     fallback = problem.constant_model()

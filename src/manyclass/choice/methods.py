@@ -19,12 +19,16 @@ SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
-HESSIAN_PASSES, HESSIAN_LOOKS = 16, 4
-"""Passes of L-BFGS in the metric of a Hessian of sampled rows, and how often that is taken."""
+HESSIAN_PASSES = 16
+"""Passes of L-BFGS in the metric of a Hessian of sampled rows."""
+LOOKS = 4
+"""How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
 PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
 """Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
+INTERPRETED_PASS, INTERPRETED_DIRECTION = 5e-4, 4e-4
+"""Seconds that a pass, and a direction of L-BFGS, take whatever the size of the arrays: all that small fits are."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
 
@@ -160,7 +164,7 @@ class Shape:
         return cls(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
 
     def seconds_of_pass(self) -> float:
-        elementwise = self.n * self.k / self.speed.elementwise + 5e-4
+        elementwise = self.n * self.k / self.speed.elementwise + INTERPRETED_PASS
         if not self.dense:
             return 2.0 * self.stored * max(self.k, 2) / self.speed.sparse + elementwise
         # The second product of a block that fits into the caches finds it there.
@@ -191,11 +195,11 @@ class Shape:
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
-        search = one + MEMORY_PAIRS * parameters / speed.stream
+        search = one + INTERPRETED_DIRECTION + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
-        # A few refreshes decompose again; a solve is two products with the eigenvectors.
-        set_up = 2 * one + self.gram(sample) + speed.seconds_of_decomposition(d)
+        # Refreshes factor again; a solve is two products with a triangle.
+        set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
         solve = 4.0 * d * parameters / speed.product
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
@@ -203,7 +207,7 @@ class Shape:
             sample = min(self.n, ROWS_PER_PARAMETER * size)
             look = self.hessian(size, sample) + one * sample / self.n
             solve = 2.0 * size**2 / speed.stream
-            set_up, needed = one + HESSIAN_LOOKS * look, 4 * 8.0 * size * size
+            set_up, needed = one + LOOKS * look, 4 * 8.0 * size * size
             yield Method(
                 "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
             )
