@@ -194,7 +194,7 @@ def _judge_probabilities(
     return total / int(known.sum()), reliability
 
 
-def _set_scores(model: Model, X: Any, y: NDArray[Any], wanted: float) -> dict[str, float]:
+def _set_scores(model: Model, X: Any, y: Any, wanted: float) -> dict[str, float]:
     """How often the sets of a coverage hold the true labels, all of several, and how many labels they hold."""
     start, sizes, covered = 0, [], []
     for sets in blocks(partial(model.predict_set, coverage=wanted), X, len(model.schema.labels)):

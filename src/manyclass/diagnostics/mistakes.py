@@ -47,13 +47,16 @@ class Mistakes:
         wrong = (truth > 0) != (predicted > 0) if truth.ndim == 2 else truth != predicted
         error = float(wrong.mean())
         if truth.ndim == 2:
-            counts = (truth > 0, wrong & (truth > 0), wrong & (predicted > 0))
-            return cls(len(truth), error, *(tuple(one.sum(axis=0).tolist()) for one in counts))
-        by_class = [np.bincount(one, minlength=n_classes) for one in (truth, truth[wrong], predicted[wrong])]
-        pairs, counts = np.unique(truth[wrong] * n_classes + predicted[wrong], return_counts=True)
-        first = np.argsort(-counts, kind="stable")[:KEPT]
-        named = np.column_stack([pairs[first] // n_classes, pairs[first] % n_classes, counts[first]])
-        return cls(len(truth), error, *(tuple(one.tolist()) for one in by_class), tuple(map(tuple, named.tolist())))
+            counts = [one.sum(axis=0) for one in (truth > 0, wrong & (truth > 0), wrong & (predicted > 0))]
+        else:
+            counts = [np.bincount(one, minlength=n_classes) for one in (truth, truth[wrong], predicted[wrong])]
+        rows, missed, added = (tuple(one.tolist()) for one in counts)
+        if truth.ndim == 2:
+            return cls(len(truth), error, rows, missed, added)
+        pairs, times = np.unique(truth[wrong] * n_classes + predicted[wrong], return_counts=True)
+        first = np.argsort(-times, kind="stable")[:KEPT]
+        named = np.column_stack([pairs[first] // n_classes, pairs[first] % n_classes, times[first]])
+        return cls(len(truth), error, rows, missed, added, tuple((true, told, n) for true, told, n in named.tolist()))
 
     def worst(self) -> list[int]:
         """Classes by the share of their rows that are missed, the largest first; those without rows are left out."""
