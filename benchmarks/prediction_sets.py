@@ -4,9 +4,9 @@
     python -m benchmarks.prediction_sets letter   # one of them
 
 `GLMClassifierCV(leave_one_out=True)` learns from all rows and compares with them, each left out by one Newton step.
-MAPIE's ``SplitConformalClassifier`` with ``conformity_score="lac"``, which is the same rule, gets `GLMClassifier` at the
-same penalty from four fifths of the rows and compares with the rest. Coverage and sizes are those of the test rows.
-Needs ``pip install mapie``.
+MAPIE's ``SplitConformalClassifier`` with ``conformity_score="lac"``, which is the same rule, gets `GLMClassifier` at
+the same penalty from four fifths of the rows and compares with the rest. Coverage and sizes are those of the test
+rows. Needs ``pip install mapie``.
 """
 
 from __future__ import annotations

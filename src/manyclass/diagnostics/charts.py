@@ -16,7 +16,7 @@ from manyclass.diagnostics.markup import Html, join, tag
 
 WIDTH, HEIGHT = 380.0, 250.0
 """About a phone's width, so that letters keep their size there."""
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 10.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 18.0, 10.0, 40.0
 TICKS = 5
 POINTS = 500
 """Marks of a picture; more than can be told apart only make the page heavy."""

@@ -75,8 +75,10 @@ def table(caption: str, names: Sequence[str], rows: Sequence[Sequence[Any]], wor
         tag("th", name, scope="col", class_=None if place < words else "number") for place, name in enumerate(names)
     )
     body = (tag("tr", *(cell(place, content) for place, content in enumerate(row))) for row in shown)
-    inside = tag("table", tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body))
-    return tag("div", inside, class_="scroll", role="region", aria_label=caption, tabindex="0")
+    inside = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), aria_label=caption)
+    # A caption of the table itself would scroll away with it.
+    scrolled = tag("div", inside, class_="scroll", role="region", aria_label=caption, tabindex="0")
+    return tag("div", tag("p", caption, class_="caption"), scrolled)
 
 
 def fragment(*parts: Any) -> str:

@@ -51,16 +51,17 @@ def spectrum_chart(spectrum: Spectrum) -> Html:
     x, y = Scale.of([1, n], log=n > NAMED), Scale.of(values, log=True)
     chart = Chart(alt, x, y, "number of the eigenvalue, the largest first", "eigenvalue")
     caption = "How much the rows vary in each direction. The steeper, the more steps a gradient needs."
-    return figure(chart.drawn(chart.line(place + 1, values[place]), chart.points(place + 1, values[place])), caption)
+    marks = [chart.line(place + 1, values[place]), chart.points(place + 1, values[place])]
+    return figure(chart.drawn(*marks[: 1 + (n <= NAMED)]), caption)
 
 
 def correlation_chart(found: ResponseCorrelation) -> Html:
     bound, values, tau = found.boundedness.max(axis=1), found.eigenvalues, found.tau
-    place = thinned(len(bound))
+    place = np.union1d(thinned(len(bound)), np.argmax(bound))
     place = place[bound[place] > 0]
     alt = f"How much the classes depend on each direction for its size: at most tau, which is {tau:.3g}."
     x, y = Scale.of(values, log=True), Scale.of([*bound[place], tau], log=True)
-    chart = Chart(alt, x, y, "eigenvalue", "c²/λ², of the class with the largest")
+    chart = Chart(alt, x, y, "eigenvalue", "largest c²/λ² of a class")
     marks = [chart.points(values[place], bound[place])]
     if tau > 0:
         marks.append(chart.line([x.low, x.high], [tau, tau], "aside"))
