@@ -124,7 +124,9 @@ def main(names: list[str]) -> None:
         warnings.simplefilter("ignore")
         for name in names or SETS:
             compare(name, table)
-    table.note("Seconds of the first include the choice of the penalty, by a fifth of the rows; the second is given it.")
+    table.note(
+        "Seconds of the first include the choice of the penalty, by a fifth of the rows, which the second is given."
+    )
     table.publish("prediction_sets")
 
 
