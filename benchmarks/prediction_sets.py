@@ -125,7 +125,7 @@ def main(names: list[str]) -> None:
         for name in names or SETS:
             compare(name, table)
     table.note(
-        "Seconds of the first include the choice of the penalty, by a fifth of the rows, which the second is given."
+        "Seconds of the first include the choice of the penalty, by a fifth of the rows; the second has it given."
     )
     table.publish("prediction_sets")
 
