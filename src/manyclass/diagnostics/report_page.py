@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def pairs_of_classes(found: Mistakes, names: list[str]) -> Html | None:
 def costs(report: DataReport) -> list[Html]:
     """Seconds are compared on a log scale: they differ by powers of ten."""
     seconds = np.array([one.seconds for one in report.methods])
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for estimator, loss, told, memory, how in report.costs_table()[1:]:
         share = np.log(2 * seconds[len(rows)] / seconds.min()) / np.log(2 * seconds.max() / seconds.min())
         rows.append((estimator, loss, how, bar(share, told), memory))
