@@ -130,32 +130,26 @@ def reference(problem: DualProblem, limit: float) -> tuple[float, float, DualMod
     return found.history[-1].objective, max(record["dual"] for record in found.history), found.model
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "data", help="a9a, w8a, adult, kddcup, mnist, or a file, of which the two largest classes are taken"
-    )
-    parser.add_argument("--loss", nargs="+", default=["squared", "hinge"])
-    parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--reference-seconds", type=float, default=40.0)
-    given = parser.parse_args()
-    X, y, X_test, y_test = split(given.data)
+def compare(
+    source: str, losses: Sequence[str] = ("squared", "hinge"), epochs: int = 60, reference_seconds: float = 40.0
+) -> None:
+    """The table and the figure of a set or file."""
+    X, y, X_test, y_test = split(source)
     table = Table(
-        f"{data.title(given.data)}: zero start and homotopic start at alpha {ALPHA:g}, {X.shape[0]} training rows",
+        f"{data.title(source)}: zero start and homotopic start at alpha {ALPHA:g}, {X.shape[0]} training rows",
         [
             "loss", "start", "epochs before alpha", *(f"epochs (s) to {level:g}" for level in LEVELS),
-            f"dual left after {given.epochs}", f"primal left after {given.epochs}", "test loss", "test error",
+            f"dual left after {epochs}", f"primal left after {epochs}", "test loss", "test error",
         ],
     )  # fmt: skip
     plots = {}
-    for loss in given.loss:
+    for loss in losses:
         problem = DualProblem(Problem(as_rows(X), MatrixTargets(y[:, None]), LOSSES[loss], ALPHA))
         test, zero = Test(X_test, y_test, LOSSES[loss]), start_state(problem).zero_value
         curves = {
-            label: follow(problem, homotopy_path(problem, homotopy), given.epochs, test)
-            for label, homotopy in STARTS.items()
+            label: follow(problem, homotopy_path(problem, homotopy), epochs, test) for label, homotopy in STARTS.items()
         }
-        primal, dual, model = reference(problem, given.reference_seconds)
+        primal, dual, model = reference(problem, reference_seconds)
         primal = min(primal, *(min(curve.primal) for curve in curves.values()))
         dual = max(dual, *(max(curve.dual) for curve in curves.values()))
         print(f"{loss}: reference gap {(primal - dual) / zero:.1e}", flush=True)
@@ -181,8 +175,8 @@ def main() -> None:
         "measuring is not. A phase before the last ends at an estimated gap of "
         f"{PHASE_TOL:g} of its own problem, or at its share of half of all epochs. 80 % of the rows train; one thread."
     )
-    table.publish(f"dual_homotopy_{data.title(given.data)}")
-    draw(data.title(given.data), plots)
+    table.publish(f"dual_homotopy_{data.title(source)}")
+    draw(data.title(source), plots)
 
 
 def to_level(curve: Curve, left: np.ndarray, level: float) -> str:
@@ -213,6 +207,18 @@ def panels(row: Sequence[Any], loss: str, curves: dict[str, Curve], primal: floa
         ax.set(yscale="log", xlabel=x, title=f"{loss}: {title}")
     low = min(min(curve.test) for curve in curves.values())
     row[3].set_ylim(0.95 * low, 20 * low)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "data", help="a9a, w8a, adult, kddcup, mnist, or a file, of which the two largest classes are taken"
+    )
+    parser.add_argument("--loss", nargs="+", default=["squared", "hinge"])
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--reference-seconds", type=float, default=40.0)
+    given = parser.parse_args()
+    compare(given.data, given.loss, given.epochs, given.reference_seconds)
 
 
 if __name__ == "__main__":

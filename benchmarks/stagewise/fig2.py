@@ -7,9 +7,11 @@ found; ``python -m benchmarks.stagewise.fig2 table`` puts all that is kept into 
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import typer
@@ -103,18 +105,30 @@ def chosen(name: str, peer: peers.Method) -> peers.Setting:
     return settings
 
 
+def compare(widths: Sequence[int] = WIDTHS, methods: Sequence[str] = ("",), limit: float = LIMIT) -> None:
+    """What has not been measured yet of the methods whose names hold one of `methods`, and the table."""
+    for width, name in itertools.product(widths, (*OURS, *peers.PEERS)):
+        if any(part in name for part in methods) and f"{width} {name}" not in known():
+            measure(width, name, limit)
+    publish(widths)
+
+
 @app.command()
 def table() -> None:
     """The table of what has been measured."""
+    publish(WIDTHS)
+
+
+def publish(widths: Sequence[int]) -> None:
     found = known()
     columns = [
         "method",
-        *(f"{width} features: {what}" for width in WIDTHS for what in ("seconds", "times ours", "test error, %")),
+        *(f"{width} features: {what}" for width in widths for what in ("seconds", "times ours", "test error, %")),
     ]
     result = Table("MNIST, the same random Fourier features for everyone", columns)
     for name in (*OURS, *peers.PEERS):
         cells = []
-        for width in WIDTHS:
+        for width in widths:
             one, ours = (found.get(f"{width} {method}") for method in (name, OURS[0]))
             if one is None or ours is None:
                 cells += ["not run", "", ""]
