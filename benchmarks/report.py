@@ -69,14 +69,14 @@ class Table:
     def __init__(self, title: str, columns: list[str], live: bool = False):
         self.title, self.live = title, live
         self.rows = [columns]
-        self.notes: list[str] = []
+        self.notes: list[str | Table] = []
 
     def add(self, *cells: object) -> None:
         self.rows.append([str(cell) for cell in cells])
         if self.live:
             print(*self.rows[-1], sep=" | ", flush=True)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str | Table) -> None:
         self.notes.append(text)
 
     def __str__(self) -> str:

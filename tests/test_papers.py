@@ -38,7 +38,7 @@ def test_unknown_names_and_missing_data_are_sentences(tmp_path, monkeypatch, cap
         named(["least-cubes"])
     monkeypatch.setenv("MANYCLASS_DATA", str(tmp_path))
     assert sources.at_hand("mnist", quick=True) == "digits"
-    with pytest.raises(sources.MissingError, match="cifar10 wants cifar10/cifar10_jpg.tar.xz below the folder"):
+    with pytest.raises(sources.MissingError, match=r"cifar10 wants cifar10/cifar10_jpg\.tar\.xz below the folder"):
         sources.at_hand("cifar10", quick=True)
     ran = CliRunner().invoke(app, ["papers", "least-squares/figure-3", "--data", str(tmp_path)])
     assert ran.exit_code == 0 and "least-squares/figure-3 was left out: cifar10 wants" in ran.output

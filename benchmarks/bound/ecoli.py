@@ -76,7 +76,7 @@ def main(splits: int = 10, starts: int = STARTS, data: str = "ecoli") -> None:
         f"cross-validation ({min(lambdas):g} to {max(lambdas):g}), gains on held-out training rows, anew for each "
         "split: the most frequent are shown. Columns standardised."
     )
-    result.note(str(steps))
+    result.note(steps)
     result.publish(f"bound_{problem.name}")
     panels = [("passes", "objective"), ("passes", "likelihood"), ("passes", "error")]
     draw(f"bound_{problem.name}", result.title, means, panels, zero=-float(np.log(problem.n_classes)))

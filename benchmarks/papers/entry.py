@@ -10,6 +10,8 @@ from typing import Any
 from benchmarks.papers import sources
 from benchmarks.report import Table
 
+NOT_MEASURED = "not at this size"
+
 
 @dataclass(frozen=True)
 class Number:
@@ -21,7 +23,7 @@ class Number:
     row : tuple of str
         Cells of the row, in any columns.
     column : str
-        Its heading, or the beginning of it; "" where there is no counterpart.
+        Its heading, or the beginning of it (the shortest such); "" where there is no counterpart.
     """
 
     what: str
@@ -35,8 +37,11 @@ class Number:
             places = [i for i, name in enumerate(heading) if self.column and name.startswith(self.column)]
             found = [row for row in rows if set(self.row) <= set(row)]
             if places and found:
-                return found[0][places[0]]
-        return "not measured" if self.column else ""
+                return found[0][min(places, key=lambda i: len(heading[i]))]
+            inner = self.ours(note for note in table.notes if isinstance(note, Table))
+            if inner not in ("", NOT_MEASURED):
+                return inner
+        return NOT_MEASURED if self.column else ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ ENTRIES = (
         "homotopy/table-1",
         "Response correlation τ of the data sets, and which reading of its definition gives the published numbers",
         (
-            Call("dual.spectra:all_data", {"names": SETS}, quick={}),
+            Call("dual.spectra:all_data", {"names": SETS}),
             Call("dual.spectra:definitions", needs=("a9a", "w8a")),
         ),
         (

@@ -104,6 +104,6 @@ def draw(beside: Table, name: str) -> None:
 def leading(cell: str) -> float:
     """The number that a cell begins with."""
     try:
-        return float(cell.split()[0].rstrip("%,").lstrip(">~"))
+        return float(cell.lstrip(">≥ ").split()[0].rstrip("%,"))
     except (ValueError, IndexError):
         return np.nan

@@ -88,20 +88,21 @@ def measure(width: int, method: str = "", limit: float = LIMIT) -> None:
             measure_ours(width, name)
     for name, peer in peers.PEERS.items():
         if method in name:
-            setting = chosen(name, peer)
+            setting = chosen(name, peer, min(width, WIDTHS[0]))
             seconds, error = peers.measure_within(limit, peer, setting, *map(np.asarray, features(width)))
             keep(width, name, seconds=seconds, error=error, setting=" ".join(f"{k} {v}" for k, v in setting.items()))
 
 
-def chosen(name: str, peer: peers.Method) -> peers.Setting:
-    """Chosen once, at the smaller width: rows have the same norm at each."""
-    settings = known().get(f"settings {name}")
+def chosen(name: str, peer: peers.Method, width: int) -> peers.Setting:
+    """Chosen once, at the smallest width: rows have the same norm at each."""
+    key = f"settings{'' if width == WIDTHS[0] else f' {width}'}"
+    settings = known().get(f"{key} {name}")
     if settings is None:
-        X, y, *_ = features(WIDTHS[0])
+        X, y, *_ = features(width)
         order = np.random.default_rng(0).permutation(len(X))[: SUBSET + SUBSET // 2]
         train, held = order[:SUBSET], order[SUBSET:]
         settings = peers.chosen_setting(peer, np.asarray(X[train]), y[train], np.asarray(X[held]), y[held])
-        keep("settings", name, **settings)
+        keep(key, name, **settings)
     return settings
 
 

@@ -91,7 +91,7 @@ def publish(data: str, found: dict[str, Any]) -> None:
         f"algorithm's own least one on all rows. 'k of {seeds}': only so many seeds got there. 'Flat from': the first "
         f"size within {round(100 * FLAT - 100)} % of the time on all rows."
     )
-    table.note(str(at_steps))
+    table.note(at_steps)
     table.publish(f"inverse_dependency_{data}")
     plot(data, found, times)
 
