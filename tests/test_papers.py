@@ -60,8 +60,8 @@ def test_cutting_planes_reach_the_optimum(rng):
     y = np.asarray(X @ rng.standard_normal((8, 3)) + 0.5 * rng.standard_normal((300, 3))).argmax(axis=1)
     alpha, tol = 1e-2, 1e-4
     found = cutting_planes.fit(X, y, alpha, tol)
-    best = SDCAClassifier("crammer_singer", alpha=alpha, fit_intercept=False, tol=1e-8).fit(X, y)
+    best = SDCAClassifier("crammer_singer", alpha=alpha, fit_intercept=False, tol=1e-5, max_iter=5000).fit(X, y)
     iterates = [(found.W, np.zeros(3)), (best.coef_.T, np.zeros(3))]
     reached, least = objectives(X, y, iterates, "crammer_singer", alpha)
-    assert least <= reached <= least + 1.2 * tol
+    assert least - 1e-5 <= reached <= least + 1.2 * tol
     assert np.mean(found.predict(X) == best.predict(X)) > 0.98

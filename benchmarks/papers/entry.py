@@ -88,12 +88,10 @@ class Call:
                 raise sources.MissingError(sources.wanted(name))
         found: dict[str, Any] = {}
         for argument, names in self.data.items():
-            several = isinstance(names, tuple)
-            if file is not None:
-                found[argument] = [file] if several else file
+            if isinstance(names, tuple):
+                found[argument] = [file] if file else [sources.at_hand(name, quick) for name in names]
             else:
-                taken = [sources.at_hand(name, quick) for name in (names if several else (names,))]
-                found[argument] = taken if several else taken[0]
+                found[argument] = file or sources.at_hand(names, quick)
         return found | (self.quick if quick else self.full)
 
 

@@ -34,6 +34,8 @@ def run_all(entries: Sequence[Entry], quick: bool, file: str | None) -> int:
                 path = run(entry, quick, file)
         except MissingError as missing:
             print(f"{entry.name} was left out: {missing}.", flush=True)
+        except ModuleNotFoundError as absent:
+            print(f"{entry.name} was left out: it wants {absent.name}, which make bench-peers installs.", flush=True)
         except (Exception, SystemExit):
             traceback.print_exc()
             failed.append(entry.name)
@@ -75,16 +77,18 @@ def written(
 ) -> str:
     paper, _, name = entry.name.partition("/")
     data = f"Rows of {file}." if file else ". ".join(described(name, quick) for name in entry.names()) + "."
-    size = "Quick size: much smaller than the paper's; numbers show that it runs rather than what it gives. "
+    small = quick and any(call.quick for call in entry.calls)
+    size = "Quick size: much smaller than the paper's; it shows that everything runs. " if small else ""
     head = [
         f"# {name.replace('-', ' ').capitalize()} of *{PAPERS[paper]}*",
         f"{entry.what}.",
         f"`{given_command()}` on {environment()}; {seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this "
         "process.",
-        f"{size if quick else ''}{data}",
+        size + data,
     ]
     pictures = [f"![{entry.name}]({picture.name})" for picture in gathered.drawn]
-    return "\n\n".join([*head, *([str(beside)] if entry.numbers else []), *map(str, gathered.tables), *pictures]) + "\n"
+    tables = [str(table).strip() for table in ([beside] if entry.numbers else []) + gathered.tables]
+    return "\n\n".join([*head, *tables, *pictures]) + "\n"
 
 
 def draw(beside: Table, name: str) -> None:

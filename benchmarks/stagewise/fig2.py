@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import data
 from benchmarks.report import Table
 from benchmarks.stagewise import mnist, peers
+from benchmarks.stochastic.peers import installed
 from manyclass import GLMClassifier, StagewiseClassifier
 
 app = typer.Typer(help=__doc__)
@@ -109,7 +110,8 @@ def chosen(name: str, peer: peers.Method, width: int) -> peers.Setting:
 def compare(widths: Sequence[int] = WIDTHS, methods: Sequence[str] = ("",), limit: float = LIMIT) -> None:
     """What has not been measured yet of the methods whose names hold one of `methods`, and the table."""
     for width, name in itertools.product(widths, (*OURS, *peers.PEERS)):
-        if any(part in name for part in methods) and f"{width} {name}" not in known():
+        wanted = installed(name) and any(part in name for part in methods)
+        if wanted and f"{width} {name}" not in known():
             measure(width, name, limit)
     publish(widths)
 

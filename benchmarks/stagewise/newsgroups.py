@@ -22,7 +22,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from benchmarks import text
 from benchmarks.report import Table
 from benchmarks.stagewise import peers
-from benchmarks.stochastic.peers import grid
+from benchmarks.stochastic.peers import grid, installed
 from manyclass import StagewiseClassifier
 from manyclass.features import FeatureSubset
 
@@ -88,7 +88,7 @@ def main(
     }
     runs |= {name: partial(tuned, peer) for name, peer in peers.PEERS.items() if name != "Snap ML"}
     for name, run in runs.items():
-        if method and not any(part in name for part in method):
+        if not installed(name) or (method and not any(part in name for part in method)):
             continue
         measured = np.array([run(split) for split in splits])
         seconds, errors = measured[:, 0], measured[:, 1]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from benchmarks.report import Table, figure
 from benchmarks.stochastic import cutting_planes
 from benchmarks.stochastic.inverse_dependency import first
 from benchmarks.stochastic.limits import LIMIT, limited
-from benchmarks.stochastic.peers import Predict, absolute, liblinear
+from benchmarks.stochastic.peers import Predict, absolute, installed, liblinear
 from benchmarks.stochastic.trajectory import Problem, choose_alpha, geometric, load, stream, trajectory
 from manyclass import SDCAClassifier
 
@@ -80,7 +79,7 @@ def compare(name: str, sizes: list[int], limit: float, table: Table, ax: Any) ->
     whole = load(name)
     subset = Problem(whole.X[:60_000], whole.y[:60_000], whole.X_test, whole.y_test)
     alpha = choose_alpha(subset, ["crammer_singer"], 100_000)
-    known = [peer for peer in BATCH if "LIBLINEAR" not in peer or find_spec("liblinear")]
+    known = [peer for peer in BATCH if installed(peer)]
     spent: dict[str, list[float]] = {peer: [] for peer in [*known, "Pegasos"]}
     sizes = [n for n in sizes if n <= len(whole.y)] or [len(whole.y)]
     for n in sizes:
