@@ -38,7 +38,7 @@ def fit(X: sparse.csr_matrix, y: np.ndarray, alpha: float, tol: float = TOL) -> 
     planes, offsets = [W], np.zeros(1)  # the first is 0: a mean loss is not below it
     gram, shares = np.zeros((1, 1)), np.ones(1)
     while True:
-        highest = max(b - float(np.vdot(G, W)) for b, G in zip(offsets, planes, strict=True))
+        highest = float(np.max(offsets - gram @ shares / alpha))
         scores = np.asarray(X @ W)
         scores += 1.0
         scores[rows, y] -= 1.0
