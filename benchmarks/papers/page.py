@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.papers.entry import Entry
 from benchmarks.papers.sources import MissingError, described
-from benchmarks.report import RESULTS, Gathered, Table, environment, figure, gather, given_command
+from benchmarks.report import RESULTS, Gathered, Table, environment, figure, gather
 
 PAPERS = {
     "least-squares": "Least Squares Revisited: Scalable Approaches for Multi-class Prediction",
@@ -79,10 +79,11 @@ def written(
     data = f"Rows of {file}." if file else ". ".join(described(name, quick) for name in entry.names()) + "."
     small = quick and any(call.quick for call in entry.calls)
     size = "Quick size: much smaller than the paper's; it shows that everything runs. " if small else ""
+    options = f"{' --quick' if quick else ''}{f' --data {file}' if file else ''}"
     head = [
         f"# {name.replace('-', ' ').capitalize()} of *{PAPERS[paper]}*",
         f"{entry.what}.",
-        f"`{given_command()}` on {environment()}; {seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this "
+        f"`python -m benchmarks papers {entry.name}{options}` on {environment()}; {seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this "
         "process.",
         size + data,
     ]
