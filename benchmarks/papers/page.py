@@ -83,8 +83,8 @@ def written(
     head = [
         f"# {name.replace('-', ' ').capitalize()} of *{PAPERS[paper]}*",
         f"{entry.what}.",
-        f"`python -m benchmarks papers {entry.name}{options}` on {environment()}; {seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this "
-        "process.",
+        f"`python -m benchmarks papers {entry.name}{options}` on {environment()}; "
+        f"{seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this process.",
         size + data,
     ]
     pictures = [f"![{entry.name}]({picture.name})" for picture in gathered.drawn]
