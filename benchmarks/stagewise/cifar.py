@@ -121,12 +121,10 @@ def groups(
         yield *parts, time.process_time() - started
 
 
-def main(
-    models: int = 2, n_components: int = 10 * BLOCK, filters: int = FILTERS, data: str = "", images: int | None = None
-) -> None:
+def main(models: int = 2, n_components: int = 10 * BLOCK, filters: int = FILTERS, data: str = "") -> None:
     train, y, test, y_test = cifar_images.load(data)
     # They come class by class, and filters and components are learned from the first of them.
-    order = np.random.default_rng(0).permutation(len(y))[:images]
+    order = np.random.default_rng(0).permutation(len(y))
     train, y = train[order], y[order]
     scores, penalty = Scores(filters, y, y_test), 0.0
     for seed, (Z, Z_test, making) in enumerate(groups(models, filters, train, test)):
