@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.entry import Entry
-from benchmarks.papers.sources import MissingError, described
+from benchmarks.papers.sources import MissingError, described, missing
 from benchmarks.report import RESULTS, Gathered, Table, environment, figure, gather
 
 PAPERS = {
@@ -32,8 +32,8 @@ def run_all(entries: Sequence[Entry], quick: bool, file: str | None) -> int:
         try:
             with redirect_stdout(sys.stderr):
                 path = run(entry, quick, file)
-        except MissingError as missing:
-            print(f"{entry.name} was left out: {missing}.", flush=True)
+        except MissingError as wanted:
+            print(f"{entry.name} was left out: {wanted}.", flush=True)
         except ModuleNotFoundError as absent:
             print(f"{entry.name} was left out: it wants {absent.name}, which make bench-peers installs.", flush=True)
         except (Exception, SystemExit):
@@ -55,7 +55,8 @@ def run(entry: Entry, quick: bool, file: str | None = None) -> Path:
     with gather(folder / stem) as gathered:
         for function, arguments in calls:
             function(**arguments)
-        beside = compared(entry, gathered.tables)
+        other = file is not None or any(missing(name) for name in entry.names())
+        beside = compared(entry, gathered.tables, " on other rows" if other else "")
         if not gathered.drawn:
             draw(beside, entry.name)
     seconds = time.perf_counter() - started, time.process_time() - used
@@ -65,8 +66,8 @@ def run(entry: Entry, quick: bool, file: str | None = None) -> Path:
     return path
 
 
-def compared(entry: Entry, tables: list[Table]) -> Table:
-    table = Table("The paper and ours", ["what", "paper", "ours"])
+def compared(entry: Entry, tables: list[Table], where: str) -> Table:
+    table = Table("The paper and ours", ["what", "paper", f"ours{where}"])
     for number in entry.numbers:
         table.add(number.what, number.paper, number.ours(tables))
     return table

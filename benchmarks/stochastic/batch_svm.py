@@ -103,9 +103,10 @@ def compare(name: str, sizes: list[int], limit: float, table: Table, ax: Any) ->
             spent[peer].append(seconds)
         spent["Pegasos"].append(ours)
     for peer, seconds_of in spent.items():
-        own = peer == "Pegasos"
+        own, ended = peer == "Pegasos", np.isfinite(seconds_of)
         label = f"Pegasos, to {POINTS[0]:g} points more than {known[0]}" if own else peer
-        ax.plot(sizes, seconds_of, marker=".", linestyle="-" if own else "--", linewidth=2 if own else 1.3, label=label)
+        style = {"linestyle": "-" if own else "--", "linewidth": 2.0 if own else 1.3}
+        ax.plot(np.array(sizes)[ended], np.array(seconds_of)[ended], marker=".", label=label, **style)
     ax.set(
         xscale="log", yscale="log", xlabel="training rows", title=f"{sets.title(name)}, alpha = {alpha:g} · mean ‖x‖²"
     )
