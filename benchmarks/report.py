@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import shlex
@@ -128,6 +129,9 @@ def figure(
         n_rows or 1, n_panels or 1, figsize=size, layout="constrained", squeeze=False, sharex=sharex
     )
     yield axes if n_rows is not None else axes[0, 0] if n_panels is None else axes[0]
+    for ax in fig.axes:  # on log scales matplotlib cannot draw a panel in which nothing was reached
+        if not math.isfinite(ax.dataLim.width + ax.dataLim.height):
+            ax.set(xscale="linear", yscale="linear")
     path = _open[-1].picture() if _open else RESULTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=120)
