@@ -54,5 +54,13 @@ ENTRIES = (
         (Call("dual.spectra:draw", needs=("a9a", "w8a")),),
     ),
     starts("homotopy/figure-3", "Dual ridge regression", "squared"),
+    Entry(
+        "homotopy/figure-4",
+        "Ten hidden layers: gradient descent from a random start and from the layers of a trained smaller network",
+        (
+            Call("dual.layerwise:main", {"name": "mnist"}, quick={"rows": 1_000, "steps": 100}),
+            Call("dual.layerwise:main", {"name": "cifar10"}, quick={"rows": 1_000, "steps": 100}),
+        ),
+    ),
     starts("homotopy/figure-5", "Dual SVM", "hinge"),
 )
