@@ -65,6 +65,14 @@ def test_a_weight_of_two_is_a_row_given_twice(calibrate):
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=2e-3)
 
 
+def test_rows_of_another_array_library():
+    xp = pytest.importorskip("array_api_strict")
+    X, y, X_test, _ = problem(3)
+    model = SDCAClassifier("hinge", calibrate="sigmoid", alpha=1e-2).fit(X, y)
+    found = model.predict_proba(xp.asarray(X_test))
+    np.testing.assert_allclose(np.asarray(found), model.predict_proba(X_test), atol=1e-12)
+
+
 def test_sparse_rows_labels_that_are_text_and_little_time():
     X, y, _, _ = problem(3)
     names = np.array(["x", "y", "z"])[y]

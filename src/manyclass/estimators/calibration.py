@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from scipy.optimize import minimize_scalar
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
@@ -45,7 +46,11 @@ class CrossCalibrated(LinearClassifier):
         return "softmax" if self.calibrate == "temperature" and not self.multilabel_ else "logistic"
 
     def _before_link(self, scores: Array) -> Array:
-        return scores if self.calibrate is None else scores * self.calibration_[0] + self.calibration_[1]
+        if self.calibrate is None:
+            return scores
+        xp = array_namespace(scores)  # of the rows to predict, whatever those were that the model was fitted to
+        slope, offset = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
+        return scores * slope + offset
 
     def _iterates(self, task: Task) -> Iterates:
         if self.calibrate is None:
