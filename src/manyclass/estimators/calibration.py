@@ -49,8 +49,8 @@ class CrossCalibrated(LinearClassifier):
         if self.calibrate is None:
             return scores
         xp = array_namespace(scores)  # of the rows to predict, whatever those were that the model was fitted to
-        slope, offset = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
-        return scores * slope + offset
+        link = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
+        return scores * link[0, :] + link[1, :]
 
     def _iterates(self, task: Task) -> Iterates:
         if self.calibrate is None:
