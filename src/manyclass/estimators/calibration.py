@@ -59,7 +59,7 @@ class CrossCalibrated(LinearClassifier):
             n_outputs = task.problem.n_outputs
             self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
             self.calibration_ = self._fitted_link(task, self._left_out(task))
-        return (yield from super()._iterates(task))
+        return (yield from super()._iterates(task))  # type: ignore[safe-super]
 
     def _left_out(self, task: Task) -> np.ndarray:
         """Scores of each row by a model of the other folds."""
