@@ -23,6 +23,14 @@ class ResponseCorrelation:
     spectrum : Spectrum
     covariance : ndarray of shape (n_components, n_responses)
         c_j = E[Y Z_j].
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manyclass.diagnostics import response_correlation
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> response_correlation(X, y).boundedness.shape
+    (10, 1)
     """
 
     spectrum: Spectrum

@@ -142,6 +142,14 @@ class DataReport:
     recommendation : str
         Why, in one sentence.
     spectrum : Spectrum or None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import analyze
+    >>> report = analyze(*load_iris(return_X_y=True))
+    >>> report.rows.n_rows, report.labels.n_classes
+    (150, 3)
     """
 
     rows: RowFacts

@@ -58,6 +58,17 @@ class Landmarks(FeatureGenerator):
     ------
     TypeError
         If X is sparse.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import Landmarks
+    >>> X = numpy.random.default_rng(0).standard_normal((20, 3))
+    >>> generator = Landmarks(20, random_state=0).fit(X)  # with all rows as landmarks the kernel is exact
+    >>> Z = generator.transform(X)
+    >>> squared = ((X[0] - X[1]) ** 2).sum()
+    >>> bool(abs(Z[0] @ Z[1] - numpy.exp(-squared / generator.bandwidth_)) < 1e-3)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

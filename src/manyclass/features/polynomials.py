@@ -41,6 +41,17 @@ class RandomPolynomials(FeatureGenerator):
         −√gamma·wᵀx̄ + √coef0·u.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import RandomPolynomials
+    >>> X = numpy.random.default_rng(0).standard_normal((20, 3))
+    >>> generator = RandomPolynomials(20_000, degree=2, random_state=0).fit(X)
+    >>> Z, centred = generator.transform(X), X - X.mean(axis=0)
+    >>> kernel = (generator.gamma_ * centred @ centred.T + 1) ** 2
+    >>> bool(numpy.abs(Z @ Z.T - kernel).mean() < 0.05)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

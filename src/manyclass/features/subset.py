@@ -106,6 +106,14 @@ class FeatureSubset(FeatureGenerator):
     Notes
     -----
     ``fit`` needs y when ``order="gradient"``. The gradient depends on the units of the columns: scale them alike.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import FeatureSubset
+    >>> X = numpy.array([[0, 1, 2.0], [0, 0, 3], [1, 0, 4]])
+    >>> FeatureSubset(2, order="frequency").fit_transform(X)[:, 0]  # the column with the fewest zeros
+    array([2., 3., 4.])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -57,6 +57,14 @@ class RandomUnits(FeatureGenerator):
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.features import RandomUnits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> RandomUnits(50, activation="relu", random_state=0).fit_transform(X).shape
+    (1797, 50)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -1,0 +1,45 @@
+"""
+Several labels per row
+======================
+
+With an indicator matrix as ``y`` every label gets its own logistic model, all from one factor of the features. A
+prediction set may hold several labels, and says which labels a row cannot be denied.
+"""
+
+import numpy as np
+from matplotlib import pyplot as plt
+from sklearn.datasets import make_multilabel_classification
+from sklearn.metrics import average_precision_score, f1_score
+
+from manyclass import GLMClassifierCV
+
+X, Y = make_multilabel_classification(4000, n_features=60, n_classes=30, n_labels=3, random_state=0)
+X_train, Y_train, X_test, Y_test = X[:3000], Y[:3000], X[3000:], Y[3000:]
+
+# %%
+# One call chooses the penalty for all labels together, and keeps left-out scores for prediction sets.
+
+model = GLMClassifierCV(cv=3, leave_one_out=True).fit(X_train, Y_train)
+predicted = model.predict(X_test)
+print(f"alpha {model.alpha_:.2g}, F1 over all cells {f1_score(Y_test, predicted, average='micro'):.3f}")
+
+# %%
+# How well a label is found depends on how often it is there.
+
+precision = average_precision_score(Y_test, model.predict_proba(X_test), average=None)
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+left.scatter(Y_train.mean(axis=0), precision)
+left.set(xlabel="share of rows with the label", ylabel="average precision", xscale="log")
+
+# %%
+# Sets with 90 % coverage hold more labels than a threshold of one half, and miss fewer.
+
+sets = model.predict_set(X_test, coverage=0.9)
+found = [Y_test[:, :][which].mean() for which in (predicted.astype(bool), sets)]
+missed = [1 - which[Y_test.astype(bool)].mean() for which in (predicted.astype(bool), sets)]
+places = np.arange(2)
+right.bar(places - 0.2, found, 0.4, label="share of given labels that are right")
+right.bar(places + 0.2, missed, 0.4, label="share of true labels that are missed")
+right.set_xticks(places, ["probability > 0.5", "set, coverage 0.9"])
+right.legend(fontsize="small")
+plt.show()
