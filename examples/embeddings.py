@@ -39,7 +39,9 @@ for name, model in models.items():
     started = time.perf_counter()
     model.fit(X_train, y_train)
     seconds = time.perf_counter() - started
-    print(f"{name:22s} {seconds:5.1f} s, {np.max(model.n_iter_):3d} iterations, {model.score(X_test, y_test):.1%} correct")
+    print(
+        f"{name:22s} {seconds:5.1f} s, {np.max(model.n_iter_):3d} iterations, {model.score(X_test, y_test):.1%} correct"
+    )
 
 # %%
 # The history of a fit says how far it was from the optimum after each iteration.

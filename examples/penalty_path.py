@@ -25,7 +25,10 @@ GLMClassifier().fit(X, y)
 one = time.perf_counter() - started
 
 figure, grid = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-searches = {"softmax, 5 folds": GLMClassifierCV(alphas=20), "squared, leave-one-out": GLMClassifierCV(20, loss="squared")}
+searches = {
+    "softmax, 5 folds": GLMClassifierCV(alphas=20),
+    "squared, leave-one-out": GLMClassifierCV(20, loss="squared"),
+}
 for axes, (name, search) in zip(grid, searches.items(), strict=True):
     started = time.perf_counter()
     search.fit(X, y)
