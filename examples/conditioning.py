@@ -16,7 +16,7 @@ from manyclass import GLMClassifier
 from manyclass.diagnostics import SpectrumDisplay
 
 rng = np.random.default_rng(0)
-n, d, k = 4000, 60, 10
+n, d, k = 1000, 30, 5
 rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
 noise, W = rng.standard_normal((n, d)), rng.standard_normal((d, k))
 
@@ -30,13 +30,13 @@ def data(decay):
 
 # %%
 
-decays = [0, 1, 2, 3]
+decays = [0, 1, 2]
 curvatures = {"identity": "gradient", "jacobi": "quasi-newton", "kronecker": "quasi-newton"}
 passes = {name: [] for name in curvatures}
 for decay in decays:
     X, y = data(decay)
     for curvature, solver in curvatures.items():
-        model = GLMClassifier(1e-5, solver=solver, curvature=curvature, max_iter=400)
+        model = GLMClassifier(1e-5, solver=solver, curvature=curvature, max_iter=200)
         with warnings.catch_warnings(action="ignore"):  # gradient descent does not get there
             passes[curvature].append(model.fit(X, y).n_passes_)
 

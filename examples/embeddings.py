@@ -22,10 +22,10 @@ from manyclass import GLMClassifier
 rng = np.random.default_rng(0)
 n_classes, n_features = 1000, 64
 scales = np.arange(1, n_features + 1) ** -0.4
-y = rng.permutation(np.arange(12_000) % n_classes)
+y = rng.permutation(np.arange(6000) % n_classes)
 X = (rng.standard_normal((n_classes, n_features))[y] + 0.7 * rng.standard_normal((len(y), n_features))) * scales
 X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-X_train, y_train, X_test, y_test = X[:10_000], y[:10_000], X[10_000:], y[10_000:]
+X_train, y_train, X_test, y_test = X[:5000], y[:5000], X[5000:], y[5000:]
 
 # %%
 # Both minimise the same objective: ``C = 1 / (alpha * n)``.

@@ -13,14 +13,14 @@ from sklearn.metrics import zero_one_loss
 from manyclass import GLMClassifier, StagewiseClassifier
 
 X, y = make_classification(
-    6000, 12, n_informative=8, n_redundant=0, n_classes=6, n_clusters_per_class=4, class_sep=1.6, random_state=0
+    3000, 12, n_informative=8, n_redundant=0, n_classes=6, n_clusters_per_class=4, class_sep=1.6, random_state=0
 )
-X_train, y_train, X_test, y_test = X[:4000], y[:4000], X[4000:], y[4000:]
+X_train, y_train, X_test, y_test = X[:2000], y[:2000], X[2000:], y[2000:]
 
 # %%
 # Losses mean what they mean everywhere; "calibrated" learns the link, too.
 
-sizes = [128, 256, 512, 1024, 2048]
+sizes = [128, 256, 512, 1024]
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 linear = zero_one_loss(y_test, GLMClassifier().fit(X_train, y_train).predict(X_test))
 axes.axhline(100 * linear, color="grey", linestyle=":", label="a linear model")

@@ -15,22 +15,22 @@ from matplotlib import pyplot as plt
 from manyclass import GLMClassifier, PegasosClassifier
 
 # %%
-# 20 MB of float16, as embeddings are often stored.
+# 10 MB of float16, as embeddings are often stored.
 
 rng = np.random.default_rng(0)
-n, d, k = 40_000, 256, 10
+n, d, k = 40_000, 128, 10
 y = rng.integers(0, k, n)
 X = rng.standard_normal((n, d), dtype=np.float32) + 0.15 * rng.standard_normal((k, d), dtype=np.float32)[y]
 folder = Path(tempfile.mkdtemp())
 np.save(folder / "rows.npy", X.astype(np.float16))
 
 # %%
-# With a limit of 8 MB for 20 MB (a real limit is some hundred times that).
+# With a limit of 4 MB for 10 MB (a real limit is some hundred times that).
 
-from_file = GLMClassifier().fit(folder / "rows.npy", y, memory_limit="8MB")
+from_file = GLMClassifier().fit(folder / "rows.npy", y, memory_limit="4MB")
 in_memory = GLMClassifier().fit(X.astype(np.float16), y)
 print(f"largest difference of coefficients: {np.abs(from_file.coef_ - in_memory.coef_).max():.1e}")
-few = PegasosClassifier(max_iter=1).fit(folder / "rows.npy", y, memory_limit="8MB")
+few = PegasosClassifier(max_iter=1).fit(folder / "rows.npy", y, memory_limit="4MB")
 print(f"one pass of Pegasos over the file: {few.score(X, y):.3f} right; the optimum: {from_file.score(X, y):.3f}")
 
 # %%

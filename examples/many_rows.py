@@ -12,23 +12,23 @@ from matplotlib import pyplot as plt
 from manyclass import GLMClassifier, PegasosClassifier
 
 rng = np.random.default_rng(0)
-n, d, k = 60_000, 50, 8
+n, d, k = 40_000, 30, 8
 X = rng.standard_normal((n, d), dtype=np.float32)
 y = np.argmax(X @ rng.standard_normal((d, k)) + 2 * rng.gumbel(size=(n, k)), axis=1)
-X_test, y_test = X[-10_000:], y[-10_000:]
+X_test, y_test = X[-5000:], y[-5000:]
 
 # %%
 
-best = GLMClassifier(1e-4).fit(X[:-10_000], y[:-10_000])
+best = GLMClassifier(1e-4).fit(X[:-5000], y[:-5000])
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-for n_rows in (5000, 50_000):
-    steps = np.geomspace(300, min(10 * n_rows, 100_000), 8).astype(int)
+for n_rows in (5000, 35_000):
+    steps = np.geomspace(300, min(10 * n_rows, 50_000), 7).astype(int)
     errors = []
     for n_steps in steps:
         model = PegasosClassifier(alpha=1e-4, max_iter=n_steps / n_rows, tol=0)
         errors.append(1 - model.fit(X[:n_rows], y[:n_rows]).score(X_test, y_test))
     axes.semilogx(steps, errors, "o-", label=f"{n_rows:,} rows")
-axes.axhline(1 - best.score(X_test, y_test), color="grey", linestyle=":", label="the optimum of 50,000 rows")
+axes.axhline(1 - best.score(X_test, y_test), color="grey", linestyle=":", label="the optimum of 35,000 rows")
 axes.set(xlabel="steps, of one row each", ylabel="test error")
 axes.legend()
 plt.show()

@@ -8,12 +8,17 @@ prediction set may hold several labels, and says which labels a row cannot be de
 
 import numpy as np
 from matplotlib import pyplot as plt
-from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import average_precision_score, f1_score
 
 from manyclass import GLMClassifierCV
 
-X, Y = make_multilabel_classification(4000, n_features=60, n_classes=30, n_labels=3, random_state=0)
+# %%
+# Thirty labels, from frequent to rare.
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((4000, 60))
+scores = X @ (0.5 * rng.standard_normal((60, 30))) - np.linspace(2, 9, 30)
+Y = (scores + rng.logistic(size=scores.shape) > 0).astype(int)
 X_train, Y_train, X_test, Y_test = X[:3000], Y[:3000], X[3000:], Y[3000:]
 
 # %%
@@ -35,11 +40,12 @@ left.set(xlabel="share of rows with the label", ylabel="average precision", xsca
 # Sets with 90 % coverage hold more labels than a threshold of one half, and miss fewer.
 
 sets = model.predict_set(X_test, coverage=0.9)
-found = [Y_test[:, :][which].mean() for which in (predicted.astype(bool), sets)]
+found = [Y_test[which].mean() for which in (predicted.astype(bool), sets)]
 missed = [1 - which[Y_test.astype(bool)].mean() for which in (predicted.astype(bool), sets)]
 places = np.arange(2)
 right.bar(places - 0.2, found, 0.4, label="share of given labels that are right")
 right.bar(places + 0.2, missed, 0.4, label="share of true labels that are missed")
 right.set_xticks(places, ["probability > 0.5", "set, coverage 0.9"])
+right.set_ylim(0, 1.3)
 right.legend(fontsize="small")
 plt.show()

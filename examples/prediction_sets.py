@@ -8,13 +8,12 @@ labels that hold the true one with a given probability, without rows kept aside.
 
 import numpy as np
 from matplotlib import pyplot as plt
-from sklearn.datasets import make_classification
 
 from manyclass import GLMClassifier, GLMClassifierCV
 
-X, y = make_classification(
-    5000, 60, n_informative=15, n_classes=12, n_clusters_per_class=1, class_sep=0.8, random_state=0
-)
+rng = np.random.default_rng(0)
+X = rng.standard_normal((5000, 60))
+y = np.argmax(X @ (0.35 * rng.standard_normal((60, 12))) + rng.gumbel(size=(5000, 12)), axis=1)
 X_train, y_train, X_test, y_test = X[:1000], y[:1000], X[1000:], y[1000:]
 
 # %%

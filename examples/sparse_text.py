@@ -20,7 +20,7 @@ from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
 # Documents of 60 words: half of them common to all twenty topics, half from a topic's own distribution.
 
 rng = np.random.default_rng(0)
-n_rows, n_words, n_topics, length = 12_000, 20_000, 20, 60
+n_rows, n_words, n_topics, length = 5000, 20_000, 20, 60
 zipf = 1 / np.arange(1, n_words + 1)
 common = rng.choice(n_words, (n_rows, length // 2), p=zipf / zipf.sum())
 y = rng.integers(0, n_topics, n_rows)
@@ -30,7 +30,7 @@ own = np.where(rng.random(own.shape) < 0.25, own, common)
 words = np.concatenate([common, own], axis=1)
 counts = sp.csr_array((np.ones(words.size), (np.repeat(np.arange(n_rows), length), words.ravel())), (n_rows, n_words))
 X = sp.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts)).astype(np.float32)
-X_train, y_train, X_test, y_test = X[:10_000], y[:10_000], X[10_000:], y[10_000:]
+X_train, y_train, X_test, y_test = X[:4000], y[:4000], X[4000:], y[4000:]
 
 # %%
 # The same objective, softmax and alpha = 1e-4. The first fits on a few rows compile.
