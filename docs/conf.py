@@ -30,10 +30,12 @@ exclude_patterns = ["_build", "README.md", "gallery/**/*.ipynb", "gallery/**/*.p
 exclude_patterns += ["sg_execution_times.rst"]
 templates_path = ["_templates"]
 highlight_language = "none"
+smartquotes = False  # names are to be copied
+toc_object_entries_show_parents = "hide"
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "dollarmath"]
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "toc.empty_glob"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -79,7 +81,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": []}
+html_sidebars = {name: [] for name in ("index", "getting_started", "choosing", "landing")}
 
 
 def copy_results() -> None:

@@ -26,11 +26,10 @@ class ResponseCorrelation:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.datasets import load_iris
     >>> from manyclass.diagnostics import response_correlation
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> response_correlation(X, y).boundedness.shape
-    (10, 1)
+    >>> response_correlation(*load_iris(return_X_y=True)).boundedness.shape
+    (4, 3)
     """
 
     spectrum: Spectrum

@@ -212,8 +212,9 @@ def median_squared_distance(
 
     Examples
     --------
+    >>> import numpy
     >>> from manyclass.features import median_squared_distance
-    >>> median_squared_distance([[0.0], [1.0], [3.0]])
+    >>> median_squared_distance(numpy.array([[0.0], [1.0], [3.0]]))
     4.0
     """
     held = as_rows(X)

@@ -48,11 +48,11 @@ class Landmarks(FeatureGenerator):
     ----------
     bandwidth_ : float
         s.
-    landmarks_ : ndarray of shape (n_components, n_features_in_)
+    landmarks_ : ndarray of shape (n_components, n_features)
     whitening_ : ndarray of shape (n_components, n_components)
         L⁻ᵀ, upper triangular.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Raises
     ------

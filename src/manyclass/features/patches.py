@@ -60,7 +60,7 @@ class ImagePatches(FeatureGenerator):
         Whitening included.
     filter_offset_ : ndarray of shape (n_filters,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Raises
     ------

@@ -36,11 +36,11 @@ class RandomPolynomials(FeatureGenerator):
     Attributes
     ----------
     gamma_ : float
-    random_weights_ : ndarray of shape (degree, n_features_in_, n_components)
+    random_weights_ : ndarray of shape (degree, n_features, n_components)
     random_offset_ : ndarray of shape (degree, n_components)
         −√gamma·wᵀx̄ + √coef0·u.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -101,7 +101,7 @@ class FeatureSubset(FeatureGenerator):
     feature_indices_ : ndarray of shape (n_features_out,)
         The chosen columns, in increasing order.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
@@ -112,7 +112,7 @@ class FeatureSubset(FeatureGenerator):
     >>> import numpy
     >>> from manyclass.features import FeatureSubset
     >>> X = numpy.array([[0, 1, 2.0], [0, 0, 3], [1, 0, 4]])
-    >>> FeatureSubset(2, order="frequency").fit_transform(X)[:, 0]  # the column with the fewest zeros
+    >>> FeatureSubset(1, order="frequency").fit_transform(X)[:, 0]  # the column with the fewest zeros
     array([2., 3., 4.])
     """
 
