@@ -57,7 +57,7 @@ def run(problem, solver, curvature, start=None, max_time=None, **limits):
 
     def iterates():
         metric = curvature.build(problem, np.random.default_rng(0))
-        theta = solver.begin(problem, metric) if start is None else start
+        theta = solver.begin(problem, metric).theta if start is None else start
         return (yield from solver.iterates(problem, metric, theta))
 
     fallback = problem.constant_model()

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from manyclass.choice import Choice, Method, in_turn
+from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Clock, Run, Status
+from manyclass.model import SMOOTH_LOSSES, Problem
 from tests import problems
 
 SLOW = Method("gradient", "identity", False, passes=3, set_up=0.0, per_pass=1e-3, memory=0.0)
@@ -34,6 +36,24 @@ def test_a_method_that_takes_far_longer_than_expected_gives_way(second):
     assert all(after <= before * (1 + 1e-6) for before, after in itertools.pairwise(objectives))
     theta = given.pack(*outcome.model)
     assert given.value_and_gradient(theta).value == pytest.approx(objectives[-1], rel=1e-6)
+
+
+def test_a_metric_gives_way_at_once_where_its_own_step_leads_less_far_than_one_without():
+    """One class of six rows far away: the Hessian at the constant model takes their direction for flat."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((3000, 8)), rng.integers(0, 2, 3000)
+    X[:, 0] += codes
+    X[:6, 5], codes[:6] = 100.0, 2
+    metric = Method("quasi-newton", "sampled-hessian", False, passes=10, set_up=0.0, per_pass=1e-3, memory=0.0)
+    without, starts = replace(metric, curvature="jacobi", per_pass=1e3), []
+    for methods in ((metric, without), (without,)):
+        given = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-4)
+        changes = []
+        iterates = in_turn(Choice(methods[0], methods), given, np.random.default_rng(0), None, changes.append)
+        outcome = Run(Clock(None), tol=1e-3, max_iter=500)(iterates, lambda: None)
+        assert outcome.status is Status.CONVERGED and changes == list(methods[1:])
+        starts.append(outcome.history[0].objective)
+    assert starts[0] <= starts[1] * (1 + 1e-3)
 
 
 def test_a_method_that_keeps_what_is_expected_of_it_stays():

@@ -63,7 +63,7 @@ class Watcher:
         if context.parent is None:
             self.ended += 1
             return False
-        self.records.append(metadata["record"])
+        self.records.append((metadata or {})["record"])
         self.models.append(fitted_estimator)
         return self.at == len(self.records) and self.action()
 

@@ -112,7 +112,7 @@ class Descent:
 
     def _predicted(self, alpha: float) -> Array:
         if not self.known:
-            return self.solver.begin(self.problem, self.curvature)
+            return self.solver.begin(self.problem, self.curvature).theta
         now, theta = self.known[-1]
         if len(self.known) < 2:
             return theta
@@ -145,3 +145,17 @@ def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
         if worse.mean() <= worse.std(ddof=1) / math.sqrt(len(worse)):
             return False
     return True
+
+
+def stride(to_go: int, spent: float, left: float) -> int:
+    """How far on the next penalty of a path is: one, or as many as the seconds that are left ask for.
+
+    Parameters
+    ----------
+    to_go : int
+        Penalties that have not been tried.
+    spent, left : float
+        Seconds that the last one took (the next take longer: they are counted twice), and those to the limit.
+    """
+    affordable = max(left, 0.0) / (2.0 * spent) if spent > 0 else math.inf
+    return max(1, math.ceil(to_go / (1.0 + affordable)))

@@ -25,6 +25,8 @@ PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
 """Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
+INTERPRETED_PASS, INTERPRETED_DIRECTION = 5e-4, 4e-4
+"""Seconds that a pass, and a direction of L-BFGS, take whatever the size of the arrays: all that small fits are."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
 
@@ -160,7 +162,7 @@ class Shape:
         return cls(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
 
     def seconds_of_pass(self) -> float:
-        elementwise = self.n * self.k / self.speed.elementwise + 5e-4
+        elementwise = self.n * self.k / self.speed.elementwise + INTERPRETED_PASS
         if not self.dense:
             return 2.0 * self.stored * max(self.k, 2) / self.speed.sparse + elementwise
         # The second product of a block that fits into the caches finds it there.
@@ -191,7 +193,7 @@ class Shape:
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
-        search = one + MEMORY_PAIRS * parameters / speed.stream
+        search = one + INTERPRETED_DIRECTION + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
         # A few refreshes decompose again; a solve is two products with the eigenvectors.

@@ -24,6 +24,8 @@ class Curvature(ABC):
         Whether that holds only at the theta of the last `refresh` rather than at every theta.
     center : bool
         Whether the problem should be centred (see `Problem`).
+    is_diagonal : bool
+        Whether it knows no more of the features than a unit for each.
     weighs_rows : bool
         Whether `refresh` does better with the weights of the rows in the Hessian.
     """
@@ -32,6 +34,7 @@ class Curvature(ABC):
     majorizes: ClassVar[bool]
     local: ClassVar[bool] = False
     center: ClassVar[bool] = True
+    is_diagonal: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
 
     _given: ClassVar[tuple[str, ...]] = ("xp", "_xp")

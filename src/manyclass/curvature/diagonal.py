@@ -17,6 +17,7 @@ class Diagonal(Curvature):
     """
 
     name = "diagonal"
+    is_diagonal = True
     majorizes = True
     center = False
 

@@ -15,6 +15,7 @@ class Identity(Curvature):
     """
 
     name = "identity"
+    is_diagonal = True
     majorizes = False
 
     def __init__(self, scale: float, lipschitz: float, fit_intercept: bool):

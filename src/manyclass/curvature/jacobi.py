@@ -19,6 +19,7 @@ class Jacobi(Curvature):
     """
 
     name = "jacobi"
+    is_diagonal = True
     majorizes = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator):

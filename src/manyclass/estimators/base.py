@@ -359,6 +359,9 @@ class Metadata(dict[str, Any]):
         super().__init__(given)
         self.record = record
 
+    def __bool__(self) -> bool:
+        return True  # nor does an empty dict say so: callbacks write ``metadata or {}``
+
     def __contains__(self, key: object) -> bool:
         return key == "record" or super().__contains__(key)
 

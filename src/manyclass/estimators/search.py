@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method
+from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method, stride
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
 from manyclass.choice.methods import Method
@@ -290,7 +290,7 @@ class DescentSearch(Search):
         descents = [descent(problem.variant(weight=weight)) for weight in weights]
         for one in descents:
             one.problem.n_passes = 0
-        known: dict[str, Any] = {"place": -1, "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
+        known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
         if saved is not None:
             known = self._resume(saved, curvature, descents)
         last: Any = None
@@ -345,18 +345,21 @@ class DescentSearch(Search):
 
     def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
         """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""
-        plan = self.plan
+        plan, clock, place, spent = self.plan, self.task.clock, -1, 0.0
         while True:
-            place, values, kept = known["place"], known["values"], known["kept"]
-            if place >= 0:
+            tried, values, kept = known["tried"], known["values"], known["kept"]
+            if tried:
+                place = tried[-1]
                 details = {"alpha": float(plan.alphas[place]), "score": float(self.scores[:, place].mean())}
                 passes = float(sum(one.problem.n_passes for one in descents))
                 counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
                 yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
-                turned = not plan.is_whole and has_turned(self.scores[:, : place + 1], values)
+                turned = not plan.is_whole and has_turned(self.scores[:, tried], values)
                 if turned or place + 1 == len(plan.alphas):
                     return
-            place += 1
+            started = clock.seconds
+            left = math.inf if plan.is_whole else clock.deadline - clock.started - started
+            place += stride(len(plan.alphas) - 1 - place, spent, left)
             alpha = plan.alphas[place]
             outcomes = [one.fit(self.alpha_of(alpha, one.problem.total_weight)) for one in descents]
             values.append(None)
@@ -368,7 +371,9 @@ class DescentSearch(Search):
                 kept = _mean([outcome.model for outcome in outcomes])
             n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
             objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
-            known.update(place=place, kept=kept, n_iter=n_iter, objective=objective)
+            tried.append(place)
+            spent = clock.seconds - started
+            known.update(kept=kept, n_iter=n_iter, objective=objective)
 
     def _judged(self, number: int, descent: Descent, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":

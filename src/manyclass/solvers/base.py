@@ -14,7 +14,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.start import least_squares_start
+from manyclass.solvers.start import Start, least_squares_start
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -40,8 +40,8 @@ class Solver(ABC):
     refreshes_majorizer: ClassVar[bool] = False
     default_curvature: ClassVar[str | None] = None
 
-    def begin(self, problem: Problem, curvature: Curvature) -> Array:
-        """theta to start from where none is given."""
+    def begin(self, problem: Problem, curvature: Curvature) -> Start:
+        """Where to start if nothing else is given."""
         return least_squares_start(problem, curvature)
 
     @abstractmethod
@@ -84,8 +84,11 @@ def iterates_in(
         problem.n_passes = saved["n_passes"]
         yield replace(first, n_passes=problem.n_passes)
         return (yield from iterates)
-    theta = solver.begin(problem, curvature) if start is None else problem.pack(*start)
-    return (yield from solver.iterates(problem, curvature, theta))
+    begun = solver.begin(problem, curvature) if start is None else Start(problem.pack(*start))
+    iterates = solver.iterates(problem, curvature, begun.theta)
+    if begun.doubts:
+        yield replace(next(iterates), doubts=True)
+    return (yield from iterates)
 
 
 def iterate(

@@ -14,6 +14,7 @@ from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
+from manyclass.solvers.start import Start
 
 PLANE_STEPS = 12
 """BFGS steps in the plane: enough for an exact search, as its metric there is known."""
@@ -37,8 +38,8 @@ class Gradient(Solver):
     def directions(self, problem: Problem, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
         return [-curvature.solve(evaluation.gradient)]
 
-    def begin(self, problem: Problem, curvature: Curvature) -> Array:
-        return problem.constant_model()
+    def begin(self, problem: Problem, curvature: Curvature) -> Start:
+        return Start(problem.constant_model())
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING

@@ -10,6 +10,7 @@ from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack
+from manyclass.solvers.start import Start
 
 
 class Newton(Solver):
@@ -23,8 +24,8 @@ class Newton(Solver):
     needs_majorizer = False
     default_curvature: ClassVar[str | None] = "hessian"
 
-    def begin(self, problem: Problem, curvature: Curvature) -> Array:
-        return problem.constant_model() * 0
+    def begin(self, problem: Problem, curvature: Curvature) -> Start:
+        return Start(problem.constant_model() * 0)
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING

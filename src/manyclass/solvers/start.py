@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -12,28 +14,52 @@ from manyclass.data.rows import Array
 from manyclass.model import Problem
 from manyclass.model.losses import loss_sums
 
-SAMPLE_ROWS = 4096
-"""Rows on which the length is chosen."""
+FEWEST_ROWS, MOST_ROWS, SHARE = 512, 4096, 8
+"""Rows on which the length is chosen: one of so many, and between these. They are looked at a few tens of times."""
 
 
-def least_squares_start(problem: Problem, curvature: Curvature) -> Array:
+class Start(NamedTuple):
+    """theta to begin at, and whether finding it spoke against the metric."""
+
+    theta: Array
+    doubts: bool = False
+
+
+def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     """theta = constant model + c·(W_ls, 0), with c > 0 by a one-dimensional search on a sample of rows.
 
     For Gaussian rows the minimiser of any GLM is proportional to the least-squares solution (*Homotopic
     Initialization*, reference [9]), and H⁻¹ applied to the cross-covariance of X and Y is that solution up to scale.
     No pass over the rows is needed beyond the cross-covariance itself.
+
+    Where a class is rare, or a column zero but for a few rows, the curvature at the constant model is far from that on
+    the way to the minimum. So the cross-covariance in units of the columns' variance is tried as well; where it leads
+    further down than the metric does, it is taken, and the metric is in doubt. (Without a penalty the path does not
+    depend on the units of X, and should not.)
     """
-    xp, alpha = problem.xp, problem.alpha
+    xp = problem.xp
     base = problem.constant_model()
     cross = xp.astype(problem.cross_covariance, problem.rows.dtype)
     if problem.fit_intercept:
         cross = xp.concat([cross, base[-1:, :] * 0], axis=0)
-    direction = curvature.solve(cross)
+    own, theta = _lowest_along(problem, base, curvature.solve(cross))
+    if curvature.is_diagonal or problem.loss.quadratic or not problem.alpha > 0:
+        return Start(theta)
+    variance = xp.clip(problem.feature_mean_square - problem.center**2, min=0.0)
+    unit = xp.astype(problem.loss.lipschitz * variance + problem.alpha, cross.dtype)[:, None]
+    plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
+    value, other = _lowest_along(problem, base, plain)
+    return Start(other, doubts=True) if value < own else Start(theta)
+
+
+def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[float, Array]:
+    """The value on a sample of rows and the point where it is least on the way from `base`, the intercept held."""
+    xp, alpha = problem.xp, problem.alpha
     if problem.fit_intercept:  # any pull on the intercept belongs to the constant model
         direction = xp.concat([direction[:-1, :], base[-1:, :] * 0], axis=0)
     size = float(xp.sum(problem.penalised(direction) ** 2, dtype=xp.float64))
     if not 0 < size < float("inf"):
-        return base
+        return float("inf"), base
 
     scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
@@ -44,7 +70,8 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Array:
 
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
     length = float(np.exp(min(found.x, 50.0)))
-    return base + length * direction if np.isfinite(found.fun) and found.fun < value(-np.inf) else base
+    here = value(-np.inf)
+    return (found.fun, base + length * direction) if found.fun < here else (here, base)
 
 
 Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
@@ -54,7 +81,8 @@ Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
 def _scored(
     part: Problem, rng: np.random.Generator, direction: tuple[Array, Array], base: tuple[Array, Array]
 ) -> Scored:
-    sample = uniform_sample(part, SAMPLE_ROWS, rng)
+    wanted = min(max(part.rows.n_rows / part.share // SHARE, FEWEST_ROWS), MOST_ROWS)
+    sample = uniform_sample(part, int(wanted), rng)
     index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
     pieces, weights, start = [], [], 0
     for block, weight in sample.blocks(part):
