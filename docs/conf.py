@@ -1,16 +1,13 @@
 """How the site is built: ``make docs``."""
 
 import inspect
-import json
 import os
 import re
-import sys
 import warnings
 from importlib.metadata import version as version_of
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS.parent))  # benchmarks
 RESULTS = DOCS.parent / "benchmarks" / "results"
 
 project = "manyclass"
@@ -81,7 +78,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {name: [] for name in ("index", "getting_started", "choosing", "landing")}
+html_sidebars = {name: [] for name in ("index", "getting_started", "choosing")}
 
 
 def copy_results() -> None:
@@ -97,12 +94,6 @@ def copy_results() -> None:
             target.write_bytes(content)
 
 
-def draw_landing() -> None:
-    from benchmarks.landing import NUMBERS, draw
-
-    draw(json.loads(NUMBERS.read_text()), DOCS / "_static" / "objective.svg")
-
-
 def link_results(app, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((?:\.\./)+benchmarks/results/?\)", "](/measurements.md)", source[0])
     source[0] = re.sub(r"\]\((?:\.\./)*benchmarks/results/", "](/results/", source[0])
@@ -116,6 +107,5 @@ def skip_members_of_others(app, what: str, name: str, member, skip: bool, option
 
 def setup(app) -> None:
     copy_results()
-    draw_landing()
     app.connect("source-read", link_results)
     app.connect("autodoc-skip-member", skip_members_of_others)
