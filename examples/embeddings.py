@@ -9,6 +9,7 @@ classes, and can stop before it has begun.
 """
 
 import time
+import warnings
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -37,7 +38,8 @@ models = {
 }
 for name, model in models.items():
     started = time.perf_counter()
-    model.fit(X_train, y_train)
+    with warnings.catch_warnings(action="ignore"):  # lbfgs stops at its limit of 100 iterations
+        model.fit(X_train, y_train)
     seconds = time.perf_counter() - started
     print(
         f"{name:22s} {seconds:5.1f} s, {np.max(model.n_iter_):3d} iterations, {model.score(X_test, y_test):.1%} correct"

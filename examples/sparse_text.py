@@ -12,6 +12,7 @@ import time
 import numpy as np
 import scipy.sparse as sp
 from matplotlib import pyplot as plt
+from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
@@ -38,7 +39,7 @@ X_train, y_train, X_test, y_test = X[:4000], y[:4000], X[4000:], y[4000:]
 models = {kind.__name__: kind(alpha=1e-4) for kind in (GLMClassifier, SDCAClassifier, PegasosClassifier)}
 found = {}
 for name, model in models.items():
-    type(model)(alpha=1e-4, max_iter=1).fit(X_train[:200], y_train[:200])
+    clone(model).fit(X_train[:200], y_train[:200])
     started = time.perf_counter()
     model.fit(X_train, y_train)
     found[name] = time.perf_counter() - started, 1 - model.score(X_test, y_test)
