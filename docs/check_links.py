@@ -25,7 +25,7 @@ class Page(HTMLParser):
 
 def broken(root: Path) -> list[str]:
     """``page: link`` for each link to a page, a file or a place of the site that is not there."""
-    pages = {path: Page(path) for path in sorted(root.resolve().rglob("*.html"))}
+    pages = {path: Page(path) for path in sorted(root.resolve().rglob("*.html")) if "_static" not in path.parts}
     found = []
     for path, page in pages.items():
         for link in sorted(page.links):
