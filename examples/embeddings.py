@@ -5,7 +5,7 @@ A probe on embeddings with 1000 classes
 The classifier on top of frozen embeddings: many rows of unit norm, many classes. ``GLMClassifier()`` factors the
 second moment of the features once, for all classes, and stops by a bound on how far it is from the optimum.
 scikit-learn's ``LogisticRegression()`` compares its ``tol`` with a gradient whose entries shrink with the number of
-classes, and can stop before it has begun.
+classes, and stops the earlier the more classes there are: at zero for 5000 balanced ones of 100 000 rows.
 """
 
 import time
@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from manyclass import GLMClassifier
 
