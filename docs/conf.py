@@ -47,6 +47,7 @@ copybutton_only_copy_prompt_lines = True
 # Two examples at a time, each on one thread: threads of two would wait for each other.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+os.environ.pop("MANYCLASS_DATA", None)  # what is drawn is bundled with scikit-learn, or made up
 warnings.filterwarnings("ignore", message=".*cannot show the figure.*")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

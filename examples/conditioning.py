@@ -47,6 +47,7 @@ for decay in decays:
     SpectrumDisplay.from_data(data(decay)[0], name=f"eigenvalues $i^{{-{decay}}}$", ax=left)
 for curvature, found in passes.items():
     right.semilogy([d**decay for decay in decays], found, "o-", label=f"{curvature}, {curvatures[curvature]}")
-right.set(xscale="log", xlabel="condition number of the covariance", ylabel="passes over the rows to tol")
-right.legend(fontsize="small")
+right.set(xscale="log", xlabel="condition number of the covariance", ylim=(None, 2000))
+right.set_ylabel("passes over the rows to tol, at most 200")
+right.legend(fontsize="small", loc="upper left")
 plt.show()
