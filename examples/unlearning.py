@@ -3,7 +3,8 @@ Forget one row in a hundred
 ===========================
 
 Sums over rows can be subtracted from: the model is then that of the rows that are left. ``python
-examples/unlearning.py`` takes 400 000 synthetic rows of 256 features; ``--data FILE.npz`` arrays X and y.
+examples/unlearning.py`` takes 100 000 synthetic rows of 256 features, or ``--rows`` of them; ``--data FILE.npz``
+arrays X and y.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def plot(found: dict[str, float], path: str | None) -> None:
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FILE.npz", help="Arrays X and y.")
+    parser.add_argument("--rows", type=int, default=100_000, help="How many synthetic ones.")
     parser.add_argument("--quick", action="store_true", help="A few rows.")
     parser.add_argument("--output", metavar="FILE.png", help="Save the plot instead of showing it.")
     options = parser.parse_args(arguments)
@@ -82,7 +84,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         with np.load(options.data, allow_pickle=False) as file:
             X, y = file["X"], file["y"]
     else:
-        X, y = synthetic(*((4000, 16, 5) if options.quick else (400_000, 256, 10)))
+        X, y = synthetic(*((4000, 16, 5) if options.quick else (options.rows, 256, 10)))
     measure(X[:2000], y[:2000])  # whatever is only slow the first time
     found = measure(X, y)
     print(f"{len(y):,} rows of {X.shape[1]} features, of which {len(y) // 100:,} are forgotten")
