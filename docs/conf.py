@@ -60,6 +60,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 30,
     "show_signature": False,
+    "capture_repr": (),
     "doc_module": ("manyclass",),
     "backreferences_dir": "gallery/backreferences",
 }

@@ -3,8 +3,8 @@ A link that is learned
 ======================
 
 Softmax knows how scores become probabilities before it has seen a row. ``CalibratedLeastSquaresClassifier`` learns
-it: least squares for the scores, then least squares on powers of the predictions, again and again. Where classes do
-not lie as softmax would have them its probabilities are better.
+it: least squares for the scores, then least squares on powers of the predictions, again and again. Where no row is
+certain, however far out it lies, softmax cannot say so.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from matplotlib import pyplot as plt
 from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier
 
 # %%
-# Three classes along one direction of twenty: no linear scores make the one in the middle likely there alone.
+# Three classes along one direction of twenty; the labels of four rows in ten are drawn at random.
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((6000, 20))
 position = X @ rng.standard_normal(20) / 20**0.5 + 0.15 * rng.standard_normal(len(X))
-y = np.digitize(position, [-0.3, 0.3])
+y = np.where(rng.random(len(X)) < 0.4, rng.integers(0, 3, len(X)), np.digitize(position, [-0.3, 0.3]))
 X_train, y_train, X_test, y_test = X[:3000], y[:3000], X[3000:], y[3000:]
 
 # %%

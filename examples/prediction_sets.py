@@ -23,7 +23,7 @@ models = {
     "alpha=1e-7": GLMClassifier(1e-7).fit(X_train, y_train),
     "alpha chosen, temperature": GLMClassifierCV(cv=5, calibrate="temperature").fit(X_train, y_train),
 }
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
+figure, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for name, model in models.items():
     probabilities = model.predict_proba(X_test)
     confidence, correct = probabilities.max(axis=1), model.predict(X_test) == y_test
@@ -34,6 +34,7 @@ for name, model in models.items():
 left.plot([0, 1], [0, 1], color="grey", linestyle=":")
 left.set(xlabel="confidence", ylabel="share correct")
 left.legend(fontsize="small")
+plt.show()
 
 # %%
 # Coverage asked for and found on new rows, and how many labels that takes.
@@ -41,6 +42,7 @@ left.legend(fontsize="small")
 model = models["alpha chosen, temperature"]
 asked = np.linspace(0.5, 0.99, 12)
 sets = [model.predict_set(X_test, coverage=coverage) for coverage in asked]
+figure, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
 right.plot(asked, [chosen[np.arange(len(y_test)), y_test].mean() for chosen in sets], "o-", label="coverage found")
 right.plot([0.5, 1], [0.5, 1], color="grey", linestyle=":")
 right.set(xlabel="coverage asked for", ylabel="coverage found")
