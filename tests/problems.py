@@ -22,6 +22,19 @@ ESTIMATORS = {
 """Every estimator, with options that keep its fit short."""
 
 
+class Callback:
+    """Of scikit-learn's protocol what does nothing."""
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+
 def rows(seed=0, n=60, d=5, k=3):
     """X with very different scales and a mean, class codes, positive weights."""
     rng = np.random.default_rng(seed)

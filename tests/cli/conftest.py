@@ -1,5 +1,9 @@
 import json
+import resource
 from collections import namedtuple
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copy
 
 import numpy as np
 import pytest
@@ -38,31 +42,52 @@ def run_json(run_ok):
     return lambda *arguments: json.loads(run_ok(*arguments, "--json"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def iris():
     X, y = load_iris(return_X_y=True)
     return X, np.array(["setosa", "versi,color", "virginica"])[y]
 
 
+def as_csv(X, y, names=("sl", "sw", "pl", "pw", "kind")):
+    rows = [",".join([*map(repr, map(float, row)), f'"{label}"']) for row, label in zip(X, y, strict=True)]
+    return "\n".join([",".join(names), *rows]) + "\n"
+
+
 @pytest.fixture
 def write_csv():
-    def write_csv(path, X, y, names=("sl", "sw", "pl", "pw", "kind")):
-        rows = [",".join([*map(repr, map(float, row)), f'"{label}"']) for row, label in zip(X, y, strict=True)]
-        path.write_text("\n".join([",".join(names), *rows]) + "\n")
-
-    return write_csv
+    return lambda path, *table: path.write_text(as_csv(*table))
 
 
-@pytest.fixture
-def iris_csv(tmp_path, iris, write_csv):
-    """150 flowers with names that need quoting."""
-    path = tmp_path / "iris.csv"
-    write_csv(path, *iris)
-    return path
+@pytest.fixture(scope="session")
+def iris_files(tmp_path_factory, iris):
+    """150 flowers with names that need quoting, and their model: made once, copied for each test."""
+    folder = tmp_path_factory.mktemp("iris")
+    (folder / "iris.csv").write_text(as_csv(*iris))
+    assert main(["fit", str(folder / "iris.csv"), "--holdout", "0", "-o", str(folder / "iris.skops")]) == 0
+    return folder
 
 
 @pytest.fixture
-def iris_model(tmp_path, iris_csv, run_ok):
-    path = tmp_path / "iris.skops"
-    run_ok("fit", iris_csv, "--holdout", 0, "-o", path)
-    return path
+def iris_csv(tmp_path, iris_files):
+    return Path(copy(iris_files / "iris.csv", tmp_path))
+
+
+@pytest.fixture
+def iris_model(tmp_path, iris_csv, iris_files):
+    return Path(copy(iris_files / "iris.skops", tmp_path))
+
+
+@pytest.fixture
+def full_disk():
+    """No file may grow beyond so many bytes, which to a program looks as a full disk does."""
+
+    @contextmanager
+    def full_disk(n_bytes):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    return full_disk

@@ -24,10 +24,10 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("solver", ["auto", "pegasos", "calibrated"])
+@pytest.mark.parametrize("solver", [("auto",), ("pegasos",), ("calibrated", "--max-iter", 3)], ids=lambda s: s[0])
 @pytest.mark.parametrize("given", [("shards", "--labels", "y.npy"), ("digits.parquet", "--target", "kind")])
 def test_files_are_fitted_where_they_lie(run_json, files, solver, given):
-    options = ("--solver", solver, "-o", "m.skops")
+    options = ("--solver", *solver, "-o", "m.skops")
     report = run_json("fit", *given, *LIMIT, *options)
     # The limit leaves room for fewer rows than a fifth of them.
     assert report["evaluated_on"]["n_rows"] == 292 and report["n_rows"] == 1797 - 292

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import resource
 import subprocess
 import sys
 
@@ -126,24 +125,20 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_a_full_disk(iris_model, tmp_path):
+def test_a_full_disk(run, full_disk, iris_model, tmp_path):
     np.save(tmp_path / "X.npy", np.ones((20_000, 4)))
     before = sorted(os.listdir(tmp_path))
-    result = subprocess.run(
-        [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())",
-         "predict", iris_model, tmp_path / "X.npy", "--output", tmp_path / "out.csv"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert result.returncode == 1
-    assert result.stderr.count("\n") == 1
-    assert "no space left to write" in result.stderr
-    assert "out.csv" in result.stderr
+    with full_disk(10_000):
+        result = run("predict", iris_model, tmp_path / "X.npy", "--output", tmp_path / "out.csv")
+    assert result.code == 1
+    assert result.err.count("\n") == 1
+    assert "no space left to write" in result.err
+    assert "out.csv" in result.err
     assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_a_pipe_that_closes_early_is_no_error(iris_model, tmp_path):
-    np.save(tmp_path / "X.npy", np.ones((200_000, 4)))
+    np.save(tmp_path / "X.npy", np.ones((40_000, 4)))
     command = f"'{sys.executable}' -c 'import sys; from manyclass.cli import main; sys.exit(main())'"
     result = subprocess.run(
         f"{command} predict {iris_model} {tmp_path / 'X.npy'} | head -n 2",

@@ -10,6 +10,7 @@ from manyclass.dual import Limits, ascend
 from manyclass.dual.ascent import start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
 from manyclass.fit import Clock, OutOfTime, Run, Status
+from tests.covering import every_pair, in_turn
 from tests.dual.given import EPSILON, JOINT, problem, small, solve, targets
 from tests.oracles import dual as oracle
 
@@ -56,9 +57,9 @@ def test_without_intercept_no_step_lowers_the_dual(name):
     assert all(b >= a - 1e-12 for a, b in pairwise(duals))
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("homotopy", [False, True, 4])
+@pytest.mark.parametrize(
+    ("homotopy", "weighted", "fit_intercept"), every_pair([False, True, 4], [True, False], [True, False])
+)
 def test_ridge_solves_the_normal_equations(weighted, fit_intercept, homotopy):
     """W* = (X̃ᵀSX̃ + alpha·S·I)⁻¹X̃ᵀSỸ to 1e-8 in float64 (*Homotopic Initialization*, eq. 2)."""
     X, codes, weight = small(n=200)
@@ -89,8 +90,7 @@ def test_coef_is_what_the_dual_variables_say(name):
     np.testing.assert_allclose(found.model.coef, (X - mean).T @ (share[:, None] * found.model.dual), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize(("dtype", "index"), [(np.float64, np.int32), (np.float32, np.int64)])
+@pytest.mark.parametrize(("name", "dtype", "index"), in_turn(LOSSES, [np.float64, np.float32], [np.int32, np.int64]))
 def test_sparse_rows_are_dense_rows(name, dtype, index):
     X, codes, weight = small(5)
     X = np.where(np.abs(X) > 0.7, X, 0).astype(dtype)
@@ -125,8 +125,7 @@ def test_read_only_and_fortran_rows(order):
     np.testing.assert_array_equal(a.model.coef, b.model.coef)
 
 
-@pytest.mark.parametrize("k", [2, 7, 8, 9, 17])
-@pytest.mark.parametrize("name", ["squared", "squared_hinge"])
+@pytest.mark.parametrize(("k", "name"), in_turn([2, 7, 8, 9, 17], ["squared", "squared_hinge"]))
 def test_outputs_share_a_pass_and_nothing_else(name, k):
     """Any number of outputs together gives what each gives alone."""
     X, codes, _ = small(8, k=k)

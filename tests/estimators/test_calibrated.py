@@ -7,29 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
 from manyclass.choice.representations import Representation
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
-
-
-def expected_failures(estimator):
-    exact = "projection onto [0, 1] gives probabilities of exactly 0 and 1, which the check does not allow"
-    stream = {"check_fit_score_takes_y": "partial_fit after fit is refused, as fit keeps no sums to add to"}
-    if estimator.early_stopping is not True:
-        return stream | {"check_classifiers_multilabel_output_format_predict_proba": exact}
-    rows = "which rows are held out depends on how rows are repeated"
-    return stream | {f"check_sample_weight_equivalence_on_{kind}_data": rows for kind in ("dense", "sparse")}
-
-
-@parametrize_with_checks(
-    [CalibratedLeastSquaresClassifier(), CalibratedLeastSquaresClassifier(early_stopping=True)],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from manyclass import CalibratedLeastSquaresClassifier, ClassMoments, GLMClassifier, GLMClassifierCV
 from manyclass.cli.modelfile import trusted_types
+from tests.covering import every_pair
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -51,19 +52,21 @@ def assert_same(one, other, X, tolerance):
     np.testing.assert_allclose(scores(one, X), scores(other, X), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["glm", "cv", "calibrated"])
-@pytest.mark.parametrize("n_classes", [2, 4, "several"])
+KINDS = [
+    # kind of rows, dtype, offset, tolerance
+    (np.asarray, np.float64, 0.0, 1e-8),
+    (np.asarray, np.float64, 1000.0, 1e-7),
+    (np.asarray, np.float32, 0.0, 2e-4),
+    (np.asarray, np.float32, 1000.0, 5e-3),
+    (sp.csr_array, np.float64, 0.0, 1e-8),
+]
+
+
 @pytest.mark.parametrize(
-    ("kind", "dtype", "offset", "tolerance"),
-    [
-        (np.asarray, np.float64, 0.0, 1e-8),
-        (np.asarray, np.float64, 1000.0, 1e-7),
-        (np.asarray, np.float32, 0.0, 2e-4),
-        (np.asarray, np.float32, 1000.0, 5e-3),
-        (sp.csr_array, np.float64, 0.0, 1e-8),
-    ],
+    ("name", "n_classes", "rows"), every_pair(["glm", "cv", "calibrated"], [2, 4, "several"], KINDS), ids=str
 )
-def test_pieces_make_the_fit_on_all_rows(name, kind, dtype, offset, tolerance, n_classes):
+def test_pieces_make_the_fit_on_all_rows(name, n_classes, rows):
+    kind, dtype, offset, tolerance = rows
     several = n_classes == "several"
     X, y, s = data(3 if several else n_classes, dtype, offset, several)
     X, s = kind(X), None if n_classes == 4 else s

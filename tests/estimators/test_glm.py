@@ -16,7 +16,8 @@ from manyclass.estimators.vocabulary import LOSSES_OF
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.solvers import SOLVERS
-from tests.problems import rows
+from tests.covering import every_pair
+from tests.problems import Callback, rows
 
 GLM_LOSSES = LOSSES_OF["GLMClassifier"]
 DATA = {"iris": load_iris, "wine": load_wine, "digits": load_digits, "breast-cancer": load_breast_cancer}
@@ -165,9 +166,9 @@ def test_float32_stays_float32_and_the_data_are_not_touched():
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("namespace", ["torch", "strict"])
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", GLM_LOSSES)
+@pytest.mark.parametrize(
+    ("solver", "loss", "namespace"), every_pair(list(SOLVERS), list(GLM_LOSSES), ["torch", "strict"])
+)
 def test_array_api_results_stay_in_the_namespace(namespace, solver, loss):
     if namespace == "torch":
         xp = pytest.importorskip("torch")
@@ -257,20 +258,11 @@ def test_max_time_keeps_the_model_so_far():
     assert some.status_ is Status.MAX_TIME and some.score(X, y) > 0.8
 
 
-class Models:
+class Models(Callback):
     """A callback that keeps the coefficients after each iteration."""
 
     def __init__(self):
         self.coefs = []
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name == "iteration":

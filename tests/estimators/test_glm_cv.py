@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score, train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.fit import Status
@@ -16,11 +15,6 @@ from tests.problems import rows
 
 ALPHAS = np.logspace(1, -3, 5)
 LOSSES = ["softmax", "logistic", "squared", "sparsemax"]
-
-
-@parametrize_with_checks([GLMClassifierCV(loss="squared", alphas=4)])
-def test_sklearn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

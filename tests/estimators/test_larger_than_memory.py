@@ -231,9 +231,9 @@ MEASURED = """
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """300 MB of rows."""
+    """180 MB of rows."""
     folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(0)
-    n, d = 300_000, 512
+    n, d = 180_000, 512
     y = rng.integers(0, 5, n)
     X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float16, (n, d))
     centers = rng.standard_normal((5, d)).astype(np.float32)

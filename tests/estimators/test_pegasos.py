@@ -1,7 +1,5 @@
 """PegasosClassifier as its users meet it."""
 
-from itertools import cycle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +13,7 @@ from manyclass.data import as_rows
 from manyclass.estimators.vocabulary import LOSSES_OF
 from manyclass.fit import Status
 from manyclass.subgradient import Schedule
+from tests.covering import in_turn
 from tests.oracles import pegasos as oracle
 
 PAPER = {"schedule": "paper", "fit_intercept": False, "tol": 0}
@@ -129,8 +128,7 @@ def test_without_an_estimate_there_is_nothing_to_stop_at(rows):
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("average", [True, False])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "average"), in_turn(LOSSES, [True, False]))
 def test_dense_sparse_and_wide_indices_agree(digits, loss, average):
     X, y = (part[:300] for part in digits)
     options = {"loss": loss, "schedule": Schedule(average=average), "max_iter": 3, "tol": 0}
@@ -141,7 +139,7 @@ def test_dense_sparse_and_wide_indices_agree(digits, loss, average):
         np.testing.assert_allclose(other.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize(("loss", "dtype"), list(zip(LOSSES, cycle([np.float32, np.float64]), strict=False)))
+@pytest.mark.parametrize(("loss", "dtype"), in_turn(LOSSES, [np.float32, np.float64]))
 def test_an_offset_of_the_columns_changes_nothing(loss, dtype):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((4000, 20)).astype(dtype)

@@ -16,6 +16,7 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from manyclass import GLMClassifier, SDCAClassifier, SDCARegressor
 from manyclass.fit import Status
+from tests.covering import in_turn
 
 CLASSIFIERS = ["squared", "hinge", "squared_hinge", "logistic", "crammer_singer", "softmax"]
 REGRESSORS = ["squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]
@@ -304,8 +305,7 @@ def noisy():
     return X, y
 
 
-@pytest.mark.parametrize("held", ["float32", "float64", "sparse"])
-@pytest.mark.parametrize("loss", CLASSIFIERS)
+@pytest.mark.parametrize(("loss", "held"), in_turn(CLASSIFIERS, ["float32", "float64", "sparse"]))
 def test_an_offset_of_the_columns_changes_nothing(noisy, loss, held):
     X, y = noisy
     near, far = (rows.astype(np.float32 if held == "float32" else np.float64) for rows in (X, X + 1000))

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_diabetes, load_digits, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import GLMClassifier, StagewiseClassifier, StagewiseRegressor
 from manyclass.data import as_rows
@@ -21,31 +20,9 @@ from manyclass.features import (
 )
 from manyclass.fit import Status
 from manyclass.stagewise import UPDATES
+from tests.problems import Callback
 
 SMALL = {"n_components": 60, "block_size": 20}
-
-
-def expected_failures(estimator):
-    failures = {}
-    if getattr(estimator, "loss", "") in ("squared", "calibrated"):
-        exact = "projection onto [0, 1] gives probabilities of exactly 0 and 1, which the check does not allow"
-        failures["check_classifiers_multilabel_output_format_predict_proba"] = exact
-    if getattr(estimator, "loss", "") == "calibrated":
-        many = "the check asks for 1000 visits, after which rows of weight 1e-4 are fitted too: there is no tol"
-        failures["check_class_weight_classifiers"] = many
-    return failures
-
-
-@parametrize_with_checks(
-    [
-        StagewiseClassifier(**SMALL, alpha=1e-4),
-        StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"),
-        StagewiseRegressor(**SMALL, alpha=1e-4),
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +112,7 @@ def test_early_stopping_and_time_limit(digits):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         features = RandomFourierFeatures(bandwidth=5.0)
         options = {"n_components": 10**7, "block_size": 100, "alpha": 1e-3}
-        short = StagewiseClassifier(features, **options, max_time=3.0, n_models=2).fit(X, y)
+        short = StagewiseClassifier(features, **options, max_time=1.0, n_models=2).fit(X, y)
     assert len(short.models_) == 1
     assert short.score(X_test, y_test) > 0.8
 
@@ -143,16 +120,7 @@ def test_early_stopping_and_time_limit(digits):
 def test_interrupt_gives_a_model_and_a_warning(digits):
     X, X_test, y, y_test = digits
 
-    class Stop:
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
+    class Stop(Callback):
         def on_fit_task_end(self, estimator, context, *, metadata):
             if "record" in metadata and metadata["record"]["stage"] == 1:
                 raise KeyboardInterrupt
@@ -177,11 +145,9 @@ def test_sparse_text_like_rows():
         assert model.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("loss", sorted(UPDATES))
+@pytest.mark.parametrize("loss", sorted(set(UPDATES) - {"softmax"}))
 def test_multilabel(loss):
     X, Y = make_multilabel_classification(500, 20, n_classes=6, random_state=0)
-    if loss == "softmax":
-        pytest.skip("refused: one class a row")
     model = StagewiseClassifier(loss=loss, n_components=200, block_size=50, alpha=1e-3).fit(X[:400], Y[:400])
     P = model.predict_proba(X[400:])
     assert P.shape == (100, 6)
@@ -194,8 +160,8 @@ def test_multilabel(loss):
 def test_features_do_not_depend_on_the_block_size_scale(digits):
     X, X_test, y, y_test = digits
     scores = [
-        StagewiseClassifier(n_components=512, block_size=p, alpha=1e-3, max_iter=40).fit(X, y).score(X_test, y_test)
-        for p in (64, 512)
+        StagewiseClassifier(n_components=256, block_size=p, alpha=1e-3, max_iter=30).fit(X, y).score(X_test, y_test)
+        for p in (32, 256)
     ]
     assert abs(scores[0] - scores[1]) < 0.02
 

@@ -1,7 +1,10 @@
 """What other programs predict with a model is what the model predicts."""
 
+from functools import cache
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -35,11 +38,11 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 CLASSES = pytest.mark.parametrize("load", [load_iris, load_breast_cancer], ids=["three classes", "two classes"])
 
 
-def fitted(name, load, dtype=np.float32):
+@cache
+def fitted(name, load):
     found = load()
-    X = (found.data - found.data.mean(axis=0)) / found.data.std(axis=0) + 1.0
-    X = X.astype(dtype)
-    return MODELS[name].fit(X, found.target_names[found.target]), X
+    X = ((found.data - found.data.mean(axis=0)) / found.data.std(axis=0) + 1.0).astype(np.float32)
+    return clone(MODELS[name]).fit(X, found.target_names[found.target]), X
 
 
 def expected_of(model, X):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import manyclass
+from tests.covering import in_turn
 from tests.oracles.objective import objective
 from tests.properties import registry
 from tests.properties.registry import LAYOUTS, LINEAR, MODELS, data, is_regressor, make, plain
@@ -15,9 +16,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.*compile:RuntimeWarning"),
 ]
-every_model = pytest.mark.parametrize("model", MODELS)
-every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 CLASSIFIERS = [model for model in MODELS if not is_regressor(model)]
+
+
+def every_model(names, *levels, models=tuple(MODELS), start=0):
+    """Every model with one combination of the levels."""
+    return pytest.mark.parametrize(("model", *names.split()), in_turn(models, *levels, start=start), ids=str)
 
 
 def assert_same(model, changed, X, y, reference):
@@ -42,8 +46,7 @@ def test_every_public_estimator_is_among_them():
     assert names == set(manyclass.__all__) - {"ClassMoments", "Moments", "analyze", "AutoClassifier", "GLMClassifierCV"}
 
 
-@every_model
-@pytest.mark.parametrize("layout", ["float64", "float32"])
+@every_model("layout", ["float64", "float32"])
 def test_columns_may_lie_a_thousand_standard_deviations_from_the_origin(model, layout):
     X, y, X_test, y_test = data(model)
     fitted, score = plain(model, layout)
@@ -54,9 +57,7 @@ def test_columns_may_lie_a_thousand_standard_deviations_from_the_origin(model, l
     assert moved.n_iter_ <= 1.5 * fitted.n_iter_ + 1
 
 
-@every_model
-@every_layout
-@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@every_model("layout scale", LAYOUTS, [1e-4, 1e4])
 def test_the_unit_of_the_columns_is_that_of_the_penalty(model, layout, scale):
     X, y, X_test, y_test = data(model)
     held = LAYOUTS[layout]
@@ -75,8 +76,7 @@ def test_without_a_penalty_each_column_has_a_unit_of_its_own(model):
     np.testing.assert_allclose(other.decision_function(X_test * units), one.decision_function(X_test), atol=0.05)
 
 
-@every_model
-@every_layout
+@every_model("layout", LAYOUTS, start=0)
 def test_rows_may_come_in_any_order(model, layout):
     X, y, X_test, y_test = data(model)
     held, order = LAYOUTS[layout], np.random.default_rng(1).permutation(len(y))
@@ -84,8 +84,7 @@ def test_rows_may_come_in_any_order(model, layout):
     assert_same(model, permuted, held(X_test), y_test, plain(model, layout))
 
 
-@pytest.mark.parametrize("model", CLASSIFIERS)
-@pytest.mark.parametrize("names", [["apple", "pear", "quince"], [-70, -2, 4000], [0.0, 1.0, 2.0]], ids=str)
+@every_model("names", [["apple", "pear", "quince"], [-70, -2, 4000], [0.0, 1.0, 2.0]], models=CLASSIFIERS)
 def test_the_names_of_the_classes_do_not_matter(model, names):
     X, y, X_test, _ = data(model)
     fitted, _ = plain(model, "float64")
@@ -102,8 +101,7 @@ def test_the_order_of_the_classes_does_not_matter(model):
     assert_same(model, turned, X_test, registry.K - 1 - y_test, plain(model, "float64"))
 
 
-@every_model
-@every_layout
+@every_model("layout", LAYOUTS, start=1)
 def test_a_weight_is_a_number_of_repetitions(model, layout):
     X, y, X_test, y_test = data(model)
     held, times = LAYOUTS[layout], np.random.default_rng(2).integers(0, 3, len(y))
@@ -113,12 +111,15 @@ def test_a_weight_is_a_number_of_repetitions(model, layout):
     assert_same(model, weighted, held(X_test), y_test, reference)
 
 
-@pytest.mark.parametrize("model", CLASSIFIERS)
-@pytest.mark.parametrize("early_stopping", [False, True])
+HOLDS_ROWS_OUT = [model for model in CLASSIFIERS if hasattr(make(model), "early_stopping")]
+
+
+@pytest.mark.parametrize(
+    ("model", "early_stopping"),
+    [(model, held) for held in (False, True) for model in (CLASSIFIERS, HOLDS_ROWS_OUT)[held]],
+)
 def test_a_class_of_two_rows_harms_no_other(model, early_stopping):
     X, y, X_test, y_test = data(model)
-    if early_stopping and "early_stopping" not in make(model).get_params():
-        pytest.skip("has no early_stopping")
     options = {"early_stopping": True} if early_stopping else {}
     others = np.flatnonzero(y < 2)[:1000]
     X, y = X[others].copy(), y[others].copy()
@@ -131,8 +132,7 @@ def test_a_class_of_two_rows_harms_no_other(model, early_stopping):
     assert np.isfinite(fitted.decision_function(X_test)).all()
 
 
-@every_model
-@every_layout
+@every_model("layout", LAYOUTS, start=2)
 def test_columns_that_say_nothing_do_no_harm(model, layout):
     X, y, X_test, y_test = data(model)
     held = LAYOUTS[layout]

@@ -1,5 +1,7 @@
 """The same loss and alpha are the same objective in every estimator, whatever its method."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_multilabel_classification
@@ -24,6 +26,7 @@ LINEAR = {name: LOSSES_OF[name] for name in TIGHT}
 PAIRS = sorted({(name, loss) for name, losses in LINEAR.items() for loss in losses if name != "SDCARegressor"})
 
 
+@cache
 def rows(kind, n=300, d=5):
     rng = np.random.default_rng(0)
     if kind == "multilabel":
@@ -42,13 +45,19 @@ def fit(name, loss, X, y, **options):
     return estimator(alpha=ALPHA, loss=loss, **options).fit(X, y)
 
 
+@cache
+def fitted(name, loss, kind):
+    return fit(name, loss, *rows(kind))
+
+
+@cache
 def lowest(loss, kind):
     """The least F and its model, of whichever estimator finds it."""
     X, y = rows(kind)
     found = []
     for name, losses in LINEAR.items():
         if loss in losses and name not in ("SDCARegressor", *LOOSE) and takes(name, loss, kind):
-            model = fit(name, loss, X, y)
+            model = fitted(name, loss, kind)
             found.append((value(loss, X, y, model), model))
     return min(found, key=lambda pair: pair[0]) if found else None
 
@@ -81,7 +90,7 @@ def test_every_estimator_of_a_loss_finds_the_same_minimum(name, loss, kind):
                 with pytest.raises(ValueError, match="use loss='logistic'"):
                     fit(name, loss, X, y)
         return
-    model = fit(name, loss, X, y)
+    model = fitted(name, loss, kind)
     assert model.coef_.shape == ((1 if kind == "binary" else 3), X.shape[1])
     assert model.loss_ in (loss, "softmax", "logistic")
     best = lowest(loss, kind)
@@ -103,9 +112,9 @@ def test_two_classes_are_one_column_and_the_same_as_one_label(name):
     """Softmax of two classes is logistic regression, and so is a multi-label fit of one of two."""
     X, y = rows("binary")
     if name == "BoundMajorizationClassifier":
-        joint = fit(name, "softmax", X, y)
+        joint = fitted(name, "softmax", "binary")
     else:
-        joint, column = (fit(name, loss, X, y) for loss in ("softmax", "logistic"))
+        joint, column = (fitted(name, loss, "binary") for loss in ("softmax", "logistic"))
         np.testing.assert_allclose(joint.coef_, column.coef_, atol=1e-9)
     labels = np.c_[y, 1 - y]
     several = fit(name, "logistic", X, labels)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import manyclass
 from manyclass.cli.modelfile import trusted_types
 from manyclass.fit import Record, Status
-from tests.problems import ESTIMATORS
+from tests.problems import ESTIMATORS, Callback
 
 X, y = load_iris(return_X_y=True)
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -43,21 +43,15 @@ def assert_usable(model):
         assert np.isfinite(predicted).all()
 
 
-class Watcher:
+class Watcher(Callback):
     """A callback that keeps what it is shown, and does something at one of the iterations."""
 
     def __init__(self, at=None, action=lambda: True):
         self.at, self.action = at, action
         self.records, self.models, self.ended, self.torn_down = [], [], 0, 0
 
-    def setup(self, estimator, context):
-        pass
-
     def teardown(self, estimator, context):
         self.torn_down += 1
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, metadata, fitted_estimator):
         if context.parent is None:
@@ -173,12 +167,9 @@ def test_the_progress_bar_of_scikit_learn_runs(name, capsys):
     assert name in capsys.readouterr().out
 
 
-@every_estimator
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if hasattr(make(name), "early_stopping")])
 def test_early_stopping_scores_rows_that_are_held_out(name):
-    model = make(name)
-    if "early_stopping" not in model.get_params():
-        pytest.skip("has no early_stopping")
-    model = quietly(model.set_params(early_stopping=True, validation_fraction=0.3))
+    model = quietly(make(name).set_params(early_stopping=True, validation_fraction=0.3))
     scores = [record.validation_score for record in model.history_]
     assert scores and np.isfinite(scores).all()
     assert_usable(model)

@@ -1,4 +1,4 @@
-"""How many of scikit-learn's tests pass, and which are skipped and why."""
+"""How many of scikit-learn's tests pass, and which are left out and why."""
 
 import sys
 from collections import Counter
@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.sklearn_suite.skipped import reason
+
 
 class Tally:
     def __init__(self):
         self.outcomes, self.reasons = Counter(), Counter()
+
+    def pytest_deselected(self, items):
+        self.reasons.update(reason(item.name) for item in items)
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.outcome != "passed":

@@ -31,13 +31,15 @@ def solved(request):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_reaches_the_optimum_of_the_oracle(solved, solver):
+def test_reaches_the_optimum_of_the_oracle_by_gaps_that_bound_the_error(solved, solver):
     F, (least, W, b) = solved
     found = run(F, solver, tol=TIGHT, max_iter=20_000)
     # Where the loss has kinks, a search along gradients may end a little before the gap is closed.
     stalls = found.status is Status.STALLED and "gradient" in solver
     assert stalls or found.status is Status.CONVERGED
     assert found.history[-1].objective == pytest.approx(least, rel=1e-6)
+    for record in found.history:
+        assert record.objective - least <= record.duality_gap * F.zero_value + 1e-9
     # (alpha/2) ‖W − W*‖² ≤ F − F* ≤ gap · F(zero model), as the penalty is strongly convex.
     coef, intercept = found.model
     reached = 100 * TIGHT if stalls else TIGHT
@@ -47,22 +49,13 @@ def test_reaches_the_optimum_of_the_oracle(solved, solver):
     np.testing.assert_allclose(intercept - intercept.mean(), b - b.mean(), atol=2e-3 * max(1, np.abs(b).max()))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
-def test_the_duality_gap_bounds_the_error_at_every_iteration(solver, loss):
-    F, X, Y, s = problems.problem(loss)
-    least = oracle.minimum(loss, X, Y, s, F.alpha)[0]
-    for record in run(F, solver, tol=1e-6, max_iter=300).history:
-        assert record.objective - least <= record.duality_gap * F.zero_value + 1e-9
-
-
 @pytest.mark.parametrize("curvature", ["second-moment", "diagonal"])
 @pytest.mark.parametrize("loss", SMOOTH_LOSSES)
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0])
 def test_majorize_never_rises(loss, curvature, alpha):
     F, *_ = problems.problem(loss, alpha=alpha, center=CURVATURES[curvature].center)
-    values = [r.objective for r in run(F, "majorize", curvature, tol=0.0, max_iter=200).history]
-    assert len(values) == 200
+    values = [r.objective for r in run(F, "majorize", curvature, tol=0.0, max_iter=60).history]
+    assert len(values) == 60
     assert all(b <= a + 1e-12 for a, b in pairwise(values))
 
 

@@ -13,6 +13,7 @@ from manyclass.fit import Status
 from manyclass.model.sets import Box
 from manyclass.stagewise import UPDATES
 from manyclass.stagewise.updates import heavy_rows
+from tests.covering import every_pair
 from tests.stagewise.run import Fit, targets_of
 
 
@@ -41,15 +42,15 @@ def signs(y, k=3):
     return 2.0 * np.eye(k)[y] - 1.0
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("factor_bytes", [1e9, 0.0])
+@pytest.mark.parametrize(
+    ("intercept", "weighted", "factor_bytes"), every_pair([True, False], [True, False], [1e9, 0.0])
+)
 def test_many_visits_reach_the_joint_ridge_solution(monkeypatch, intercept, weighted, factor_bytes):
     monkeypatch.setattr("manyclass.stagewise.solver.FACTOR_BYTES", factor_bytes)
     X, y = problem()
     weight = np.random.default_rng(1).random(len(X)) if weighted else None
-    fit = solve(X, y, weight=weight, alpha=0.02, max_iter=400, fit_intercept=intercept)
-    expected = joint_ridge(fit.features(X), signs(y), 0.02, weight, intercept)
+    fit = solve(X, y, weight=weight, alpha=0.05, max_iter=150, fit_intercept=intercept)
+    expected = joint_ridge(fit.features(X), signs(y), 0.05, weight, intercept)
     assert_allclose(fit.scores(X), expected, atol=1e-6)
 
 
@@ -57,7 +58,7 @@ def test_many_visits_reach_the_joint_ridge_solution(monkeypatch, intercept, weig
 def test_subsets_in_any_order_reach_least_squares_on_all_columns(order):
     X, y = problem(d=12)
     generator = FeatureSubset(order=order, random_state=0)
-    fit = solve(X, y, generator=generator, n_components=None, block_size=5, max_iter=200, alpha=0.05)
+    fit = solve(X, y, generator=generator, n_components=None, block_size=5, max_iter=80, alpha=0.05)
     model = GLMClassifier(0.05, loss="squared", tol=1e-12).fit(X, y)
     assert_allclose(fit.scores(X), model.decision_function(X), atol=1e-5)
     assert fit.history[-1].objective == pytest.approx(model.history_[-1].objective, rel=1e-9)
@@ -100,8 +101,8 @@ def test_objective_never_rises(seed, loss, alpha, multilabel, weighted):
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 def test_newton_visits_reach_the_optimum_of_the_glm_on_all_features(loss):
     X, y = problem()
-    fit = solve(X, y, loss, alpha=1e-2, max_iter=150)
-    model = GLMClassifier(1e-2, loss=loss, tol=1e-9).fit(fit.features(X), y)
+    fit = solve(X, y, loss, alpha=5e-2, max_iter=40)
+    model = GLMClassifier(5e-2, loss=loss, tol=1e-9).fit(fit.features(X), y)
     assert fit.history[-1].objective == pytest.approx(model.history_[-1].objective, rel=1e-4)
     P = fit.problem.loss.mean(fit.scores(X), fit.problem.xp)
     expected = fit.problem.loss.mean(model.decision_function(fit.features(X)), fit.problem.xp)

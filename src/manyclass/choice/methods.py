@@ -19,8 +19,10 @@ SAMPLED_ROWS = 192
 """Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
-HESSIAN_PASSES, HESSIAN_LOOKS = 16, 4
-"""Passes of L-BFGS in the metric of a Hessian of sampled rows, and how often that is taken."""
+HESSIAN_PASSES = 16
+"""Passes of L-BFGS in the metric of a Hessian of sampled rows."""
+LOOKS = 4
+"""How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
 PASSES_PER_DIRECTION = 3.0
 """Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
 METRIC_PASSES = 36
@@ -196,8 +198,8 @@ class Shape:
         search = one + INTERPRETED_DIRECTION + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
-        # A few refreshes decompose again; a solve is two products with the eigenvectors.
-        set_up = 2 * one + self.gram(sample) + speed.seconds_of_decomposition(d)
+        # Refreshes factor again; a solve is two products with a triangle.
+        set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
         solve = 4.0 * d * parameters / speed.product
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
@@ -205,7 +207,7 @@ class Shape:
             sample = min(self.n, ROWS_PER_PARAMETER * size)
             look = self.hessian(size, sample) + one * sample / self.n
             solve = 2.0 * size**2 / speed.stream
-            set_up, needed = one + HESSIAN_LOOKS * look, 4 * 8.0 * size * size
+            set_up, needed = one + LOOKS * look, 4 * 8.0 * size * size
             yield Method(
                 "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
             )

@@ -10,14 +10,11 @@ FIXED_POINT_STEPS = 50
 
 
 class ClassFactor:
-    """A = diag(a) − aaᵀ/Σa of trace 1, or diag(a) for losses of one column each, and how λA + alpha·I is solved with.
+    """A = diag(a) − aaᵀ/Σa of trace 1, or diag(a) for losses of one column each, and what that makes of intercepts.
 
     The vector a is the one whose A has the diagonal of the mean of ∇²Φ(z_i); where all rows have one mean p, as at
     the constant model, a = p and A is ∇²Φ = diag(p) − ppᵀ. What a full A would know beyond that of pairs of classes
-    was found to save no passes (5 data sets, 3 penalties), so there is no k×k matrix. With D = λ diag(a) +
-    alpha and u = a √(λ/Σa)
-
-        (D − uuᵀ)⁻¹ = D⁻¹ + D⁻¹uuᵀD⁻¹/(1 − uᵀD⁻¹u),   1 − uᵀD⁻¹u = (alpha/Σa) Σ_j a_j/D_j.
+    was found to save no passes (5 data sets, 3 penalties), so there is no k×k matrix.
 
     Attributes
     ----------
@@ -59,19 +56,6 @@ class ClassFactor:
         for _ in range(FIXED_POINT_STEPS if self.couples else 0):
             self.a = diagonal / (1.0 - self.a / xp.sum(self.a))
         return self
-
-    def solve(self, G: Array, eigenvalues: Array, alpha: float) -> Array:
-        """Row j of G, of shape (n_features, n_outputs), times (λ_j A + alpha·I)⁻¹."""
-        xp = self.xp
-        a, eigenvalues = xp.astype(self.a, G.dtype), xp.astype(eigenvalues, G.dtype)
-        inverse = 1.0 / (eigenvalues[:, None] * a[None, :] + alpha)
-        solved = G * inverse
-        if not self.couples or not alpha > 0:
-            return solved
-        inverse *= a
-        total, slack = xp.sum(solved * a, axis=1), xp.sum(inverse, axis=1) * alpha
-        solved += inverse * (eigenvalues * total / slack)[:, None]
-        return solved
 
     def solve_intercept(self, g: Array, weight: float) -> Array:
         """(weight·A)⁻¹ g for g of shape (n_outputs,) that sums to zero where A couples."""

@@ -117,7 +117,7 @@ class DenseRows(Rows):
         X = np.ascontiguousarray(self.unwrapped())
         X = X.view({"f2": HALF, "b1": np.dtype(np.uint8)}.get(X.dtype.str[1:], X.dtype))
         indptr = np.arange(self.n_rows + 1, dtype=np.uint64) * np.uint64(self.n_features)
-        return RowArrays(np.asarray(X).reshape(-1), np.empty(0, np.uint32), indptr)
+        return RowArrays.of(np.asarray(X).reshape(-1), np.empty(0, np.uint32), indptr)
 
 
 def dtype_of_products(dtype: Any, xp: Any) -> Any:

@@ -39,6 +39,14 @@ class RowArrays(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
 
+    @classmethod
+    def of(cls, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> RowArrays:
+        """Read-only `data` and 64-bit `indptr` whatever is held: for each other type, loops would be compiled anew."""
+        data = data.view()
+        data.flags.writeable = False
+        unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
+        return cls(data, unsigned, indptr.astype(np.uint64, copy=False))
+
 
 class Rows(ABC):
     """The rows of X − 1cᵀ, of shape (n_rows, n_features), for a shift c that is mostly zero.

@@ -140,5 +140,4 @@ class SparseRows(Rows):
         if not X.has_canonical_format:  # a feature given twice in a row would count wrong in ‖x‖²
             X = X.copy()
             X.sum_duplicates()
-        indices, indptr = (a.view(np.uint32 if a.itemsize == 4 else np.uint64) for a in (X.indices, X.indptr))
-        return RowArrays(X.data, indices, indptr)
+        return RowArrays.of(X.data, X.indices, X.indptr)
