@@ -8,6 +8,7 @@ run_all(
         "toy",
         "ecoli",
         "mnist",
+        "low_rank",
         "text newsgroups",
         "text a9a",
         "suboptimality toy",

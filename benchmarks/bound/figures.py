@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -21,8 +22,11 @@ COLOURS = {
     "L-BFGS": "black",
     "SGD": "tab:orange",
     "ASGD": "tab:red",
+    "SGD as printed": "gold",
+    "ASGD as printed": "salmon",
     "BBM": "tab:green",
     "SBM": "tab:blue",
+    "SBM, classes shuffled": "navy",
     "SBM rank 1": "lightskyblue",
     "SBM rank 5": "tab:cyan",
     "SBM rank 20": "steelblue",
@@ -82,6 +86,12 @@ def draw(
         handles = axes[0].get_legend_handles_labels()
         axes[0].figure.legend(*handles, loc="outside lower center", ncols=len(curves), frameon=False)
         axes[0].figure.suptitle(title)
+
+
+def means(curves: dict[str, list[Curve]], settings: dict[str, list[str]], passes: int) -> tuple[dict, dict]:
+    """The mean curve of each method and its most frequent settings."""
+    usual = {label: Counter(several).most_common(1)[0][0] for label, several in settings.items()}
+    return {label: mean_curve(several, passes) for label, several in curves.items()}, usual
 
 
 def table(title: str, curves: dict[str, Curve], settings: dict[str, str], at: Sequence[int]) -> Table:

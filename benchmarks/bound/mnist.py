@@ -1,40 +1,56 @@
-"""Figure 3: full-rank SBM on MNIST, 50 principal components and a bias, beside tuned SGD and ASGD.
+"""Figure 3: full-rank SBM on MNIST, 50 principal components and a bias, beside SGD and ASGD.
 
-The paper has SBM ahead per pass. Here gains are tuned, and it is not.
+The paper has SBM ahead per pass. With the gains that it prints for SGD and ASGD it is; with gains tuned here it is not.
 
-``python -m benchmarks.bound.mnist``; other rows with ``--data FILE``.
+``python -m benchmarks.bound.mnist [--starts 10]``; other rows with ``--data FILE``.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 import numpy as np
 import typer
 
 from benchmarks.bound import problems
-from benchmarks.bound.baselines import sgd, tuned
-from benchmarks.bound.figures import draw, measured, table
+from benchmarks.bound.baselines import Gain, sgd, tuned
+from benchmarks.bound.figures import Curve, draw, means, measured, table
 from benchmarks.bound.runs import bbm, lbfgs, sbm
 from benchmarks.data import title
 
+PRINTED = (Gain(0.1, 100), Gain.searching(0.1, 100, 1e5))
 
-def main(rows: int = 10_000, passes: int = 20, data: str = "mnist") -> None:
-    problem = problems.mnist_components(rows, data)
-    runs = [lbfgs(problem, passes)]
-    for schedules in ("SGD", "ASGD"):
-        runs.append(sgd(problem, tuned(problem, schedules, (1, 10, 100)), passes))
+
+def main(rows: int = 10_000, passes: int = 20, starts: int = 10, data: str = "mnist") -> None:
+    curves: dict[str, list[Curve]] = defaultdict(list)
+    settings: dict[str, list[str]] = defaultdict(list)
     sbm(problems.mnist_components(500, data), 2, refresh=True)  # compiles
-    runs += [bbm(problem, passes), sbm(problem, passes), sbm(problem, passes, refresh=True)]
-    curves = {run.label: measured(problem, run) for run in runs}
-    settings = {run.label: run.settings for run in runs}
-    result = table(f"{problem.name}, 50 principal components and bias (Figure 3)", curves, settings, (1, 5, passes))
+    gains: list[Gain] = []
+    for number in range(starts):
+        problem = problems.mnist_components(rows, data, split=number)
+        gains = gains or [tuned(problem, schedules, (1, 10, 100)) for schedules in ("SGD", "ASGD")]
+        start = 0.01 * np.random.default_rng(number).standard_normal(problem.shape)
+        runs = [lbfgs(problem, passes, start)]
+        runs += [sgd(problem, gain, passes, start, seed=number) for gain in gains]
+        runs += [sgd(problem, gain, passes, start, seed=number, suffix=" as printed") for gain in PRINTED]
+        runs += [bbm(problem, passes, start), sbm(problem, passes, start, seed=number)]
+        runs.append(sbm(problem, passes, start, shuffle_classes=True, seed=number))
+        runs.append(sbm(problem, passes, start, refresh=True, seed=number))
+        for run in runs:
+            curves[run.label].append(measured(problem, run))
+            settings[run.label].append(run.settings)
+    mean, usual = means(curves, settings, passes)
+    at = sorted({1, min(5, passes), passes})
+    result = table(f"{problem.name}, 50 principal components and bias (Figure 3)", mean, usual, at)
     result.note(
-        f"{len(problem.y)} training rows, {len(problem.y_test)} test rows, kd = {np.prod(problem.shape)}, "
-        f"λ = {problem.lam:g}, one thread. Gains on held-out training rows over η₀ = 100 to 1e-12, τ = 1 to 1e5, "
-        "m = 1, 10, 100; choosing them is not in the times. SBM has nothing to choose."
+        f"Mean over {starts} splits, each from a start of its own near the origin: {len(problem.y)} training rows, "
+        f"{len(problem.y_test)} test rows, kd = {np.prod(problem.shape)}, λ = {problem.lam:g}, one thread. Gains on "
+        "held-out training rows of the first split over η₀ = 100 to 1e-12, τ = 1 to 1e5, m = 1, 10, 100, and those "
+        "that the paper prints; choosing them is not in the times. SBM has nothing to choose."
     )
     result.publish(f"bound_{title(data)}")
     panels = [("passes", "likelihood"), ("passes", "error"), ("seconds", "likelihood"), ("seconds", "error")]
-    draw(f"bound_{title(data)}", result.title, curves, panels, zero=-float(np.log(problem.n_classes)))
+    draw(f"bound_{title(data)}", result.title, mean, panels, zero=-float(np.log(problem.n_classes)))
 
 
 if __name__ == "__main__":

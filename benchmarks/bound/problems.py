@@ -19,12 +19,16 @@ from manyclass.data import as_rows
 from manyclass.data.labels import Labels
 from manyclass.model import Problem as Objective
 
+TWO_COLUMNS = 0.5
+"""λ of the one column of two classes, over that of the paper's two."""
+
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, class codes 0..k-1, and the paper's λ: minus J = Σ_j −log p(y_j | x_j) + λ/2 ‖θ‖² is n times our F.
+    """Rows, class codes 0..k-1, and λ: minus J = Σ_j −log p(y_j | x_j) + λ/2 ‖θ‖² is n times our F.
 
-    With two classes θ is one column, the difference of the two of the paper.
+    With two classes θ is one column, the difference of the paper's two, which are ±θ/2: the λ of the paper is twice
+    this one, and steps of its SGD move θ by twice its gain.
     """
 
     name: str
@@ -108,21 +112,31 @@ def toy(n: int = 1000, seed: int = 0) -> Problem:
     c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
     X = with_bias(np.column_stack([c * long - s * short, s * long + c * short]))
     train, test = train_test_split(np.arange(2 * n), test_size=0.5, stratify=y, random_state=seed)
-    return Problem("toy", X[train], y[train], X[test], y[test], lam=10.0)
+    return Problem("toy", X[train], y[train], X[test], y[test], lam=TWO_COLUMNS * 10.0)
 
 
-def ecoli(split: int, name: str = "ecoli") -> Problem:
+def ecoli(split: int, name: str = "ecoli", standardise: bool = True) -> Problem:
     """A random split of ecoli, or of another dense set or file."""
     X, y = data.rows(name)
     y = np.unique(y, return_inverse=True)[1]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.1, stratify=y, random_state=split)
-    scaler = StandardScaler().fit(X)
+    scaler = StandardScaler(with_mean=standardise, with_std=standardise).fit(X)
     return Problem(data.title(name), with_bias(scaler.transform(X)), y, with_bias(scaler.transform(X_test)), y_test)
 
 
-def mnist_components(n_rows: int = 10_000, name: str = "mnist") -> Problem:
-    """50 principal components and the bias: kd = 510 for MNIST; or of another dense set or file."""
+def mnist_components(n_rows: int = 10_000, name: str = "mnist", split: int | None = None) -> Problem:
+    """50 principal components and the bias: kd = 510 for MNIST; or of another dense set or file.
+
+    The first `n_rows` training rows and all test rows; with `split`, n_rows and a ninth of that at random from all.
+    """
     X, y, X_test, y_test = data.split(name)
+    if split is not None:
+        X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
+        n_test = min(n_rows // 9, len(y) // 10)
+        n_rows = min(n_rows, len(y) - n_test)
+        X, X_test, y, y_test = train_test_split(
+            X, y, train_size=n_rows, test_size=n_test, stratify=y, random_state=split
+        )
     pca = PCA(min(50, X.shape[1]), random_state=0).fit(X[:n_rows])
     parts = with_bias(pca.transform(X[:n_rows])), y[:n_rows], with_bias(pca.transform(X_test)), y_test
     return Problem("MNIST" if name == "mnist" else data.title(name), *parts, lam=1e-2)
@@ -131,6 +145,35 @@ def mnist_components(n_rows: int = 10_000, name: str = "mnist") -> Problem:
 def newsgroups() -> Problem:
     X, y, X_test, y_test = text.load("20news-two-groups")
     return Problem("20 Newsgroups, 2 groups", with_bias(X), y, with_bias(X_test), y_test)
+
+
+def dense_text(n_rows: int = 1500, n_words: int = 11_960) -> Problem:
+    """Two groups of 20 Newsgroups as dense rows of their most frequent words: the size of the paper's Text."""
+    X, y, X_test, y_test = text.load("20news-two-groups")
+    X, y = sparse.vstack([X, X_test]).tocsr(), np.concatenate([y, y_test])
+    words = np.argsort(-np.diff(X.tocsc().indptr), kind="stable")[:n_words]
+    return two_of("20 Newsgroups, 2 groups, dense", X[:, words].toarray(), y, n_rows, lam=10.0)
+
+
+def products_of_pixels(n_rows: int = 1500, n_features: int = 5000) -> Problem:
+    """Digits 4 and 9, their pixels and products of random pairs of pixels: how gisette was made, at its size."""
+    X, y, *_ = data.split("mnist")
+    X, y = X[(y == 4) | (y == 9)], y[(y == 4) | (y == 9)]
+    varying = np.flatnonzero(X.std(axis=0) > 0.05)
+    left, right = np.random.default_rng(0).choice(varying, (2, n_features - X.shape[1]))
+    kept = np.random.default_rng(1).permutation(len(y))[: n_rows + n_rows // 9]
+    X, y = X[kept], y[kept]
+    return two_of("4 against 9, products of pixels", np.hstack([X, X[:, left] * X[:, right]]), y, n_rows, lam=1.0)
+
+
+def two_of(name: str, X: np.ndarray, y: np.ndarray, n_rows: int, lam: float) -> Problem:
+    """n_rows random rows to train and a ninth of that to test, or 90 % and the rest; `lam` is the paper's λ."""
+    n_rows = min(n_rows, int(0.9 * len(y)))
+    y = np.unique(y, return_inverse=True)[1]
+    X, X_test, y, y_test = train_test_split(
+        with_bias(X), y, train_size=n_rows, test_size=min(n_rows // 9 + 1, len(y) - n_rows), stratify=y, random_state=0
+    )
+    return Problem(name, X, y, X_test, y_test, lam=TWO_COLUMNS * lam)
 
 
 def of(name: str) -> Problem:

@@ -16,5 +16,11 @@ run_all(
         "spectra table",
         "spectra definitions",
         "descent",
+        "steps",
+        "svm",
+        "layerwise mnist --activation tanh",
+        "layerwise mnist --activation relu",
+        "layerwise cifar10 --activation tanh",
+        "layerwise cifar10 --activation relu",
     ],
 )

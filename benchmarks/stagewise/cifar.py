@@ -1,160 +1,187 @@
-"""CIFAR-10: kernel features of pooled filter responses, one model per group of 400 filters, and their average.
+"""CIFAR-10 from random filters, as a kernel between all images and as features of a linear model.
 
-The goals are 80 % with about 400 filters and polynomial features, and 85 % by averaging models on disjoint filters.
-Each model has its own k-means filters, principal components and landmarks. The images are JPEG copies, not the
-originals. Times are CPU seconds of all threads, so that other jobs on the machine do not count.
+Goals: 80 % with about 400 filters, 85 % by averaging models on disjoint filters. Times are CPU seconds of all threads,
+so that other jobs on the machine do not count.
 
-``python -m benchmarks.stagewise.cifar`` (``--data TRAIN,TEST``: files of images, one a row); what more filters in one
-model bring:
-``python -m benchmarks.stagewise.cifar --models 1 --filters 1600 --n-components 8192``
+``python -m benchmarks.stagewise.cifar exact --filters 512`` solves ridge regression with a Gaussian kernel between all
+50 000 training images (about 8 GB of memory); ``choose`` compares its parameters on held-out training images, and
+``linear`` fits `StagewiseClassifier` to the same responses. ``--source`` takes the folder of the original binaries.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from benchmarks import data
 from benchmarks.report import Table, figure
-from benchmarks.stagewise import cifar_images
-from benchmarks.stagewise.cifar_features import BothSides, Components
+from benchmarks.stagewise import cifar_images, exact_kernel
+from benchmarks.stagewise.cifar_features import SHAPE, UNIT, Bank, quantised
 from manyclass import StagewiseClassifier
-from manyclass.features import FeatureGenerator, FeatureSubset, Landmarks
+from manyclass.features import ImagePatches
 
-FILTERS, COMPONENTS, TILT = 400, 1000, 0.7
-BLOCK, BANDWIDTH = 2048, 4.0
-"""Landmarks per stage; the kernel's bandwidth, where the mean squared norm of the components is 1."""
-PENALTIES = (0.003, 0.01, 0.03)
-"""Candidates for alpha times the number of training images: the penalty in units of the kernel matrix."""
-N_CHOICE, N_HELD_OUT, PLAIN = 15_000, 5000, 4 * BLOCK
-"""Training images and held-out ones for the choice of the penalty; landmarks of the model without mirror images."""
-Curve = list[tuple[int, float]]
+app = typer.Typer(help=__doc__)
+FILTERS, BANDWIDTH, RIDGE = 512, 4.0, 0.02
+"""Filters without their mirror images; units are features (each of variance 1), and the kernel matrix."""
+N_CHOICE, N_HELD_OUT = 10_000, 5000
+SOURCE = Annotated[str, typer.Option("--source", help="Folder of the original binaries, or TRAIN,TEST files.")]
+SIZES = Annotated[str, typer.Option("--patch-sizes", help="Of the filters: 6, or 6,6,5,8 for half of them at 6.")]
 
 
-class Scores:
-    """The table, the curves behind it, and the sum of the models' probabilities."""
+class Stopwatch:
+    """Says what has been done, and counts CPU seconds."""
 
-    def __init__(self, n_filters: int, y: np.ndarray, y_test: np.ndarray):
-        self.n_filters, self.y, self.y_test = n_filters, y, y_test
-        self.name = "stagewise_cifar" if n_filters == FILTERS else f"stagewise_cifar_{n_filters}"
-        self.table = Table(
-            "CIFAR-10 (JPEG copy): test accuracy, %",
-            ["model", "filters", "features", "accuracy", "CPU s for components", "CPU s to fit"],
-        )
-        self.curves: dict[str, Curve] = {}
-        self.average: Curve = []
-        self.total = np.zeros((len(y_test), 10))
+    def __init__(self) -> None:
+        self.began = time.process_time()
+        self.seconds: dict[str, float] = {}
 
-    def fitted(self, name: str, model: StagewiseClassifier, Z: np.ndarray, Z_test: np.ndarray, making: float) -> None:
-        """Fit, and score each stage on the test images."""
-        started = time.process_time()
-        model.fit(Z, self.y)
-        fitting = time.process_time() - started
-        self.curves[name] = []
-        for record, probabilities in zip(model.history_, model.staged_predict_proba(Z_test), strict=True):
-            self.curves[name].append((record["n_features"], self.accuracy(probabilities)))
-        n_features, accuracy = self.curves[name][-1]
-        self.table.add(name, self.n_filters, n_features, f"{accuracy:.2f}", f"{making:.0f}", f"{fitting:.0f}")
-        self.last = probabilities
-        print(self.table, flush=True)
-
-    def averaged(self) -> None:
-        """Add the last model to the average."""
-        self.total += self.last
-        n_models = len(self.average) + 1
-        self.average.append((n_models, self.accuracy(self.total)))
-        if n_models > 1:
-            self.table.add(
-                f"average of {n_models}", n_models * self.n_filters, "", f"{self.average[-1][1]:.2f}", "", ""
-            )
-
-    def accuracy(self, probabilities: np.ndarray) -> float:
-        return 100 * float(np.mean(probabilities.argmax(axis=1) == self.y_test))
-
-    def plot(self) -> None:
-        several = len(self.average) > 1
-        with figure(self.name, n_panels=1 + several, size=(5 + 5 * several, 4.5)) as panels:
-            for name, curve in self.curves.items():
-                panels[0].plot(*zip(*curve, strict=True), marker="o", label=name)
-            panels[0].set(xlabel="features", ylabel="test accuracy, %", title=f"one model, {self.n_filters} filters")
-            panels[0].legend(fontsize="small")
-            if several:
-                panels[1].plot(*zip(*self.average, strict=True), marker="s")
-                panels[1].set(
-                    xlabel=f"models averaged, {self.n_filters} filters each",
-                    ylabel="test accuracy, %",
-                    title="disjoint filters",
-                )
-                panels[1].xaxis.get_major_locator().set_params(integer=True)
+    def __call__(self, what: str) -> None:
+        self.seconds[what], self.began = time.process_time() - self.began, time.process_time()
+        print(f"{what}: {self.seconds[what]:.0f} CPU s", flush=True)
 
 
-def classifier(features: FeatureGenerator, alpha: float, n_components: int | None, seed: int) -> StagewiseClassifier:
-    return StagewiseClassifier(features, alpha=alpha, n_components=n_components, block_size=BLOCK, random_state=seed)
+def banks(filters: int, patch_sizes: str, seed: int, **options: Any) -> list[Bank]:
+    """An equal share of the filters for each size named; one named twice has two shares."""
+    sizes = [int(size) for size in patch_sizes.split(",")]
+    share = filters // len(sizes)
+    return [Bank(share * sizes.count(size), size, seed=seed, **options) for size in dict.fromkeys(sizes)]
 
 
-def both_sides() -> FeatureGenerator:
-    return BothSides(Landmarks(bandwidth=BANDWIDTH))
-
-
-def choose(Z: np.ndarray, y: np.ndarray, n_components: int) -> float:
-    """The penalty with the fewest errors on held-out training images."""
-    order = np.random.default_rng(0).permutation(len(y))
-    held, rest = order[:N_HELD_OUT], order[N_HELD_OUT : N_HELD_OUT + N_CHOICE]
-    errors = {}
-    for penalty in PENALTIES:
-        model = classifier(both_sides(), penalty / len(rest), min(n_components, N_CHOICE // 4), 0).fit(Z[rest], y[rest])
-        errors[penalty] = float(np.mean(model.predict(Z[held]) != y[held]))
-        print(f"held out: penalty {penalty:g}, {100 * errors[penalty]:.2f} % errors", flush=True)
-    return min(errors, key=lambda penalty: errors[penalty])
-
-
-def groups(
-    models: int, n_filters: int, train: np.ndarray, test: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Components of the training and the test images, and the seconds they took."""
+@app.command()
+def exact(
+    filters: int = FILTERS,
+    patch_sizes: SIZES = "6",
+    models: int = 1,
+    rows: int = 0,
+    bandwidth: float = BANDWIDTH,
+    ridge: float = RIDGE,
+    source: SOURCE = "",
+    name: str = "",
+) -> None:
+    """Kernel ridge regression on all training images (or on so many rows), once for each of several models."""
+    images, y, n, origin = cifar_images.shuffled(source)
+    n_rows, test = rows or n, slice(n, len(y))
+    table = Table(
+        "CIFAR-10: exact kernel, accuracy on the test images, %",
+        ["model", "filters", "features", "training images", "accuracy", "CPU s: features", "kernel", "the rest"],
+    )
+    needed = exact_kernel.memory(n_rows, n_features=sum(bank.n_features for bank in banks(filters, patch_sizes, 0)))
+    print(f"{needed / 1e9:.1f} GB of memory", flush=True)
+    total, curve = np.zeros((len(y) - n, 10)), []
     for seed in range(models):
-        started = time.process_time()
-        components = Components(n_filters, COMPONENTS, TILT, seed, train)
-        parts = components.transform(train), components.transform(test)
-        yield *parts, time.process_time() - started
+        watch, here = Stopwatch(), banks(filters, patch_sizes, seed)
+        halves = [quantised(bank, images, data.CACHE / "cifar10", n) for bank in here]
+        watch("features")
+        scores = kernel_scores(halves, y, n_rows, test, bandwidth, ridge, watch)
+        total += scores
+        curve.append((seed + 1, _accuracy(total, y[test])))
+        rest = sum(seconds for what, seconds in watch.seconds.items() if what not in ("features", "kernel matrix"))
+        seconds = [f"{part:.0f}" for part in (watch.seconds["features"], watch.seconds["kernel matrix"], rest)]
+        n_features = sum(bank.n_features for bank in here)
+        table.add(seed + 1, filters, n_features, n_rows, f"{_accuracy(scores, y[test]):.2f}", *seconds)
+        if seed:
+            table.add(f"average of {seed + 1}", filters * (seed + 1), "", n_rows, f"{curve[-1][1]:.2f}", "", "", "")
+        print(table, flush=True)
+    table.note(_described(origin, patch_sizes, bandwidth, ridge, needed))
+    plain = (filters, patch_sizes, models, n_rows) == (FILTERS, "6", 1, n)
+    name = name or ("stagewise_cifar" if plain else f"stagewise_cifar_{filters}_{models}")
+    table.publish(name)
+    if models > 1:
+        with figure(name) as ax:
+            ax.plot(*zip(*curve, strict=True), marker="s")
+            ax.set(xlabel=f"models averaged, {filters} filters each", ylabel="test accuracy, %")
 
 
-def main(models: int = 2, n_components: int = 10 * BLOCK, filters: int = FILTERS, data: str = "") -> None:
-    train, y, test, y_test = cifar_images.load(data)
-    # They come class by class, and filters and components are learned from the first of them.
-    order = np.random.default_rng(0).permutation(len(y))
-    train, y = train[order], y[order]
-    scores, penalty = Scores(filters, y, y_test), 0.0
-    for seed, (Z, Z_test, making) in enumerate(groups(models, filters, train, test)):
-        if seed == 0:
-            penalty = choose(Z, y, n_components)
-            scores.table.note(describe(filters, penalty))
-        alpha = penalty / len(y)
-        model = classifier(both_sides(), alpha, n_components, seed)
-        scores.fitted(f"with mirror images, {seed + 1}", model, Z, Z_test, making)
-        scores.averaged()
-        if seed == 0:
-            first = Z[:, :COMPONENTS], Z_test[:, :COMPONENTS], making
-            scores.fitted("linear in the components", classifier(FeatureSubset(), alpha, None, 0), *first)
-            plain = classifier(Landmarks(bandwidth=BANDWIDTH), alpha, min(n_components, PLAIN), 0)
-            scores.fitted("without mirror images", plain, *first)
-        scores.table.publish(scores.name)
-        scores.plot()
+@app.command()
+def choose(
+    filters: int = 256,
+    patch_sizes: SIZES = "6",
+    pool: int = 3,
+    overlap: int = 0,
+    threshold: float = 0.75,
+    whitening: float = 0.1,
+    bandwidths: str = "2,4",
+    ridges: str = "0.005,0.02",
+    source: SOURCE = "",
+) -> None:
+    """Accuracy on held-out training images, for parameters of the kernel and of the filters."""
+    images, y, _, origin = cifar_images.shuffled(source)
+    images, y = images[: N_CHOICE + N_HELD_OUT], y[: N_CHOICE + N_HELD_OUT]
+    options = {"pool": pool, "overlap": overlap, "threshold": threshold, "whitening": whitening}
+    folder, held_out = data.CACHE / "cifar10", slice(N_CHOICE, N_CHOICE + N_HELD_OUT)
+    halves = [quantised(bank, images, folder, N_CHOICE) for bank in banks(filters, patch_sizes, 0, **options)]
+    print(f"{origin}: {filters} filters of {patch_sizes}, {options}")
+    for bandwidth in map(float, bandwidths.split(",")):
+        for ridge in map(float, ridges.split(",")):
+            scores = kernel_scores(halves, y, N_CHOICE, held_out, bandwidth, ridge, lambda what: None)
+            print(f"bandwidth {bandwidth:g}, ridge {ridge:g}: {_accuracy(scores, y[held_out]):.2f} %", flush=True)
 
 
-def describe(n_filters: int, penalty: float) -> str:
+@app.command()
+def linear(
+    filters: int = 400, block: int = 50, visits: int = 3, rows: int = 0, source: SOURCE = "", seed: int = 0
+) -> None:
+    """`StagewiseClassifier` on the even responses: the same for an image and its mirror image."""
+    images, y, n, origin = cifar_images.shuffled(source)
+    n_rows, per_filter = rows or n, 18
+    features = ImagePatches(
+        image_shape=SHAPE, pool=3, contrast=False, mirror="even", threshold=0.75, keep=True, random_state=seed
+    )
+    model = StagewiseClassifier(
+        features, n_components=per_filter * filters, block_size=per_filter * block, max_iter=visits, random_state=seed
+    )
+    watch = Stopwatch()
+    model.fit(images[:n_rows].astype(np.float32) / 255, y[:n_rows])
+    watch("fit")
+    accuracy = 100 * model.score(images[n:].astype(np.float32) / 255, y[n:])
+    table = Table(
+        "CIFAR-10: linear in the even responses, accuracy on the test images, %",
+        ["filters", "features", "visits", "training images", "accuracy", "CPU s to fit"],
+    )
+    table.add(filters, per_filter * filters, visits, n_rows, f"{accuracy:.2f}", f"{watch.seconds['fit']:.0f}")
+    table.note(
+        f"Images: {origin}. Blocks of {per_filter * block} features; alpha = {model.alpha_:.2g}, chosen by itself."
+    )
+    table.publish("stagewise_cifar_linear")
+
+
+def kernel_scores(
+    halves: list[np.ndarray],
+    y: np.ndarray,
+    n_rows: int,
+    rows: slice,
+    bandwidth: float,
+    ridge: float,
+    watch: Callable[[str], Any],
+) -> np.ndarray:
+    """Scores of some rows, from ridge regression on the first ones."""
+    Y = 2.0 * np.eye(10)[y[:n_rows]] - 1.0
+    mean = Y.mean(axis=0)
+    kernel = exact_kernel.MirrorKernel(halves, UNIT, bandwidth)
+    coef = exact_kernel.fit(kernel, n_rows, Y - mean, ridge, say=watch)
+    scores = exact_kernel.predict(kernel, rows, coef) + mean
+    watch("prediction")
+    return scores
+
+
+def _accuracy(scores: np.ndarray, y: np.ndarray) -> float:
+    return 100 * float(np.mean(scores.argmax(axis=1) == y))
+
+
+def _described(origin: str, patch_sizes: str, bandwidth: float, ridge: float, needed: int) -> str:
     return (
-        f"{n_filters} filters of 6 × 6 are {n_filters // 2} k-means centres of whitened patches and their mirror "
-        "images, without contrast normalisation; max(±r − ¾, 0) pooled over 3 × 3 cells, square roots, standardised, "
-        f"{COMPONENTS} principal components with their spread to the power {TILT}. Features are Gaussian kernel values "
-        f"at training images (`Landmarks`), {BLOCK} a stage, one pass of loss='squared'. With mirror images: the "
-        "features of an image and of its mirror image are added, in training and in prediction. "
-        f"alpha·n = {penalty:g}, chosen on {N_HELD_OUT} held-out training images. "
-        "Goals: 80 % with about 400 filters, 85 % by averaging."
+        f"Images: {origin}. Filters are random patches, {patch_sizes} pixels wide, mean removed, whitened (ZCA with "
+        "0.1 × the mean eigenvalue), at unit norm; as many mirror images of them come on top. max(±r − ¾, 0) averaged "
+        "over 3 × 3 cells, square roots, standardised with statistics common to an image and its mirror image, kept in "
+        f"eight bits. Kernel exp(−‖x − x'‖²/({bandwidth:g}·features)), summed over x' and its mirror image; ridge "
+        f"{ridge:g}; all chosen on held-out training images. {needed / 1e9:.1f} GB of memory. "
+        "Goals of the paper: 80 % with about 400 filters, 85 % by averaging."
     )
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -1,92 +1,123 @@
-"""What the CIFAR-10 models see: principal components of pooled filter responses, of an image and its mirror image."""
+"""What the CIFAR-10 models see: pooled responses to filters, as whole numbers of eight bits, kept in a file.
+
+The responses enter by their square roots, standardised: strong and weak filters then count the same. An image and its
+mirror image share their statistics, and are told apart by the odd half of their features alone
+(`ImagePatches.even_and_odd`).
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.decomposition import PCA
 
-from manyclass.data import Rows
-from manyclass.data.rows import Array
-from manyclass.features import FeatureGenerator, ImagePatches
+from benchmarks.stagewise.exact_kernel import one_thread_each
+from manyclass.features import ImagePatches
 
-POOL, CHUNK, N_SAMPLE = 3, 500, 8000
-"""Cells along each side of an image; images at a time; images from which filters and components are learned."""
+SHAPE, CHUNK, GROUP = (32, 32, 3), 250, 256
+"""Of an image; images at a time; filters at a time."""
+N_FILTERS, N_STATISTICS = 8000, 2000
+"""Images from which filters, and means and spreads of their responses, are learned."""
+UNIT = 16.0
+"""Steps per standard deviation: rounding adds 3e-4 to the variance, and 8 deviations are the largest number."""
 
 
-class Components:
-    """Filters and components of one model; `transform` gives (components of the image, of its mirror image).
+@dataclass(frozen=True)
+class Bank:
+    """Filters of one kind; as many mirror images of them come on top."""
 
-    The pooled responses enter by their square roots, standardised: strong and weak filters then count the same. A
-    component is multiplied by its standard deviation to the power `tilt` − 1: 1 is plain PCA, 0 whitens.
-    """
+    filters: int = 512
+    patch_size: int = 6
+    pool: int = 3
+    overlap: int = 0
+    threshold: float = 0.75
+    whitening: float = 0.1
+    kind: str = "random"
+    seed: int = 0
 
-    def __init__(self, n_filters: int, n_components: int, tilt: float, seed: int, images: np.ndarray):
+    @property
+    def n_features(self) -> int:
+        return 4 * self.pool**2 * self.filters
+
+    def parts(self) -> Iterator[Bank]:
+        """The same filters a few at a time, so that their responses take little memory."""
+        for number, start in enumerate(range(0, self.filters, GROUP)):
+            yield replace(self, filters=min(GROUP, self.filters - start), seed=1000 * self.seed + number)
+
+    def file(self, n_images: int) -> str:
+        words = repr((asdict(self), n_images, N_FILTERS, N_STATISTICS, UNIT))
+        return f"{self.kind}-{self.filters}-{sha256(words.encode()).hexdigest()[:12]}.npy"
+
+
+class Features:
+    """Even and odd features of a part of a bank, learned from the first images."""
+
+    def __init__(self, bank: Bank, images: np.ndarray):
         self.patches = ImagePatches(
-            2 * POOL**2 * n_filters,
-            image_shape=(32, 32, 3),
-            kind="kmeans",
+            bank.n_features,
+            image_shape=SHAPE,
             contrast=False,
             mirror=True,
-            pool=POOL,
-            threshold=0.75,
-            random_state=seed,
+            patch_size=bank.patch_size,
+            pool=bank.pool,
+            overlap=bank.overlap,
+            threshold=bank.threshold,
+            whitening=bank.whitening,
+            kind=bank.kind,
+            random_state=bank.seed,
         )
-        self.patches.fit(as_float(images[:N_SAMPLE]))
-        sample = np.vstack([self._pooled(images[i : i + CHUNK]) for i in range(0, min(len(images), N_SAMPLE), CHUNK)])
-        self.mean, self.spread = sample.mean(axis=0), sample.std(axis=0)
-        self.spread += 1e-3 * self.spread.mean()
-        sample -= self.mean
-        sample /= self.spread
-        pca = PCA(n_components, svd_solver="randomized", iterated_power=2, random_state=seed).fit(sample)
-        scale = np.sqrt(pca.explained_variance_) ** tilt
-        # The mean squared norm becomes 1, so that bandwidths need no other unit.
-        self.map = (pca.components_.T * (scale / np.sqrt(pca.explained_variance_))) / np.sqrt(np.sum(scale**2))
+        self.patches.fit(_as_float(images[:N_FILTERS]))
+        sample = images[:N_STATISTICS]
+        total = np.zeros((3, bank.n_features // 2))
+        for start in range(0, len(sample), CHUNK):
+            even, odd = self._halves(sample[start : start + CHUNK])
+            total += np.sum(even, axis=0), np.sum(even**2, axis=0), np.sum(odd**2, axis=0)
+        mean, even_square, odd_square = total / len(sample)
+        spread = np.sqrt((even_square - mean**2 + odd_square) / 2)
+        # Filters that hardly ever respond would be blown up to noise.
+        self.scale = (UNIT / (spread + 1e-3 * spread.mean())).astype(np.float32)
+        self.mean = mean.astype(np.float32)
 
-    def transform(self, images: np.ndarray) -> np.ndarray:
-        n_components = self.map.shape[1]
-        out = np.empty((len(images), 2 * n_components), np.float32)
-        for start in range(0, len(images), CHUNK):
-            pooled = self._pooled(images[start : start + CHUNK])
-            for part, side in enumerate((pooled, self.patches.mirrored(pooled))):
-                columns = slice(part * n_components, (part + 1) * n_components)
-                out[start : start + CHUNK, columns] = ((side - self.mean) / self.spread) @ self.map
-        return out
+    def __call__(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        even, odd = self._halves(images)
+        even -= self.mean
+        return tuple(np.clip(np.rint(half * self.scale), -127, 127).astype(np.int8) for half in (even, odd))
 
-    def _pooled(self, images: np.ndarray) -> np.ndarray:
-        return np.sqrt(self.patches.transform(as_float(images)))
+    def _halves(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.patches.even_and_odd(np.sqrt(self.patches.transform(_as_float(images))))
 
 
-class BothSides(FeatureGenerator):
-    """φ(x) + φ(x') where a row holds x and x' side by side, here an image and its mirror image.
+def quantised(bank: Bank, images: np.ndarray, folder: Path, n_learn: int) -> np.ndarray:
+    """Features of all images, of shape (2, n, n_features / 2): even, odd. Computed once, and read from a file then.
 
-    Least squares on these sums is least squares on the images and their mirror images, restricted to models that give
-    both the same prediction, with half of the rows.
+    Parameters
+    ----------
+    n_learn : int
+        The first so many images may be learned from.
     """
+    path = folder / bank.file(len(images))
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".tmp")
+        shape = (2, len(images), bank.n_features // 2)
+        made = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.int8, shape=shape)
+        column = 0
+        for part in bank.parts():
+            features, width = Features(part, images[:n_learn]), part.n_features // 2
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+            def fill(start: int, features: Features = features, columns: slice = slice(column, column + width)) -> None:
+                made[:, start : start + CHUNK, columns] = features(images[start : start + CHUNK])
 
-    def __init__(self, features: FeatureGenerator, n_components: int = 1024, *, random_state: Any = None):
-        self.features = features
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        self._sides = np.split(np.arange(rows.n_features), 2)
-        self._maker = clone(self.features).set_params(n_components=1).fit(rows.select(self._sides[0]))
-
-    def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        self._drawn = self._maker.draw(n_components, rng)
-        self._set_drawn(self._drawn.n_features_out, dtype)
-
-    def _generate(self, rows: Rows) -> Array:
-        first, second = (self._drawn.generate(rows.select(side)) for side in self._sides)
-        first += second
-        first *= 0.5**0.5
-        return first
+            with one_thread_each() as each:
+                each(fill, range(0, len(images), CHUNK))
+            column += width
+        made.flush()
+        unfinished.replace(path)
+    return np.load(path, mmap_mode="r")
 
 
-def as_float(images: np.ndarray) -> np.ndarray:
+def _as_float(images: np.ndarray) -> np.ndarray:
     return images.astype(np.float32) / 255

@@ -194,3 +194,10 @@ def test_without_time_for_a_single_row_there_is_no_model():
 def test_looking_at_the_objective_is_no_pass():
     F, *_ = problem()
     assert [record.n_passes for record in run(F, DenseInverse(F), 3, refresh=True)[1]] == [1, 2, 3]
+
+
+def test_classes_in_a_random_order_lead_to_the_same_optimum():
+    F, *_ = problem(alpha=0.03)
+    fixed, shuffled = (run(F, DenseInverse(F), 40, refresh=True, shuffle_classes=s)[1] for s in (False, True))
+    assert fixed[0].objective != shuffled[0].objective
+    assert shuffled[-1].objective == pytest.approx(fixed[-1].objective, abs=1e-5)

@@ -1,6 +1,7 @@
 """``manyclass analyze``: the report of `manyclass.analyze` on a file."""
 
 from manyclass import analyze
+from manyclass.cli.output import write_page
 
 
 def test_report(run_ok, iris_csv):
@@ -33,3 +34,19 @@ def test_files_are_described_by_the_same_options(run, run_json, iris_csv):
     assert (result.code, result.out) == (2, "") and "name it after 'analyze'" in result.err
     result = run("analyze", iris_csv, "--target", "pw", "--drop", "kind")
     assert result.code == 1 and "real numbers" in result.err
+
+
+def test_page(run, run_ok, run_json, iris_csv, tmp_path):
+    page = tmp_path / "report.html"
+    assert f"page  {page}" in run_ok("analyze", iris_csv, "--html", page)
+    assert "versi,color" in page.read_text() and "<title>iris.csv" in page.read_text()
+    before = page.read_bytes()
+    result = run("analyze", iris_csv, "--html", page)
+    assert result.code == 1 and "replace it with --force" in result.err and page.read_bytes() == before
+    assert run_json("analyze", iris_csv, "--html", page, "--force")["html"] == str(page)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix not in (".csv", ".html")] == []
+
+
+def test_a_name_that_is_no_text_can_be_written(tmp_path):
+    write_page(tmp_path / "page.html", "half \ud800 of a character", force=False)
+    assert "&#55296;" in (tmp_path / "page.html").read_text()

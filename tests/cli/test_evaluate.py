@@ -89,3 +89,53 @@ def test_a_loss_without_probabilities_has_no_log_loss(run_ok, run_json, tmp_path
     report = run_json("evaluate", tmp_path / "m.skops", iris_csv)
     estimator = load(tmp_path / "m.skops").estimator
     assert (report["log_loss"] is None) == (not hasattr(estimator, "predict_proba"))
+
+
+def test_page(run, run_ok, run_json, tmp_path, iris, write_csv):
+    X, y = iris
+    train, test, model, page = (tmp_path / name for name in ("train.csv", "test.csv", "m.skops", "report.html"))
+    write_csv(train, X, np.where(y == "setosa", "<script>", y))
+    write_csv(test, X, np.where(y == "setosa", "<script>", np.where(np.arange(150) == 149, "<tulip>", y)))
+    run_ok("fit", train, "--solver", "glm-cv", "--leave-one-out", "--scale", "standard", "--holdout", 0, "-o", model)
+    report = run_json("evaluate", model, test, "--html", page)
+    assert report["html"] == str(page)
+    shown = page.read_text()
+    for words in ("&lt;script&gt;", "&lt;tulip&gt;", "Confusion between classes", "Reliability", "Prediction sets"):
+        assert words in shown
+    assert "<script" not in shown and "<tulip" not in shown
+    result = run("evaluate", model, test, "--html", page)
+    assert result.code == 1 and "replace it with --force" in result.err
+
+
+def test_what_the_page_shows_is_in_json(run_ok, run_json, tmp_path, iris, write_csv):
+    X, y = iris
+    train, model = tmp_path / "train.csv", tmp_path / "m.skops"
+    write_csv(train, X, y)
+    run_ok("fit", train, "--solver", "glm-cv", "--leave-one-out", "--scale", "standard", "--holdout", 0, "-o", model)
+    report, fitted = run_json("evaluate", model, train), load(model)
+    predicted, sets = fitted.estimator.predict(X), fitted.predict_set(X, 0.9)
+    wrong = {(one["label"], one["taken_for"]): one["n_rows"] for one in report["confused"]}
+    assert sum(wrong.values()) == (predicted != y).sum()
+    assert all(n == ((y == true) & (predicted == told)).sum() for (true, told), n in wrong.items())
+    found = next(one for one in report["sets"] if one["wanted"] == 0.9)
+    assert found["mean_size"] == pytest.approx(sets.sum(axis=1).mean())
+    assert found["covered"] == pytest.approx(sets[np.arange(150), np.unique(y, return_inverse=True)[1]].mean())
+    assert sum(one["n_predictions"] for one in report["reliability"]) == 150
+    true = sum(one["true"] * one["n_predictions"] for one in report["reliability"])
+    assert true == pytest.approx((predicted == y).sum())
+
+
+def test_page_of_several_labels_and_of_no_probabilities(run_ok, run_json, tmp_path, iris_csv):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    Y = (X[:, :3] + rng.standard_normal((200, 3)) > 0).astype(int)
+    rows, model, page = tmp_path / "rows.npz", tmp_path / "m.skops", tmp_path / "report.html"
+    np.savez(rows, X=X, y=Y)
+    run_ok("fit", rows, "--solver", "glm-cv", "--leave-one-out", "-o", model, "--holdout", 0)
+    report = run_json("evaluate", model, rows, "--html", page)
+    covered = {one["wanted"]: one["covered"] for one in report["sets"]}
+    assert covered[0.9] == pytest.approx(0.9, abs=0.05)  # of all labels of a row together
+    assert "Errors by label" in page.read_text() and "Confusion" not in page.read_text()
+    run_ok("fit", iris_csv, "--loss", "squared", "-o", tmp_path / "squared.skops")
+    report = run_json("evaluate", tmp_path / "squared.skops", iris_csv, "--html", page, "--force")
+    assert report["reliability"] == report["sets"] == [] and "Reliability" not in page.read_text()

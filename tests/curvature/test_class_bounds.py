@@ -121,6 +121,17 @@ def test_the_compiled_bound_is_that_of_the_arrays(loss, rng):
     B, P, rank = matrix(loss, Z), SMOOTH_LOSSES[loss].mean(Z.copy(), np), k - 1 if loss == "softmax" else k
     for z, expected, mean in zip(Z, B, P, strict=True):
         p, C = np.empty(k), np.empty((rank, k))
-        bound_of_scores(z, loss == "softmax", 2.0, p, C)
+        bound_of_scores(z, loss == "softmax", 2.0, np.arange(k), p, C)
         np.testing.assert_allclose(C.T @ C, 4.0 * expected, atol=1e-12)
         np.testing.assert_allclose(p, mean, atol=1e-12)
+
+
+def test_the_compiled_bound_takes_classes_in_any_order(rng):
+    from manyclass.curvature.compiled import bound_of_scores
+
+    z, order = rng.standard_normal(5), rng.permutation(5)
+    p, C = np.empty(5), np.empty((4, 5))
+    bound_of_scores(z, True, 1.0, order, p, C)
+    expected = log_linear_bound(z, np.eye(5)[order])
+    np.testing.assert_allclose(p, expected.gradient, atol=1e-12)
+    np.testing.assert_allclose(C.T @ C, expected.curvature, atol=1e-12)

@@ -28,3 +28,24 @@ def test_sparse_features_are_filled_block_by_block():
     block = GeneratedRows(as_rows(X), subset).part(slice(10, 20)).dense()
     assert isinstance(block, np.ndarray)
     assert_allclose(block, X.toarray()[10:20][:, subset.feature_indices_])
+
+
+class Counting(RandomFourierFeatures):
+    keep = True
+
+    def generate(self, rows):
+        self.seen = getattr(self, "seen", 0) + rows.n_rows
+        return super().generate(rows)
+
+
+def test_kept_features_are_made_once_and_rounded():
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    generator = Counting(40, random_state=0).fit(X)
+    Z = generator.transform(X)
+    generator.seen, made = 0, GeneratedRows(as_rows(X), generator)
+    for _ in range(3):
+        read = np.concatenate([block.dense() for _, block in made.blocks(70)])
+        assert read.dtype == Z.dtype
+        assert_allclose(read, Z, atol=1e-3 * abs(Z).max())
+    assert_allclose(made.take(np.array([5, 3, 3])).dense(), read[[5, 3, 3]])
+    assert generator.seen == 300

@@ -153,7 +153,45 @@ def test_two_rows_are_too_few_to_compare_by():
     assert list(model.predict([[0.0], [1.0]])) == ["a", "b"]
 
 
+def test_rows_of_no_weight_are_as_good_as_absent(few, rng):
+    X, y = load_iris(return_X_y=True)
+    weight, strange = np.concatenate([np.full(150, 2.0), np.zeros(50)]), rng.standard_normal((50, 4))
+    model = AutoClassifier().fit(np.vstack([X, strange]), np.append(y, np.full(50, 7)), weight)
+    alone = AutoClassifier().fit(X, y, np.full(150, 2.0))
+    assert list(model.classes_) == [0, 1, 2]
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+@pytest.mark.parametrize("way", ["sample_weight", "class_weight"])
+def test_a_class_of_more_weight_is_missed_less(few, rng, way):
+    X = rng.standard_normal((400, 3))
+    y = (X[:, 0] + 2.0 * rng.standard_normal(400) > 2.5).astype(int)
+    heavy = {0: 1.0, 1: 20.0}
+    even = AutoClassifier().fit(X, y)
+    if way == "class_weight":
+        model = AutoClassifier(class_weight=heavy).fit(X, y)
+        assert model.best_params_["class_weight"] == heavy
+    else:
+        model = AutoClassifier().fit(X, y, np.where(y == 1, 20.0, 1.0))
+    assert np.mean(model.predict(X)[y == 1]) > np.mean(even.predict(X)[y == 1]) + 0.3
+    # Rows of the rare class weigh as much where they judge, so that all of the others is no good answer.
+    assert model.best_score_ < 0.9 < even.best_score_ + 0.1
+
+
+def test_weights_of_several_labels_and_of_paths_of_rows(few, monkeypatch, rng):
+    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
+    X = rng.standard_normal((300, 4))
+    Y = (X[:, :2] > 0).astype(int)
+    Y[:100] = 1 - Y[:100]
+    model = AutoClassifier().fit(X, Y, np.where(np.arange(300) < 100, 1e-3, 1.0))
+    assert np.mean(model.predict(X[100:]) == Y[100:]) > 0.9
+
+
+OTHER_FOLDS = "folds are drawn of rows: a row of weight 2 is in one of them, and its copies may be in two"
 EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": OTHER_FOLDS,
+    "check_sample_weight_equivalence_on_sparse_data": OTHER_FOLDS,
     "check_classifiers_multilabel_output_format_predict_proba": "least squares gives probabilities of exactly 0 and 1",
 }
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -49,6 +50,20 @@ def test_batch_is_majorization_by_the_partition_bound(load, options):
     np.testing.assert_array_equal(ours.coef_, glm.coef_)
     np.testing.assert_array_equal(ours.intercept_, glm.intercept_)
     assert (ours.status_, ours.n_iter_, ours.n_passes_) == (glm.status_, glm.n_iter_, glm.n_passes_)
+
+
+def test_two_columns_at_twice_the_penalty_are_our_one():
+    """The paper's J for two classes has a column for each, so its λ is 2·alpha·S there and alpha·S for more classes."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, alpha = StandardScaler().fit_transform(X[:, :4]), 0.05
+
+    def minus_j(flat):
+        Z = X @ flat.reshape(4, 2)
+        return np.sum(np.logaddexp(*Z.T) - Z[np.arange(len(y)), y]) + alpha * len(y) * flat @ flat
+
+    two = minimize(minus_j, np.zeros(8), method="BFGS", options={"gtol": 1e-6}).x.reshape(4, 2)
+    one = fitted("batch", X, y, alpha=alpha, fit_intercept=False, tol=1e-10).coef_[0]
+    np.testing.assert_allclose(two[:, 1] - two[:, 0], one, atol=1e-4)
 
 
 @pytest.mark.parametrize("variant", EXACT)

@@ -32,6 +32,7 @@ GENERATORS = [
     Landmarks(4, random_state=0),
     ImagePatches(8, patch_size=2, n_patches=60, random_state=0),
     ImagePatches(16, patch_size=2, n_patches=60, kind="kmeans", polynomial=2, random_state=0),
+    ImagePatches(16, patch_size=2, n_patches=60, overlap=1, mirror="even", keep=True, random_state=0),
 ]
 
 
@@ -39,6 +40,8 @@ ANY_ROWS = [generator for generator in GENERATORS if not isinstance(generator, I
 """Those that compute with rows of other array libraries."""
 ONE_OF_EACH = [GENERATORS[at] for at in (0, 1, 3, 4, 5, 7, 8)]
 """One for each way that input is checked: what is not there differs in the numbers it computes alone."""
+ANY_NORM = [generator for generator in GENERATORS if not isinstance(generator, FeatureSubset)]
+"""Those that do not leave columns as they are."""
 TAKES_SPARSE = [generator for generator in GENERATORS if get_tags(generator).input_tags.sparse]
 
 
@@ -126,6 +129,7 @@ def test_polynomials_approximate_the_polynomial_kernel(degree):
     Z = RandomPolynomials(200_000, degree=degree, gamma=0.3, coef0=0.5, random_state=0).fit_transform(X)
     X -= X.mean(axis=0)
     K = (0.3 * X @ X.T + 0.5) ** degree
+    K /= np.mean(np.diag(K))
     scale = np.sqrt(np.outer(np.diag(K), np.diag(K)))
     assert np.abs((Z @ Z.T - K) / scale).mean() < 0.01
     assert RandomPolynomials().fit(X).gamma_ == pytest.approx(1 / np.mean(np.sum(X**2, axis=1)))
@@ -138,7 +142,7 @@ def test_units_are_what_they_say(activation):
     units = RandomUnits(50, activation=activation, random_state=0).fit(X)
     S = X @ units.random_weights_ + units.random_offset_
     expected = 1 / (1 + np.exp(-S)) if activation == "logistic" else np.maximum(S, 0)
-    assert_allclose(units.transform(X), expected / np.sqrt(50), atol=1e-12)
+    assert_allclose(units.transform(X), expected / np.linalg.norm(expected) * np.sqrt(len(X)), atol=1e-12)
     # Every unit switches at a training row.
     assert_allclose(np.abs(S).min(axis=0), 0, atol=1e-9)
 
@@ -273,36 +277,71 @@ def slow_patch_features(images, generator, power):
         edges_r, edges_c = (
             np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
         )
-        pooled = [
-            np.maximum(sign * response[a:b, c:d] - generator.threshold, 0).mean(axis=(0, 1))
+        more = generator.overlap
+        cells = [
+            (slice(max(a - more, 0), b + more), slice(max(c - more, 0), d + more))
             for a, b in pairwise(edges_r)
             for c, d in pairwise(edges_c)
+        ]
+        pooled = [
+            np.maximum(sign * response[cell] - generator.threshold, 0).mean(axis=(0, 1))
+            for cell in cells
             for sign in (1, -1)
         ]
         features = np.concatenate(pooled)
         result.append(np.concatenate([features**p for p in range(1, power + 1)]))
-    return np.array(result)
+    return generator._scale * np.array(result)
 
 
+@pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("kind", ["random", "kmeans"])
 @pytest.mark.parametrize(
-    ("whiten", "contrast", "mirror"), [(True, True, False), (False, True, True), (True, False, True)]
+    ("whitening", "contrast", "mirror"), [(0.1, True, False), (None, True, True), (0.01, False, True)]
 )
-def test_patches_agree_with_a_slow_convolution(kind, whiten, contrast, mirror):
+def test_patches_agree_with_a_slow_convolution(kind, whitening, contrast, mirror, overlap):
     X = np.random.default_rng(0).random((30, 7 * 6 * 3))
     shape = {"image_shape": (7, 6, 3), "patch_size": 3, "polynomial": 2, "n_patches": 200, "random_state": 0}
-    generator = ImagePatches(64, kind=kind, whiten=whiten, contrast=contrast, mirror=mirror, **shape).fit(X)
+    shape |= {"kind": kind, "whitening": whitening, "contrast": contrast, "mirror": mirror, "overlap": overlap}
+    generator = ImagePatches(64, **shape).fit(X)
     features = generator.transform(X)
     assert_allclose(features, slow_patch_features(X, generator, 2), atol=1e-10)
     assert generator.filters_.shape == (27, 4)
     if mirror:
         flipped = X.reshape(-1, 7, 6, 3)[:, :, ::-1].reshape(X.shape)
         assert_allclose(generator.mirrored(features), generator.transform(flipped), atol=1e-10)
+        there, back = (generator.even_and_odd(generator.transform(images)) for images in (X, flipped))
+        assert_allclose(there[0], back[0], atol=1e-10)
+        assert_allclose(there[1], -back[1], atol=1e-10)
+        assert_allclose(np.hstack(there) @ np.hstack(there).T, features @ features.T, atol=1e-10)
+
+
+def test_even_features_are_the_same_for_a_mirrored_image():
+    X = np.random.default_rng(0).random((30, 8 * 8))
+    even, both = (
+        ImagePatches(n, patch_size=3, mirror=mirror, n_patches=200, random_state=0).fit(X)
+        for n, mirror in ((32, "even"), (64, True))
+    )
+    Z = even.transform(X)
+    assert Z.shape == (30, 32)
+    assert_allclose(Z, even.transform(X.reshape(-1, 8, 8)[:, :, ::-1].reshape(X.shape)), atol=1e-12)
+    half = both.even_and_odd(both.transform(X))[0]
+    assert_allclose(Z / np.linalg.norm(Z), half / np.linalg.norm(half), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [64, 256])
+@pytest.mark.parametrize("generator", ANY_NORM, ids=lambda g: f"{type(g).__name__}")
+def test_rows_have_the_mean_squared_norm_1_in_blocks_of_any_size(generator, size):
+    X = 5.0 + 3.0 * rows(120, 16)
+    fitted = clone(generator).set_params(n_components=1024).fit(X)
+    drawn = [fitted.draw(size, np.random.default_rng(seed)).transform(X) for seed in (0, 1, 2)]
+    norms = [np.mean(np.sum(Z**2, axis=1)) for Z in drawn]
+    few = isinstance(generator, Landmarks) and size < len(X)
+    assert (0.3 if few else 0.7) < np.mean(norms) < 1.3
 
 
 def test_without_contrast_normalisation_features_keep_the_scale_of_the_image():
     X = np.random.default_rng(0).random((20, 64))
-    generator = ImagePatches(16, patch_size=3, whiten=False, contrast=False, threshold=0.0, random_state=0).fit(X)
+    generator = ImagePatches(16, patch_size=3, whitening=None, contrast=False, threshold=0.0, random_state=0).fit(X)
     assert_allclose(generator.transform(3 * X), 3 * generator.transform(X), rtol=1e-10)
     with pytest.raises(ValueError, match="mirror=True"):
         generator.mirrored(generator.transform(X))

@@ -11,7 +11,7 @@ from manyclass.curvature.compiled import bound_of_scores
 
 
 @njit(cache=True)
-def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, moved, lagged):
+def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U, R, moved, lagged):
     """Rows of a block in order: bound, update of M, of μ, and step, all within the span of the block's rows.
 
     With X̂ = (x_1 ⊗ I, ..., x_b ⊗ I), M₀ and μ₀ at the start of the block, everything Algorithm 2 does is
@@ -30,6 +30,8 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, move
     H : ndarray of shape (b·m, b·m)
     weight, step : ndarray of shape (b,)
         s_j / S, and the length of the step after each row, 0 within a minibatch.
+    classes : ndarray of shape (b, m)
+        The order in which Algorithm 1 takes the classes of each row.
     old : ndarray of shape (b, m)
         Residuals to be replaced by the new ones, zero where these are added; overwritten with the new ones.
     C, U : ndarray of shape (b, rank, m) and (b·rank, b·rank), outputs
@@ -55,7 +57,7 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, old, C, U, R, move
         lo, hi = j * m, (j + 1) * m
         for a in range(m):
             z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + dot(H[lo + a], moved, 0, hi)
-        bound_of_scores(z, softmax, math.sqrt(weight[j]), p, C[j])
+        bound_of_scores(z, softmax, math.sqrt(weight[j]), classes[j], p, C[j])
         for i in range(lo):
             lagged[i] += weight[j] * moved[i]
         lag_phi += weight[j] * by_phi

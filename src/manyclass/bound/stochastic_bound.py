@@ -96,6 +96,8 @@ class StochasticBound:
     batch_size : int
         Rows between two steps; the step is then the sum of theirs.
     refresh : bool
+    shuffle_classes : bool
+        Take the classes of each row in a random order, in which every bound is another, instead of in theirs.
     rng : numpy Generator
     block_rows : int, optional
         Rows to a block; by default as many as the accuracy of the curvature allows.
@@ -117,11 +119,12 @@ class StochasticBound:
         eta: float = 1.0,
         batch_size: int = 1,
         refresh: bool = False,
+        shuffle_classes: bool = False,
         rng: np.random.Generator | None = None,
         block_rows: int | None = None,
     ):
         self.problem, self.curvature = problem, curvature
-        self.eta, self.batch_size, self.refresh = eta, batch_size, refresh
+        self.eta, self.batch_size, self.refresh, self.shuffle_classes = eta, batch_size, refresh, shuffle_classes
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.block_rows, self._fixed_block = block_rows or 1, block_rows is not None
         shape = (curvature.n_rows_of_theta, problem.n_outputs)
@@ -249,10 +252,13 @@ class StochasticBound:
         psi = curvature.products((self.penalty * self.theta)[None])[0] if growing else np.zeros_like(self.phi)
         old = np.zeros((b, m)) if self.residuals is None else self.residuals[block.index]
         start = (X @ self.theta[at], X @ self.phi[at], X @ psi[at], curvature.gram(X, block.columns), block.Y)
+        classes = np.tile(np.arange(m), (b, 1))
+        if self.shuffle_classes:
+            classes = self.rng.permuted(classes, axis=1)
         C, U = np.empty((b, self.rank, m)), np.empty((b * self.rank, b * self.rank))
         R, moved, lagged = np.zeros((3, b * m))
         by_phi, by_psi, lag_phi, lag_psi = run_block(
-            self.softmax, growing, *start, weight, step, old, C, U, R, moved, lagged
+            self.softmax, growing, *start, weight, step, classes, old, C, U, R, moved, lagged
         )
         if self.residuals is not None:
             self.residuals[block.index] = old

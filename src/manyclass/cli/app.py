@@ -83,6 +83,10 @@ _ALPHA = _model(
 )
 _ANY_ALPHA = _model("--alpha", help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
 _CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
+_LEAVE_ONE_OUT = _model(
+    "--leave-one-out",
+    help="With glm-cv: what sets of labels with a given coverage need, which 'evaluate' then reports.",
+)
 _TOL = _model(
     "--tol",
     help="Stop once the duality gap, relative to the zero model, is this small, or what the next iteration is expected "
@@ -110,6 +114,7 @@ _MOMENTS = _output("--output", "-o", metavar="FILE.moments", help="Save the sums
 _MERGED = _output("--output", "-o", metavar="FILE", help="A .skops file for the model, or .moments for the sums.")
 _FORCE = _output("--force", "-f", help="Replace the output file if it exists already.")
 _PROBA = _output("--proba", help="Probabilities of every label, not the labels.")
+_HTML = _output("--html", metavar="FILE", help="Write a page with pictures, in one file that needs no network.")
 _JSON = _output("--json", help="Print one JSON object and nothing else on stdout.")
 _TRAIN = typer.Argument(
     metavar="TRAIN",
@@ -164,6 +169,7 @@ def fit(
     loss: Annotated[str | None, _LOSS] = None,
     alpha: Annotated[float | None, _ALPHA] = None,
     class_weight: Annotated[str | None, _CLASS_WEIGHT] = None,
+    leave_one_out: Annotated[bool, _LEAVE_ONE_OUT] = False,
     tol: Annotated[float | None, _TOL] = None,
     max_iter: Annotated[int | None, _MAX_ITER] = None,
     max_time: Annotated[float | None, _MAX_TIME] = None,
@@ -181,6 +187,7 @@ def fit(
         "loss": loss,
         "alpha": alpha,
         "class_weight": class_weight,
+        "leave_one_out": leave_one_out or None,
         "tol": tol,
         "max_iter": max_iter,
         "max_time": max_time,
@@ -238,13 +245,16 @@ def analyze(
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
     n_features: Annotated[int | None, _N_FEATURES] = None,
+    html: Annotated[Path | None, _HTML] = None,
+    force: Annotated[bool, _FORCE] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Say what the data are, how hard they are to fit, what each estimator would cost, and which to begin with."""
     from manyclass.cli.analyze import run
     from manyclass.cli.inputs import DataOptions
 
-    run(data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features), json)
+    options = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
+    run(data, options, html, force, json)
 
 
 @app.command()
@@ -276,10 +286,13 @@ def evaluate(
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
     memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
+    html: Annotated[Path | None, _HTML] = None,
+    force: Annotated[bool, _FORCE] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Report error, log loss and a table per class for the labelled rows of a file."""
     from manyclass.cli.evaluate import run
     from manyclass.cli.inputs import DataOptions
 
-    run(model, data, DataOptions(tuple(target or ()), labels, tuple(drop or ()), format), json, memory_limit)
+    options = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format)
+    run(model, data, options, html, force, json, memory_limit)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +13,57 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score, hamming_loss, log_loss, precision_recall_fscore_support, zero_one_loss
 
 from manyclass.cli import modelfile
+from manyclass.cli.evaluate_page import page
 from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model
-from manyclass.cli.output import console, print_facts, print_json, progress_line
+from manyclass.cli.output import check_writable, console, print_facts, print_json, progress_line, write_page
 from manyclass.data import as_rows
+from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.reliability import Reliability
 
 _BLOCK = 1 << 22
 _SHARES = {"error", "hamming_loss", "subset_error"}
 # A table longer than this is not read; the worst classes are what one looks for.
 _MANY_CLASSES = 40
 _WORST = 20
+_COVERAGES = (0.8, 0.9, 0.95, 0.99)
 
 
 def run(
-    model_path: Path, data_path: Path, options: DataOptions, as_json: bool, memory_limit: str | None = None
+    model_path: Path,
+    data_path: Path,
+    options: DataOptions,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+    memory_limit: str | None = None,
 ) -> None:
     """Report how good the model is on rows with labels."""
+    if html is not None:
+        check_writable(html, force)
     model = modelfile.load(model_path)
     with progress_line(f"reading {data_path.name}") as progress:
         dataset = load(data_path, options, schema=model.schema, memory_limit=memory_limit)
         progress.say("judging")
         scores = score(model, dataset.X, dataset.y)
+        if model.has_sets:
+            scores = replace(scores, sets=[_set_scores(model, dataset.X, dataset.y, one) for one in _COVERAGES])
+    saved, facts = {}, described(scores.figures)
+    if html is not None:
+        subtitle = f"{model_path.name} on {scores.n_rows:,} rows of {data_path.name}"
+        text = page(f"How good is {model_path.name}?", subtitle, facts, scores, model.schema.multilabel)
+        saved = write_page(html, text, force)
     if as_json:
-        report: dict[str, Any] = {"command": "evaluate", "model": model_path, "data": data_path}
+        report: dict[str, Any] = {"command": "evaluate", "model": model_path, "data": data_path, **saved}
         report |= {"n_rows": scores.n_rows, "multilabel": model.schema.multilabel}
-        print_json(report | scores.figures | {"notes": scores.notes, "classes": scores.per_class})
+        print_json(report | scores.figures | {"notes": scores.notes, "classes": scores.per_class} | scores.details())
     else:
-        print_facts(
-            [
-                ("data", f"{data_path}: {scores.n_rows:,} rows"),
-                *described(scores.figures),
-                *(("note", note) for note in scores.notes),
-            ]
-        )
+        facts = [("data", f"{data_path}: {scores.n_rows:,} rows"), *facts]
+        facts += [("note", note) for note in scores.notes]
+        for one in scores.sets:
+            told = f"{100 * one['covered']:.1f} % covered, {one['mean_size']:.2f} labels on average"
+            facts.append((f"sets of {100 * one['wanted']:g} %", told))
+        print_facts([*facts, *(("page", str(path)) for path in saved.values())])
         _print_classes(model, scores)
 
 
@@ -70,12 +89,30 @@ def _print_classes(model: Model, scores: Scores) -> None:
 
 @dataclass(frozen=True)
 class Scores:
-    """Figures by name, those of each class, and what the reader should know about them."""
+    """Figures by name, those of each class, and what the reader should know about them.
+
+    `reliability` is None where there are no probabilities, and `sets` are empty where the model has none.
+    """
 
     n_rows: int
     figures: dict[str, float | None]
     per_class: list[dict[str, Any]]
+    mistakes: Mistakes
+    reliability: Reliability | None = None
     notes: list[str] = field(default_factory=list)
+    sets: list[dict[str, float]] = field(default_factory=list)
+
+    def details(self) -> dict[str, Any]:
+        """What JSON has beyond the figures."""
+        names = [row["label"] for row in self.per_class]
+        pairs = [{"label": names[true], "taken_for": names[told], "n_rows": n} for true, told, n in self.mistakes.pairs]
+        bins = [] if self.reliability is None else self.reliability.rows()
+        keys = ("stated", "true", "n_predictions")
+        return {
+            "confused": pairs,
+            "reliability": [dict(zip(keys, row, strict=True)) for row in bins],
+            "sets": self.sets,
+        }
 
 
 def blocks(method: Callable[[Any], NDArray[Any]], X: Any, n_outputs: int) -> Iterator[NDArray[Any]]:
@@ -95,14 +132,16 @@ def score(model: Model, X: Any, y: Any) -> Scores:
     if not model.schema.multilabel:
         return _score_classes(model, X, y, predicted)
     columns = precision_recall_fscore_support(y, predicted, zero_division=0, average=None)
+    loss, reliability = _judge_probabilities(model, X, y, np.ones(y.shape, dtype=bool))
     figures = {
         "hamming_loss": float(hamming_loss(y, predicted)),
         "subset_error": float(zero_one_loss(y, predicted)),
-        "log_loss": _log_loss(model, X, y, np.ones(y.shape, dtype=bool)),
+        "log_loss": loss,
         "micro_f1": float(f1_score(y, predicted, average="micro", zero_division=0)),
         "macro_f1": float(np.mean(columns[2])),
     }
-    return Scores(len(y), figures, _table(model.schema.labels, columns))
+    mistakes = Mistakes.of(y, predicted, y.shape[1])
+    return Scores(len(y), figures, _table(model.schema.labels, columns), mistakes, reliability)
 
 
 def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any]) -> Scores:
@@ -117,32 +156,57 @@ def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any
         )
     labels = np.concatenate([model.schema.classes, unseen])
     columns = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=0)
-    figures = {
-        "error": float(np.mean(predicted != y)),
-        "log_loss": _log_loss(model, X, y, known),
-        "macro_f1": float(np.mean(columns[2])),
-    }
-    return Scores(len(y), figures, _table(labels, columns), notes)
+    loss, reliability = _judge_probabilities(model, X, y, known)
+    figures = {"error": float(np.mean(predicted != y)), "log_loss": loss, "macro_f1": float(np.mean(columns[2]))}
+    mistakes = Mistakes.of(_codes(labels, y), _codes(labels, predicted), len(labels))
+    return Scores(len(y), figures, _table(labels, columns), mistakes, reliability, notes)
 
 
-def _log_loss(model: Model, X: Any, y: NDArray[Any], known: NDArray[Any]) -> float | None:
-    """Mean over the labels that the model knows; None where it gives no probabilities."""
+def _codes(labels: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    order = np.argsort(labels)
+    return order[np.searchsorted(labels, y, sorter=order)]
+
+
+def _judge_probabilities(
+    model: Model, X: Any, y: NDArray[Any], known: NDArray[Any]
+) -> tuple[float | None, Reliability | None]:
+    """The mean log loss over the labels that the model knows, and what became of the probabilities of its predictions.
+
+    None where it gives no probabilities. Cell by cell for several labels per row, else row by row.
+    """
     if not model.has_probabilities or not known.any():
-        return None
-    total, start = 0.0, 0
-    labels = [0, 1] if model.schema.multilabel else model.schema.classes
+        return None, None
+    total, start, reliability = 0.0, 0, Reliability()
+    labels = np.array([0, 1]) if model.schema.multilabel else model.schema.classes
     for block in blocks(model.estimator.predict_proba, X, len(model.schema.labels)):
         rows = slice(start, start + len(block))
         start = rows.stop
         if not known[rows].any():
             continue
-        # Cell by cell for several labels per row, else row by row.
-        probabilities = block[known[rows]].astype(np.float64)
-        if not model.schema.multilabel:
+        probabilities, truth = block[known[rows]].astype(np.float64), y[rows][known[rows]]
+        if model.schema.multilabel:
+            reliability.add(probabilities, truth)
+        else:
             # float32 probabilities do not sum to one closely enough for scikit-learn.
             probabilities /= probabilities.sum(axis=1, keepdims=True)
-        total += log_loss(y[rows][known[rows]], probabilities, labels=labels, normalize=False)
-    return total / int(known.sum())
+            reliability.add(probabilities.max(axis=1), labels[probabilities.argmax(axis=1)] == truth)
+        total += log_loss(truth, probabilities, labels=labels, normalize=False)
+    return total / int(known.sum()), reliability
+
+
+def _set_scores(model: Model, X: Any, y: Any, wanted: float) -> dict[str, float]:
+    """How often the sets of a coverage hold the true labels, all of several, and how many labels they hold."""
+    start, sizes, covered = 0, [], []
+    for sets in blocks(partial(model.predict_set, coverage=wanted), X, len(model.schema.labels)):
+        truth = y[start : start + len(sets)]
+        start += len(sets)
+        applies = truth > 0 if model.schema.multilabel else truth[:, None] == model.schema.classes
+        is_known = True if model.schema.multilabel else applies.any(axis=1)
+        covered.append((sets | ~applies).all(axis=1) & is_known)
+        sizes.append(sets.sum(axis=1))
+    size = np.concatenate(sizes)
+    found = {"covered": np.concatenate(covered), "mean_size": size, "empty": size == 0, "single": size == 1}
+    return {"wanted": wanted, **{name: float(np.mean(values)) for name, values in found.items()}}
 
 
 def _table(labels: Any, columns: Any) -> list[dict[str, Any]]:

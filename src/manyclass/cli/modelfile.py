@@ -101,6 +101,15 @@ class Model:
         return hasattr(self.estimator, "predict_proba")
 
     @property
+    def has_sets(self) -> bool:
+        """Whether it was fitted with what prediction sets go by."""
+        return hasattr(self.classifier, "predict_set") and hasattr(self.classifier, "loo_score_")
+
+    def predict_set(self, X: Any, coverage: float) -> NDArray[Any]:
+        """`GLMClassifierCV.predict_set` of rows as they are in a file."""
+        return self.classifier.predict_set(self.estimator[:-1].transform(X) if self.is_scaled else X, coverage)
+
+    @property
     def is_scaled(self) -> bool:
         return hasattr(self.estimator, "steps")
 

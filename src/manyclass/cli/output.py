@@ -51,6 +51,14 @@ def whole_file(path: Path, force: bool) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_page(path: Path, text: str, force: bool) -> dict[str, Any]:
+    """Write a page, and say so in a report."""
+    with whole_file(path, force) as temporary:
+        # A name that holds half a character of UTF-16 is shown as one that could not be read.
+        temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+    return {"html": path}
+
+
 def print_json(report: dict[str, Any]) -> None:
     """One JSON object; numbers that JSON does not have become null."""
     print(json.dumps(_plain(report), allow_nan=False))

@@ -16,8 +16,8 @@ def curving(u):
 
 
 @njit(cache=True)
-def bound_of_scores(z, softmax, scale, p, C):
-    """The mean p and the factors C, of shape (rank, n_outputs), of scale²·B = CᵀC."""
+def bound_of_scores(z, softmax, scale, order, p, C):
+    """The mean p and the factors C, of shape (rank, n_outputs), of scale²·B = CᵀC, classes taken in `order`."""
     m = z.shape[0]
     for y in range(C.shape[0]):
         for a in range(m):
@@ -27,14 +27,15 @@ def bound_of_scores(z, softmax, scale, p, C):
             p[a] = sigmoid(z[a])
             C[a, a] = scale * math.sqrt(curving(z[a]))
         return
-    log_z = z[0]
-    p[0] = 1.0
-    for y in range(1, m):
+    log_z = z[order[0]]
+    p[order[0]] = 1.0
+    for i in range(1, m):
+        y = order[i]
         u = z[y] - log_z
         root, rest = scale * math.sqrt(curving(u)), sigmoid(-u)
-        for a in range(y):
-            C[y - 1, a] = -root * p[a]
+        for a in order[:i]:
+            C[i - 1, a] = -root * p[a]
             p[a] *= rest
-        C[y - 1, y] = root
+        C[i - 1, y] = root
         p[y] = sigmoid(u)
         log_z = max(z[y], log_z) + math.log1p(math.exp(-abs(u)))

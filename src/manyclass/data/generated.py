@@ -22,7 +22,8 @@ class Transformer(Protocol):
 
 
 class GeneratedRows(Rows):
-    """φ(x) for every row, of shape (n_rows, n_features_out), never held in full: a block is made when it is asked for.
+    """φ(x) for every row, of shape (n_rows, n_features_out): a block is made when it is asked for, and never held in
+    full unless the transformer asks for it (``keep``): then in float16, once all blocks have been read.
 
     Attributes
     ----------
@@ -35,6 +36,8 @@ class GeneratedRows(Rows):
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)
         self.seconds, self.block_limit = 0.0, base.block_limit
+        self._keeps = base.is_numpy and getattr(transformer, "keep", False)
+        self._kept: np.ndarray | None = None
 
     @property
     def row_bytes(self) -> float:
@@ -44,10 +47,27 @@ class GeneratedRows(Rows):
         return self._made(self.base.part(rows))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[Any, Rows]]:
+        if self._keeps:
+            return self._kept_blocks(rows_per_block)
         return ((rows, self._made(block)) for rows, block in self.base.blocks(rows_per_block))
 
+    def _kept_blocks(self, rows_per_block: int) -> Iterator[tuple[Any, Rows]]:
+        if self._kept is None:
+            kept = np.empty((self.n_rows, self.n_features), np.float16)
+            for rows, block in self.base.blocks(rows_per_block):
+                kept[rows] = self._made(block).dense()
+                yield rows, self._read(kept[rows])
+            self._kept = kept
+            return
+        for start in range(0, self.n_rows, rows_per_block):
+            rows = slice(start, min(start + rows_per_block, self.n_rows))
+            yield rows, self._read(self._kept[rows])
+
+    def _read(self, kept: np.ndarray) -> DenseRows:
+        return DenseRows(kept.astype(self.dtype))
+
     def take(self, index: np.ndarray) -> DenseRows:
-        return self._made(self.base.take(index))
+        return self._made(self.base.take(index)) if self._kept is None else self._read(self._kept[index])
 
     def _made(self, block: Rows) -> DenseRows:
         started = time.perf_counter()

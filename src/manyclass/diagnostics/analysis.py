@@ -18,9 +18,11 @@ from manyclass.data.labels import Labels, encode
 from manyclass.data.rows import to_numpy
 from manyclass.data.summary import Ranges, column_keys, finite_rows, ranges, row_keys
 from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
+from manyclass.diagnostics.mistakes import Mistakes, left_out
 from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, LabelFacts, RowFacts, Trial
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
+from manyclass.features import RandomFourierFeatures
 
 FLOPS = 1e10
 """Of the Gram matrix that the spectrum is taken from: a second or so."""
@@ -29,18 +31,20 @@ CELLS, RESPONSES = 1e8, 1e7
 ALPHAS = (1e-2, 1e-4, 1e-6)
 FAR, DIFFERENT = 10.0, 100.0
 """Standard deviations from which a mean is far, and the factor from the median size at which a column is different."""
-TRIAL_ROWS, TRIAL_CELLS, TRIAL_CLASSES, FEWEST = 3000, 3e6, 200, 60
+TRIAL_ROWS, TRIAL_CELLS, TRIAL_CLASSES, FEWEST = 2000, 3e6, 200, 60
 """Most rows, numbers and classes that a trial is made on, and the fewest rows."""
 SLOW, WORTH_IT = 1.0, 4.0
 """Seconds below which speed decides nothing, and the factor by which another estimator has to be faster."""
+LINKS = ("softmax", "logistic")
+"""Losses that a linear model is begun with."""
 
 
-def analyze(X: Any, y: Any, *, feature_names: Any = None) -> DataReport:
+def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = None) -> DataReport:
     """What the data are, how hard they are to fit, what each estimator would cost, and which to begin with.
 
     Counts, ranges, density, repeated rows and columns are of all rows. The spectrum is of as many rows drawn at random
     as a second allows, all of them for 10⁶ rows of 100 columns; no d×d matrix is made that this would not allow. The
-    trial of generated features against a linear model is made on at most 3000 rows. Seconds are estimates, from the
+    trial of generated features against a linear model is made on at most 2000 rows. Seconds are estimates, from the
     speed of this machine, measured in a few milliseconds, and from the spectrum of 192 rows.
 
     Parameters
@@ -51,6 +55,8 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None) -> DataReport:
         Labels of any dtype, or an indicator matrix.
     feature_names : sequence of str, optional
         What columns are called in the report; by default those of a data frame, else numbers from 0.
+    label_names : sequence of str, optional
+        Likewise those of an indicator matrix.
 
     Returns
     -------
@@ -74,11 +80,12 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None) -> DataReport:
     """
     if y is None:
         raise ValueError("analyze requires y, the labels of the rows, but it is None.")
+    label_names = getattr(y, "columns", None) if label_names is None else label_names
     names = _get_feature_names(X) if feature_names is None else feature_names
     rows = as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
     labels = _encoded(rows, y)
     complete, n_missing = finite_rows(rows)
-    balance, index = _balance(labels), np.flatnonzero(complete)
+    balance, index = _balance(labels, label_names), np.flatnonzero(complete)
     shape: dict[str, Any] = {
         "n_rows": rows.n_rows,
         "n_features": rows.n_features,
@@ -98,10 +105,10 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None) -> DataReport:
     density = found.n_nonzero / (rows.n_rows * rows.n_features)
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
     columns = _columns(rows, found, names)
-    spread = _correlation(rows, labels)
+    spread, mistakes = _correlation(rows, labels)
     methods, trial = costs(rows, labels), _trial(rows, labels)
     chosen = _recommended(facts, columns, methods, trial)
-    return DataReport(facts, balance, columns, _hardness(spread), methods, trial, *chosen, spread.spectrum)
+    return DataReport(facts, balance, columns, _hardness(spread), methods, trial, *chosen, mistakes, spread)
 
 
 def _encoded(rows: Rows, y: Any) -> Labels:
@@ -111,12 +118,14 @@ def _encoded(rows: Rows, y: Any) -> Labels:
     return encode(column_or_1d(y) if y.ndim == 2 and y.shape[1] == 1 else y, "analyze")
 
 
-def _balance(labels: Labels) -> LabelFacts:
+def _balance(labels: Labels, names: Any) -> LabelFacts:
+    classes = to_numpy(labels.classes).tolist()
     if labels.codes is None:
+        classes = classes if names is None else list(names)
         counts = np.asarray(to_numpy(labels.indicator) != 0).sum(axis=0)
     else:
         counts = np.bincount(to_numpy(labels.codes), minlength=labels.n_classes)
-    return LabelFacts(labels.is_multilabel, tuple(to_numpy(labels.classes).tolist()), tuple(counts.tolist()))
+    return LabelFacts(labels.is_multilabel, tuple(classes), tuple(counts.tolist()))
 
 
 def _taken(labels: Labels, index: np.ndarray) -> Labels:
@@ -169,13 +178,14 @@ def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
     return rows.take(index), _taken(labels, index)
 
 
-def _correlation(rows: Rows, labels: Labels) -> ResponseCorrelation:
+def _correlation(rows: Rows, labels: Labels) -> tuple[ResponseCorrelation, Mistakes]:
     n, d = rows.n_rows, rows.n_features
     allowed = max(FLOPS / d**2, (FLOPS / d) ** 0.5)
     sample, part = _drawn(rows, labels, int(min(n, allowed, CELLS / d + 100, RESPONSES / labels.n_classes + 100)))
     # Columns that do not occur in the sample have no variance there.
     values = sample.compact()[0]
-    return response_correlation(values, to_numpy(part.guide))
+    found = response_correlation(values, to_numpy(part.guide))
+    return found, left_out(found, as_rows(values), part)
 
 
 def _hardness(found: ResponseCorrelation) -> Hardness:
@@ -198,7 +208,7 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
         return None
     models = (
         GLMClassifier(alpha=1e-3, tol=1e-2, max_iter=100),
-        StagewiseClassifier(n_components=1024, block_size=512),
+        StagewiseClassifier(RandomFourierFeatures(), n_components=1024, block_size=512),
     )
     errors = []
     for model in models:
@@ -220,7 +230,7 @@ def _recommended(
     for one in methods:
         if one.fits:
             fitting.setdefault(one.estimator, one)
-    linear = next((one for one in methods if one.loss in ("softmax", "logistic") and one.fits), None)
+    linear = next((one for one in methods if one.estimator == "GLMClassifier" and one.loss in LINKS and one.fits), None)
     dual = fitting.get("SDCAClassifier")
     if trial is not None and trial.gains and "StagewiseClassifier" in fitting:
         name = "StagewiseClassifier"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from manyclass.choice.costs import Cost
+from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
+from manyclass.diagnostics.markup import Html
+from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.page import document, fragment
+from manyclass.diagnostics.report_page import parts
 from manyclass.diagnostics.spectra import Spectrum
 
 SHOWN = 5
@@ -43,6 +47,11 @@ class LabelFacts:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    @property
+    def nouns(self) -> tuple[str, str]:
+        """What one is called, and several."""
+        return ("label", "labels") if self.multilabel else ("class", "classes")
 
     def _at(self, place: int) -> str:
         return f"{self.classes[place]} ({self.counts[place]:,} rows)"
@@ -124,7 +133,7 @@ class Trial:
 class DataReport:
     """What `analyze` found.
 
-    ``print`` shows it as tables, a notebook as HTML.
+    ``print`` shows it as tables, a notebook as HTML, and `to_html` is a page.
 
     Attributes
     ----------
@@ -141,7 +150,11 @@ class DataReport:
         The class to begin with.
     recommendation : str
         Why, in one sentence.
+    mistakes : Mistakes or None
+        What a linear model takes rows of the sample for, each left out in its turn.
+    correlation : ResponseCorrelation or None
     spectrum : Spectrum or None
+        That of `correlation`.
 
     Examples
     --------
@@ -160,7 +173,12 @@ class DataReport:
     trial: Trial | None
     estimator: str
     recommendation: str
-    spectrum: Spectrum | None = field(default=None, repr=False)
+    mistakes: Mistakes | None = field(default=None, repr=False)
+    correlation: ResponseCorrelation | None = field(default=None, repr=False)
+
+    @property
+    def spectrum(self) -> Spectrum | None:
+        return None if self.correlation is None else self.correlation.spectrum
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the eigenvectors, in lists, dictionaries, strings and numbers that JSON has.
@@ -169,8 +187,8 @@ class DataReport:
         -------
         dict
         """
-        parts = {name: value for name, value in vars(self).items() if name != "spectrum"}
-        found = {name: _plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in parts.items()}
+        held = {name: value for name, value in vars(self).items() if name != "correlation"}
+        found = {name: _plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in held.items()}
         found["methods"] = [_plain(asdict(one)) for one in self.methods]
         found["eigenvalues"] = [] if self.spectrum is None else self.spectrum.eigenvalues.tolist()
         return found
@@ -192,8 +210,9 @@ class DataReport:
         left.set_title("eigenvalues of the covariance")
         counts = np.sort(self.labels.counts)[::-1]
         right.bar(np.arange(1, len(counts) + 1), counts, width=1.0 if len(counts) > 50 else 0.8)
-        noun = "labels" if self.labels.multilabel else "classes"
-        right.set(xlabel=f"{noun}, the most frequent first", ylabel="rows", title="balance", ylim=(0, None))
+        right.set(
+            xlabel=f"{self.labels.nouns[1]}, the most frequent first", ylabel="rows", title="balance", ylim=(0, None)
+        )
         return axes
 
     def __str__(self) -> str:
@@ -201,26 +220,35 @@ class DataReport:
         for title, facts in self._sections():
             width = max(len(name) for name, _ in facts) + 2
             lines += [title, *(f"  {name:<{width}}{fact}" for name, fact in facts), ""]
-        names, *body = self._table()
+        names, *body = self.costs_table()
         widths = [max(len(row[place]) for row in (names, *body)) for place in range(len(names))]
         lines += ["estimated for a fit, on this machine"]
         for row in (names, *body):
             lines.append(("  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True))).rstrip())
         return "\n".join([*lines, "", self.recommendation])
 
-    def _repr_html_(self) -> str:
-        def row(cells: Any, tag: str = "td") -> str:
-            return (
-                "<tr>" + "".join(f'<{tag} style="text-align:left">{escape(cell)}</{tag}>' for cell in cells) + "</tr>"
-            )
+    def to_html(self, title: str = "Data report") -> str:
+        """A page that needs no other file, no script and no network.
 
-        parts = []
-        for title, facts in self._sections():
-            parts.append(f"<table><caption>{escape(title)}</caption>{''.join(map(row, facts))}</table>")
-        names, *body = self._table()
-        rows = row(names, "th") + "".join(map(row, body))
-        parts.append(f"<table><caption>estimated for a fit, on this machine</caption>{rows}</table>")
-        return f"<div>{''.join(parts)}<p><strong>{escape(self.recommendation)}</strong></p></div>"
+        Parameters
+        ----------
+        title : str
+            Of the page: the name of the data.
+
+        Returns
+        -------
+        str
+            To be written to a file as UTF-8.
+        """
+        rows, labels = self.rows, self.labels
+        what = f"{rows.n_rows:,} rows, {rows.n_features:,} columns, {labels.n_classes:,} {labels.nouns[1]}"
+        return document(title, what, *self._parts())
+
+    def _repr_html_(self) -> str:
+        return fragment(*self._parts())
+
+    def _parts(self) -> list[Html]:
+        return parts(self, list(self._sections()))
 
     # -- in words -------------------------------------------------------------------------------------------------
 
@@ -235,10 +263,12 @@ class DataReport:
         if labels.n_classes <= 2 * SHOWN:
             each = zip(labels.classes, labels.counts, strict=True)
             facts[1:] = [("rows of each", ", ".join(f"{name}: {count:,}" for name, count in each))]
-        yield "labels" if labels.multilabel else "classes", facts
+        yield labels.nouns[1], facts
         yield "columns", self._about_columns()
         if self.hardness is not None:
             yield self._about_hardness(self.hardness)
+        if self.mistakes is not None:
+            yield self._about_mistakes(self.mistakes)
         if self.trial is not None:
             trial = self.trial
             facts = [
@@ -281,7 +311,21 @@ class DataReport:
             ("tau", f"{hard.tau:.3g}"),
         ]
 
-    def _table(self) -> list[tuple[str, ...]]:
+    def _about_mistakes(self, found: Mistakes) -> tuple[str, list[tuple[str, str]]]:
+        names = self.labels.classes
+        worst = (
+            f"{names[place]} ({100 * found.missed[place] / found.rows[place]:.0f} %)"
+            for place in found.worst()[:SHOWN]
+            if found.missed[place]
+        )
+        facts = [("errors", f"{100 * found.error:.3g} %"), ("missed the most", ", ".join(worst) or "none")]
+        if found.pairs:
+            pairs = (f"{names[true]} for {names[told]} ({n})" for true, told, n in found.pairs[:SHOWN])
+            facts.append(("confused", "taken " + ", ".join(pairs)))
+        return f"a linear model, each of {found.n_rows:,} rows left out", facts
+
+    def costs_table(self) -> list[tuple[str, ...]]:
+        """Names of columns, and a row for each method."""
         table: list[tuple[str, ...]] = [("estimator", "loss", "seconds", "memory", "how")]
         for one in self.methods:
             memory = size(one.memory) + ("" if one.fits else " (too much)")

@@ -21,10 +21,10 @@ from manyclass.data import Rows
 from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import to_numpy
-from manyclass.data.validation import check_rows
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
 from manyclass.estimators.halving import Entry, Search
-from manyclass.estimators.parameters import generator
+from manyclass.estimators.parameters import CLASS_WEIGHT, generator
 
 ORDINARY = {"warm_start": False, "max_time": None}
 """Parameters that served the search alone."""
@@ -49,6 +49,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         Seconds for all of it. What is expected to take longer than is left is not begun, and the best so far is kept.
     validation_fraction : float, default=0.2
         Share of the rows held out, at most 10 000, from 3000 rows on.
+    class_weight : dict, "balanced" or None, default=None
+        Of every candidate, as for `GLMClassifier`; rows weigh as much where they judge.
     random_state : int, RandomState or None, default=None
         Decides which rows are held out, and seeds the features; None means a fixed seed, so that results repeat.
 
@@ -90,12 +92,14 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         "objective": [StrOptions({"accuracy", "log_loss"})],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        **CLASS_WEIGHT,
         "random_state": ["random_state"],
     }
 
     objective: str = "accuracy"
     max_time: float | None = None
     validation_fraction: float = 0.2
+    class_weight: Any = None
     random_state: Any = None
 
     def __sklearn_tags__(self):
@@ -105,7 +109,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, memory_limit: float | str | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory_limit: float | str | None = None) -> Self:
         """Try, choose, and fit the choice to all rows.
 
         Parameters
@@ -113,6 +117,8 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or path
         y : array-like of shape (n_samples,), or (n_samples, n_labels)
             Labels of any dtype, or an indicator matrix; where X is a path, as in ``GLMClassifier.fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative; rows count as much in the fits and in the scores. Rows of weight 0 are left out.
         memory_limit : float or str, default=None
             Half of it is what the rows of a path may take, which are all read.
 
@@ -127,14 +133,19 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
         if y is None:
             raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
+        weight = None if sample_weight is None else to_numpy(check_weights(rows, y, sample_weight, None))
+        if weight is not None and not weight.all():
+            rows, y, weight = rows.take(np.flatnonzero(weight)), y[weight > 0], weight[weight > 0]
         labels = encode(y, "AutoClassifier")
         y = np.asarray(y) if labels.codes is not None else to_numpy(labels.indicator)
         self.classes_, rng = labels.classes, generator(self.random_state)
-        listed, scalings = candidates(rows, int(rng.integers(2**31)))
+        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight)
         rounds = splits(rows, labels, self.validation_fraction, rng)
         entries = [Entry(one, seconds, rows.n_rows) for one, seconds in _expected(listed, costs(rows, labels), rows)]
         scaled = {name: held for name, (_, held) in scalings.items()}
-        search = Search(self.objective, scaled, y, labels.classes, limit - (time.perf_counter() - started))
+        judging = check_weights(rows, y, weight, self.class_weight)
+        weights = (weight, None if judging is None else to_numpy(judging))
+        search = Search(self.objective, scaled, y, labels.classes, limit - (time.perf_counter() - started), weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             ranked = search.run(entries, rounds)

@@ -45,7 +45,7 @@ class BoundMajorizationClassifier(LinearClassifier):
         Stochastic method only: directions kept of the curvature, the rest bounded by a diagonal, for O(rank·D) memory
         and time a row. None keeps all of it.
     alpha : float, default=1e-4
-        Penalty, ≥ 0; the paper's λ is ``alpha * S``.
+        Penalty, ≥ 0; the paper's λ is ``alpha * S``, and ``2 * alpha * S`` for two classes.
     step : {"refreshed", "paper"} or float, default="refreshed"
         Stochastic method only. "refreshed": from the second pass on each row replaces its own old statistics and steps
         grow for as long as the objective falls; only this one converges to the optimum. "paper": as published, steps of

@@ -92,7 +92,7 @@ def _told(value: Any) -> str:
     return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
-def candidates(rows: Rows, seed: int) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
+def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
     """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
     found = ranges(rows)
     held = rows.unwrapped()
@@ -120,6 +120,8 @@ def candidates(rows: Rows, seed: int) -> tuple[list[Candidate], dict[str, tuple[
                 features = RandomFourierFeatures(bandwidth=share * median)
                 model = StagewiseClassifier(features, n_components=MOST_FEATURES, random_state=seed)
                 listed.append(Candidate(model, name, False))
+    for one in listed:
+        one.model.set_params(class_weight=class_weight)
     return listed, scalings
 
 
@@ -152,12 +154,18 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
     return [*rounds, {len(rounds): (learn, judge)}]
 
 
-def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray) -> tuple[float, float]:
+def score(
+    model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[float, float]:
     """Mean accuracy and log loss; of several labels per row, over their cells."""
-    accuracy = float(np.mean(to_numpy(model.predict(X)) == y))
+
+    def mean(values: np.ndarray) -> float:
+        return float(np.average(values if values.ndim == 1 else values.mean(axis=1), weights=weight))
+
+    accuracy = mean(to_numpy(model.predict(X)) == y)
     P = np.clip(np.asarray(to_numpy(model.predict_proba(X)), dtype=np.float64), 1e-6, 1.0 - 1e-6)
     if y.ndim == 2:
-        return accuracy, float(-np.mean(np.where(y > 0, np.log(P), np.log(1.0 - P))))
+        return accuracy, -mean(np.where(y > 0, np.log(P), np.log(1.0 - P)))
     whole = np.full((len(y), len(classes)), 1e-6)
     whole[:, np.searchsorted(classes, model.classes_)] = P
-    return accuracy, float(-np.mean(np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])))
+    return accuracy, -mean(np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)]))

@@ -91,17 +91,35 @@ class Search:
     y, classes
     limit : float
         Seconds for all, from now.
+    weights : tuple of ndarray or None
+        Of the rows: where they are learnt from, class weights aside, and where they judge.
 
     Attributes
     ----------
     why : list of str
     """
 
-    def __init__(self, objective: str, scaled: dict[str, Any], y: np.ndarray, classes: Any, limit: float):
+    def __init__(
+        self,
+        objective: str,
+        scaled: dict[str, Any],
+        y: np.ndarray,
+        classes: Any,
+        limit: float,
+        weights: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    ):
         self.objective, self.scaled, self.y, self.classes = objective, scaled, y, classes
         self.end = time.perf_counter() + limit
         self.search_end = time.perf_counter() + SEARCH * limit
+        self.weight, self.judging_weight = weights
         self.why: list[str] = []
+
+    def _fitted(self, model: Any, X: Any, index: Any = None) -> Any:
+        """To some of the rows, or to all."""
+        weight, y = self.weight, self.y
+        if index is not None:
+            X, y, weight = X[index], y[index], None if weight is None else weight[index]
+        return model.fit(X, y) if weight is None else model.fit(X, y, weight)
 
     def key(self, entry: Entry) -> tuple[float, float]:
         """The larger, the better."""
@@ -144,7 +162,7 @@ class Search:
         if entry.model is not None and (entry.was_interrupted or entry.seconds_for(len(self.y)) > left):
             self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
             return entry.model
-        return entry.candidate.built(len(self.y), left, entry.model).fit(X, self.y)
+        return self._fitted(entry.candidate.built(len(self.y), left, entry.model), X)
 
     def _round(self, alive: list[Entry], parts: Parts) -> list[Entry]:
         tried: list[Entry] = []
@@ -174,8 +192,9 @@ class Search:
             start = entry.model if len(parts) == 1 else None
             start = neighbours.get((entry.candidate.family, number)) if start is None else start
             seconds = self.search_end - time.perf_counter()
-            entry.model = entry.candidate.built(len(learn), seconds, start).fit(X[learn], self.y[learn])
-            scores[number] = score(entry.model, X[judge], self.y[judge], self.classes)
+            entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
+            weight = None if self.judging_weight is None else self.judging_weight[judge]
+            scores[number] = score(entry.model, X[judge], self.y[judge], self.classes, weight)
             neighbours[entry.candidate.family, number] = entry.model
             n_fits += 1
             entry.n_rows = len(learn)

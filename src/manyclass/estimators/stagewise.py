@@ -121,9 +121,9 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
         four rows for each feature) for the first block, of the linearised loss, times the number of blocks: their
         kernels add up.
-        Random Fourier features, units and landmarks are scaled so that the mean squared norm of a row is
-        about the same for any block size, and alpha does not change its meaning with it; `FeatureSubset` and
-        `ImagePatches` leave features as they are.
+        Generators scale their features so that rows have the mean squared norm 1 in every block, whatever its size
+        and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
+        `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.
     n_components : int or None, default=8192
         Features in all; None for all that a `FeatureSubset` has.
     block_size : int, default=1024

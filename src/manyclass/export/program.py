@@ -201,12 +201,12 @@ def _fourier(program: Program, block: Any, X: str) -> str:
 
 def _units(program: Program, block: Any, X: str) -> str:
     Z = program.affine(X, block.random_weights_, block.random_offset_)
-    return program("Mul", program(ACTIVATIONS[block.activation], Z), block.n_features_out**-0.5)
+    return program("Mul", program(ACTIVATIONS[block.activation], Z), block._scale)
 
 
 def _polynomials(program: Program, block: Any, X: str) -> str:
     W, b = block.random_weights_, block.random_offset_
-    product = program.affine(X, W[0] * block.n_features_out**-0.5, b[0] * block.n_features_out**-0.5)
+    product = program.affine(X, W[0] * block._scale, b[0] * block._scale)
     for r in range(1, block.degree):
         product = program("Mul", product, program.affine(X, W[r], b[r]))
     return product

@@ -33,6 +33,8 @@ DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
 DISTANCE_ENTRIES = 1 << 23
 """Numbers in those rows, of which there are fewer where they are wide."""
+SCALE_ROWS = 256
+"""Rows on which the norm of features is measured."""
 
 
 class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -48,6 +50,9 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     takes_sparse : bool
         Whether rows may be sparse.
+    is_scaled : bool
+        Whether `_generate` multiplies by ``_scale``, which gives rows of the training data the mean squared norm 1
+        whatever the size of the block.
     moves_origin : bool
         Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
         products keep their digits. Learned parameters are then those of the shifted rows.
@@ -70,9 +75,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     }
 
     takes_sparse: ClassVar[bool] = True
+    is_scaled: ClassVar[bool] = False
     moves_origin: ClassVar[bool] = True
 
     n_components: int
+    _level: float = 1.0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureGenerator:
         """Learn what all features share, and draw ``n_components`` of them.
@@ -100,6 +107,8 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._origin = None if pilot is None else to_numpy(pilot)
         self._learn(self._near(rows), y, weight, rng)
         self._draw(self.n_components, rows.dtype, rng)
+        if self.is_scaled:
+            self._measure(rows, weight, rng)
         return self
 
     def draw(self, n_components: int, rng: np.random.Generator) -> FeatureGenerator:
@@ -175,6 +184,20 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @abstractmethod
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         """Set the parameters of `n_components` new features; ``_n_features_out`` and ``_dtype`` too."""
+
+    @property
+    def _scale(self) -> float:
+        return float((self._level * self._n_features_out) ** -0.5)
+
+    def _measure(self, rows: Rows, weight: Array | None, rng: np.random.Generator) -> None:
+        """The mean square of the features that are drawn first stands for that of all that will be drawn."""
+        present = present_rows(rows, weight)
+        if len(present) > SCALE_ROWS:
+            present = np.sort(rng.choice(present, SCALE_ROWS, replace=False))
+        self._level = 1.0
+        Z = to_numpy(self.generate(rows.take(present))).astype(np.float64)
+        squares = np.einsum("ij,ij->i", Z, Z)
+        self._level = float(np.average(squares, weights=None if weight is None else to_numpy(weight)[present])) or 1.0
 
     def _near(self, rows: Rows) -> Rows:
         return rows if self._origin is None else rows.shifted(rows.asarray(self._origin, dtype=rows.xp.float64))

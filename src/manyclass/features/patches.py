@@ -13,8 +13,6 @@ from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator, in_pieces, present_rows
 
-WHITENING = 0.1
-"""Added to the eigenvalues of the patch covariance, relative to their mean, so that noise is not blown up."""
 CONTRAST = 1e-2
 """Added to the variance of a patch, relative to the mean variance, so that flat patches stay flat."""
 RESPONSE_BYTES = 32 << 20
@@ -26,8 +24,9 @@ class ImagePatches(FeatureGenerator):
     """Convolution with patches of the training images, rectified and pooled (Coates, Ng and Lee, 2011).
 
     A filter f is a patch of the training images, or a k-means centre of patches, at unit norm. Each patch of an image
-    is brought to mean 0 and variance 1 (``contrast``) and whitened (ZCA); with r = fᵀ(patch) every filter gives
-    max(r − threshold, 0) and max(−r − threshold, 0), averaged over each cell of a ``pool`` × ``pool`` grid.
+    is brought to mean 0 and variance 1 (``contrast``) and whitened (``whitening``); with r = fᵀ(patch) every filter
+    gives max(r − threshold, 0) and max(−r − threshold, 0), averaged over each cell of a ``pool`` × ``pool`` grid. All
+    features are divided by one number, which gives images the mean squared norm 1.
 
     Parameters
     ----------
@@ -39,19 +38,27 @@ class ImagePatches(FeatureGenerator):
     kind : {"random", "kmeans"}, default="random"
         Filters are random patches, or centres of patches found by scikit-learn's ``MiniBatchKMeans``.
     patch_size : int, default=6
-    whiten : bool, default=True
+    whitening : float or None, default=0.1
+        What is added to the eigenvalues of the patches' covariance before these are divided out (ZCA), relative to
+        their mean, so that noise is not blown up. None leaves patches as they are.
     contrast : bool, default=True
         Bring each patch to variance 1. False divides all patches by the same number, as in *Least Squares Revisited*.
-    mirror : bool, default=False
-        The second half of the filters are the mirror images of the first, left to right. The features of a mirrored
-        image are then those of the image in another order: see `mirrored`.
+    mirror : bool or "even", default=False
+        True: the second half of the filters are the mirror images of the first, left to right. The features of a
+        mirrored image are then those of the image in another order: see `mirrored`. "even": each of these features is
+        added to that of the mirrored image, which leaves half of them, the same for both images.
     pool : int, default=2
         The image is pooled over a grid of pool × pool cells.
+    overlap : int, default=0
+        Pixels by which each cell reaches into its neighbours, on every side where there is one.
     polynomial : int, default=1
         Elementwise powers 1..polynomial of the pooled features.
     threshold : float, default=0.5
     n_patches : int, default=50000
         Patches from which the whitening and the centres are learned.
+    keep : bool, default=False
+        While a block is fitted, keep its features of all training rows (in float16, as long as these are NumPy arrays)
+        instead of computing them for each reading.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -82,16 +89,19 @@ class ImagePatches(FeatureGenerator):
         "image_shape": [tuple, list, None],
         "kind": [StrOptions({"random", "kmeans"})],
         "patch_size": [Interval(Integral, 1, None, closed="left")],
-        "whiten": ["boolean"],
+        "whitening": [Interval(Real, 0, None, closed="neither"), None],
         "contrast": ["boolean"],
-        "mirror": ["boolean"],
+        "mirror": ["boolean", StrOptions({"even"})],
         "pool": [Interval(Integral, 1, None, closed="left")],
+        "overlap": [Interval(Integral, 0, None, closed="left")],
         "polynomial": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, None, closed="left")],
         "n_patches": [Interval(Integral, 1, None, closed="left")],
+        "keep": ["boolean"],
     }
 
     takes_sparse = False
+    is_scaled = True
     moves_origin = False
 
     n_components: int = 1600
@@ -99,13 +109,15 @@ class ImagePatches(FeatureGenerator):
     image_shape: tuple[int, ...] | None = None
     kind: str = "random"
     patch_size: int = 6
-    whiten: bool = True
+    whitening: float | None = 0.1
     contrast: bool = True
-    mirror: bool = False
+    mirror: bool | str = False
     pool: int = 2
+    overlap: int = 0
     polynomial: int = 1
     threshold: float = 0.5
     n_patches: int = 50_000
+    keep: bool = False
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
@@ -126,12 +138,15 @@ class ImagePatches(FeatureGenerator):
         self._contrast = CONTRAST * mean_variance if self.contrast else mean_variance
         sample -= sample.mean(axis=1, keepdims=True)
         sample /= np.sqrt(self.contrast * variance + self._contrast)[:, None]
-        self._mean = sample.mean(axis=0) if self.whiten else np.zeros(sample.shape[1])
-        self._whitening = _zca(sample - self._mean) if self.whiten else np.eye(sample.shape[1])
+        if self.whitening is None:
+            self._mean, self._whitening = np.zeros(sample.shape[1]), np.eye(sample.shape[1])
+        else:
+            self._mean = sample.mean(axis=0)
+            self._whitening = _zca(sample - self._mean, self.whitening)
         self._sample = ((sample - self._mean) @ self._whitening).astype(np.float32)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial * (1 + self.mirror)
+        per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial * (2 if self.mirror is True else 1)
         n_filters = max(n_components // per_filter, 1)
         if self.kind == "kmeans" and n_filters < len(self._sample):
             seed = int(rng.integers(2**31))
@@ -166,11 +181,40 @@ class ImagePatches(FeatureGenerator):
         ValueError
             Without ``mirror``.
         """
+        self._check_mirror()
+        return self._by_filter(features)[:, :, :, ::-1, :, ::-1].reshape(features.shape)
+
+    def even_and_odd(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What mirroring the images leaves as it is, and what changes its sign.
+
+        With Mφ for `mirrored`, the different entries of (φ + Mφ)/√2 and of (φ − Mφ)/√2. For two images,
+        φᵀφ' = eᵀe' + oᵀo' and φᵀMφ' = eᵀe' − oᵀo'; what is linear in the even half is the same for an image and its
+        mirror image.
+
+        Parameters
+        ----------
+        features : array of shape (n_samples, n_features_out)
+
+        Returns
+        -------
+        even, odd : arrays of shape (n_samples, n_features_out / 2)
+        """
+        self._check_mirror()
+        return self._halves(features)
+
+    def _check_mirror(self) -> None:
         check_is_fitted(self)
-        if not self.mirror:
-            raise ValueError("the filters do not hold their mirror images; give mirror=True.")
-        halves = features.reshape(len(features), self.polynomial, *self._grid, 2, 2, -1)
-        return halves[:, :, :, ::-1, :, ::-1].reshape(features.shape)
+        if self.mirror is not True:
+            raise ValueError("the features do not hold those of mirror images; give mirror=True.")
+
+    def _halves(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        by_filter = self._by_filter(features)
+        first, second = by_filter[:, :, :, :, :, 0], by_filter[:, :, :, ::-1, :, 1]
+        shape = (len(features), -1)
+        return ((first + second) * 0.5**0.5).reshape(shape), ((first - second) * 0.5**0.5).reshape(shape)
+
+    def _by_filter(self, features: np.ndarray) -> np.ndarray:
+        return features.reshape(len(features), self.polynomial, *self._grid, 2, 2, -1)
 
     def _generate(self, rows: Rows) -> Array:
         # im2col of strided windows is NumPy's: images of other namespaces visit the host, as do their features.
@@ -182,7 +226,9 @@ class ImagePatches(FeatureGenerator):
         step = max(RESPONSE_BYTES // per_image, 1)
         for start in range(0, len(images), step):
             block = images[start : start + step]
-            out[start : start + step] = self._features(block, height, width, n_filters)
+            features = self._features(block, height, width, n_filters)
+            out[start : start + step] = self._halves(features)[0] if self.mirror == "even" else features
+        out *= out.dtype.type(self._scale)
         return rows.asarray(out)
 
     def _features(self, images: np.ndarray, height: int, width: int, n_filters: int) -> np.ndarray:
@@ -201,15 +247,15 @@ class ImagePatches(FeatureGenerator):
         filter_sum, offset = filters.sum(axis=0), self.filter_offset_.astype(dtype, copy=False)
         mean, spread = (part.reshape(len(images), height, width) for part in (mean, spread))
         pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
-        row_ends, column_ends = (
-            np.linspace(0, size, cells + 1).astype(np.int64)[1:]
-            for size, cells in zip((height, width), self._grid, strict=True)
+        cells = (
+            *_cells(height, self._grid[0], self.overlap),
+            *_cells(width, self._grid[1], self.overlap),
         )
         threshold = dtype.type(self.threshold)
 
         def pool(some: slice) -> None:
             images = (response[some], mean[some], spread[some])
-            pool_rectified(*images, filter_sum, offset, threshold, row_ends, column_ends, pooled[some])
+            pool_rectified(*images, filter_sum, offset, threshold, *cells, pooled[some])
 
         in_pieces(pool, len(images), height * width * n_filters)
         features = pooled.reshape(len(images), -1)
@@ -235,8 +281,14 @@ def _image_shape(shape: Any, n_features: int) -> tuple[int, int, int]:
     return height, width, channels
 
 
-def _zca(sample: np.ndarray) -> np.ndarray:
+def _zca(sample: np.ndarray, whitening: float) -> np.ndarray:
     """The symmetric whitening matrix, with the small eigenvalues held back."""
     values, vectors = np.linalg.eigh(sample.T @ sample / len(sample))
-    floor = WHITENING * max(float(values.mean()), 1e-12)
+    floor = whitening * max(float(values.mean()), 1e-12)
     return (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
+
+
+def _cells(size: int, n_cells: int, overlap: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each cell along a side begins and ends."""
+    edges = np.linspace(0, size, n_cells + 1).astype(np.int64)
+    return np.maximum(edges[:-1] - overlap, 0), np.minimum(edges[1:] + overlap, size)

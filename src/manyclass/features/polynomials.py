@@ -16,11 +16,12 @@ from manyclass.features.base import FeatureGenerator, affine
 class RandomPolynomials(FeatureGenerator):
     """Random polynomials whose inner products approximate a polynomial kernel (Kar and Karnick, 2012).
 
-    z_j(x) = p^{-1/2} Π_{r=1..degree} (√gamma·w_{jr}ᵀ(x − x̄) + √coef0·u_{jr}) with independent signs w and u, so that
+    z_j(x) = (cp)^{-1/2} Π_{r=1..degree} (√gamma·w_{jr}ᵀ(x − x̄) + √coef0·u_{jr}) with independent signs w and u, so that
 
-        E z(x)ᵀz(x') = k(x, x') = (gamma·(x − x̄)ᵀ(x' − x̄) + coef0)^degree,
+        E z(x)ᵀz(x') = k(x, x') = (gamma·(x − x̄)ᵀ(x' − x̄) + coef0)^degree / c,
 
-    where x̄ is the mean row of the training data: what counts as a high degree does not depend on the origin.
+    where x̄ is the mean row of the training data: what counts as a high degree does not depend on the origin. With c,
+    measured, rows have the mean squared norm 1.
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ class RandomPolynomials(FeatureGenerator):
     True
     """
 
+    is_scaled = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **FeatureGenerator._parameter_constraints,
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -81,7 +84,7 @@ class RandomPolynomials(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
     def _generate(self, rows: Rows) -> Array:
-        scale = self._n_features_out**-0.5
+        scale = self._scale
         W, b = rows.asarray(self.random_weights_), rows.asarray(self.random_offset_)
         product = affine(rows, scale * W[0, :, :], scale * b[0, :])
         for r in range(1, self.degree):

@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def pool_rectified(response, mean, spread, filter_sum, offset, threshold, row_ends, column_ends, out):
+def pool_rectified(response, mean, spread, filter_sum, offset, threshold, tops, bottoms, lefts, rights, out):
     """Add up max(±r − threshold, 0) over each cell of the grid, and divide by the number of its pixels.
 
     Parameters
@@ -16,28 +16,26 @@ def pool_rectified(response, mean, spread, filter_sum, offset, threshold, row_en
         Filters applied to the patches as they are.
     mean, spread : arrays of shape (n_images, height, width)
         Of each patch: r = (response − mean·filter_sum) / spread + offset.
-    row_ends, column_ends : integer arrays
-        Where each cell of the grid ends.
+    tops, bottoms, lefts, rights : integer arrays
+        Where each row and each column of cells begins and ends.
     out : array of shape (n_images, n_row_cells, n_column_cells, 2, n_filters)
         Overwritten.
     """
     n_filters = response.shape[3]
     for n in range(response.shape[0]):
-        for a in range(len(row_ends)):
-            top = 0 if a == 0 else row_ends[a - 1]
-            for b in range(len(column_ends)):
-                left = 0 if b == 0 else column_ends[b - 1]
+        for a in range(len(tops)):
+            for b in range(len(lefts)):
                 above, below = out[n, a, b, 0], out[n, a, b, 1]
                 above[:] = 0.0
                 below[:] = 0.0
-                for i in range(top, row_ends[a]):
-                    for j in range(left, column_ends[b]):
+                for i in range(tops[a], bottoms[a]):
+                    for j in range(lefts[b], rights[b]):
                         shift, scale, row = mean[n, i, j], 1.0 / spread[n, i, j], response[n, i, j]
                         for f in range(n_filters):
                             r = (row[f] - shift * filter_sum[f]) * scale + offset[f]
                             above[f] += max(r - threshold, np.float32(0.0))
                             below[f] += max(-r - threshold, np.float32(0.0))
-                share = 1.0 / ((row_ends[a] - top) * (column_ends[b] - left))
+                share = 1.0 / ((bottoms[a] - tops[a]) * (rights[b] - lefts[b]))
                 for f in range(n_filters):
                     above[f] *= share
                     below[f] *= share

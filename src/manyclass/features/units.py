@@ -35,10 +35,11 @@ CENTERS = 4096
 
 @dataclass(eq=False, repr=False)
 class RandomUnits(FeatureGenerator):
-    """A random hidden layer: z(x) = φ(Wᵀx + b) / √p with logistic or ReLU units that are never trained.
+    """A random hidden layer: z(x) = φ(Wᵀx + b) / √(cp) with logistic or ReLU units that are never trained.
 
     The columns of W are N(0, (2·gain²/s) I) with s the median squared distance between rows, and b = −wᵀx_i for a
-    random row x_i of the training data: every unit switches where there are rows, whatever the units of X.
+    random row x_i of the training data: every unit switches where there are rows, whatever the units of X. With c, the
+    mean square of φ, rows have the mean squared norm 1.
 
     Parameters
     ----------
@@ -66,6 +67,8 @@ class RandomUnits(FeatureGenerator):
     >>> RandomUnits(50, activation="relu", random_state=0).fit_transform(X).shape
     (1797, 50)
     """
+
+    is_scaled = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **FeatureGenerator._parameter_constraints,
@@ -96,4 +99,4 @@ class RandomUnits(FeatureGenerator):
     def _generate(self, rows: Rows) -> Array:
         Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
         activation = ACTIVATIONS[self.activation]
-        return elementwise(lambda Z, out: activation(Z, out, rows.xp), Z, rows, self._n_features_out**-0.5)
+        return elementwise(lambda Z, out: activation(Z, out, rows.xp), Z, rows, self._scale)

@@ -1,0 +1,73 @@
+"""The page of ``manyclass evaluate --html``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from manyclass.diagnostics.markup import Html, tag
+from manyclass.diagnostics.page import bar, document, section, side_by_side, table, tiles
+from manyclass.diagnostics.report_page import pairs_of_classes
+
+if TYPE_CHECKING:
+    from manyclass.cli.evaluate import Scores
+
+
+def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scores, multilabel: bool) -> str:
+    """All that is known of how good a model is.
+
+    Parameters
+    ----------
+    figures : list of (name, text)
+        For the top of the page.
+    """
+    nouns = ("label", "labels") if multilabel else ("class", "classes")
+    shown = [tiles(figures), *(tag("p", note, class_="advice") for note in scores.notes)]
+    parts = [tag("div", *shown), section(f"Errors by {nouns[0]}", _by_class(scores, nouns))]
+    if not multilabel:
+        names = [str(row["label"]) for row in scores.per_class]
+        pairs = pairs_of_classes(scores.mistakes, names)
+        parts.append(section(f"Confusion between {nouns[1]}", pairs or tag("p", "No row is taken for another class.")))
+    if scores.reliability is not None and scores.reliability.counts.any():
+        parts.append(section("Reliability", _reliability(scores, multilabel)))
+    if scores.sets:
+        parts.append(section("Prediction sets", _sets(scores, nouns[1])))
+    return document(title, subtitle, *parts)
+
+
+def _by_class(scores: Scores, nouns: tuple[str, str]) -> Html:
+    added, places = scores.mistakes.added, range(len(scores.per_class))
+    rows = []
+    for place in sorted(places, key=lambda place: scores.per_class[place]["recall"]):
+        row = scores.per_class[place]
+        missed = (1.0 - row["recall"]) * bool(row["support"])
+        figures = (f"{row['support']:,}", f"{added[place]:,}", f"{row['precision']:.3f}", f"{row['f1']:.3f}")
+        rows.append((str(row["label"]), bar(missed, f"{100 * missed:.1f} %"), *figures))
+    caption = f"Share of the rows of a {nouns[0]} that are not recognised, the worst first"
+    return table(caption, (nouns[0], "missed", "rows", "others taken for it", "precision", "F1"), rows)
+
+
+def _reliability(scores: Scores, multilabel: bool) -> Html:
+    found = scores.reliability
+    assert found is not None
+    what = "labels of rows" if multilabel else "predictions"
+    rows = [(f"{100 * stated:.1f} %", f"{100 * true:.1f} %", f"{n:,}") for stated, true, n in found.rows()]
+    told = table(
+        f"The same in figures; on average {100 * found.error:.2f} points apart", ("stated", "came true", what), rows
+    )
+    return side_by_side(found.picture(what), told)
+
+
+def _sets(scores: Scores, noun: str) -> Html:
+    """Wanted and found, by coverage."""
+    rows = [
+        (
+            f"{100 * one['wanted']:g} %",
+            bar(one["covered"], f"{100 * one['covered']:.1f} %"),
+            f"{one['mean_size']:.2f}",
+            f"{100 * one['empty']:.1f} %",
+            f"{100 * one['single']:.1f} %",
+        )
+        for one in scores.sets
+    ]
+    caption = f"Sets of {noun} that should hold the true one with a given probability"
+    return table(caption, ("wanted", "covered", f"mean number of {noun}", "empty", "of one"), rows)

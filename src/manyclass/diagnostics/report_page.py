@@ -1,0 +1,140 @@
+"""The report of `analyze` as the parts of a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyclass.diagnostics.charts import Chart, Scale, thinned
+from manyclass.diagnostics.correlation import ResponseCorrelation
+from manyclass.diagnostics.markup import Html, tag
+from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.page import bar, facts, figure, section, side_by_side, table
+from manyclass.diagnostics.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from manyclass.diagnostics.report import DataReport
+
+Facts = list[tuple[str, list[tuple[str, str]]]]
+NAMED = 30
+"""Classes up to which each has a bar with its name."""
+
+
+def parts(report: DataReport, told: Facts) -> list[Html]:
+    """All of the report.
+
+    Parameters
+    ----------
+    told : list of (title, facts)
+        What ``print`` shows before the table of costs: rows, classes, columns, and what is known beyond.
+    """
+    general, beyond = told[:3], told[3:]
+    found = [
+        section("Recommendation", tag("p", report.recommendation, class_="advice")),
+        section("The data", side_by_side(*(facts(rows, title.capitalize()) for title, rows in [*general, *beyond]))),
+    ]
+    if report.correlation is not None and report.spectrum is not None and report.spectrum.n_components:
+        pictures = (spectrum_chart(report.spectrum), correlation_chart(report.correlation))
+        found.append(section("Spectrum and response", side_by_side(*pictures)))
+    found.append(section("Class balance" if not report.labels.multilabel else "Label balance", balance(report)))
+    if report.mistakes is not None:
+        found.append(section(f"Worst {report.labels.nouns[1]}", *worst(report, report.mistakes)))
+    found.append(section("Cost of each method", *costs(report)))
+    return found
+
+
+def spectrum_chart(spectrum: Spectrum) -> Html:
+    values, n = spectrum.eigenvalues, spectrum.n_components
+    place = thinned(n)
+    alt = f"Eigenvalues of the covariance: the largest of {n:,} is {values[0]:.3g}, the smallest {values[-1]:.3g}."
+    x, y = Scale.of([1, n], log=n > NAMED), Scale.of(values, log=True)
+    chart = Chart(alt, x, y, "number of the eigenvalue, the largest first", "eigenvalue")
+    caption = "How much the rows vary in each direction. The steeper, the more steps a gradient needs."
+    marks = [chart.line(place + 1, values[place]), chart.points(place + 1, values[place])]
+    return figure(chart.drawn(*marks[: 1 + (n <= NAMED)]), caption)
+
+
+def correlation_chart(found: ResponseCorrelation) -> Html:
+    bound, values, tau = found.boundedness.max(axis=1), found.eigenvalues, found.tau
+    place = np.union1d(thinned(len(bound)), np.argmax(bound))
+    place = place[bound[place] > 0]
+    alt = f"How much the classes depend on each direction for its size: at most tau, which is {tau:.3g}."
+    x, y = Scale.of(values, log=True), Scale.of([*bound[place], tau], log=True)
+    chart = Chart(alt, x, y, "eigenvalue", "largest c²/λ² of a class")
+    marks = [chart.points(values[place], bound[place])]
+    if tau > 0:
+        marks.append(chart.line([x.low, x.high], [tau, tau], "aside"))
+    caption = (
+        "How much the classes depend on each direction for its size; the largest is tau, the dashed line. Points that "
+        "rise to the left say that directions of small variance matter, and gradients are slow in those."
+    )
+    return figure(chart.drawn(*marks), caption)
+
+
+def balance(report: DataReport) -> Html:
+    labels, (noun, nouns) = report.labels, report.labels.nouns
+    order = np.argsort(-np.asarray(labels.counts), kind="stable")
+    counts = np.asarray(labels.counts)[order]
+    most = max(int(counts[0]), 1)
+    rows = [(str(labels.classes[place]), bar(n / most, f"{n:,}")) for place, n in zip(order, counts, strict=True)]
+    listed = table(f"Rows of each {noun}", (noun, "rows"), rows)
+    if len(rows) <= NAMED:
+        return tag("div", listed, class_="narrow")
+    alt = f"Rows of each of {len(rows):,} {nouns}: {labels.most_frequent} has the most, {labels.rarest} the fewest."
+    edges = np.unique(np.linspace(0, len(counts), min(len(counts), 200) + 1).astype(int))
+    x, y = Scale(0, len(counts)), Scale.of(counts, zero=True)
+    chart = Chart(alt, x, y, f"{nouns}, the most frequent first", "rows")
+    return side_by_side(figure(chart.drawn(chart.bars(edges[:-1], edges[1:], counts[edges[:-1]])), alt), listed)
+
+
+def worst(report: DataReport, found: Mistakes) -> list[Html]:
+    """The classes that are hard to tell, and what they are taken for."""
+    names, noun = [str(name) for name in report.labels.classes], report.labels.nouns[0]
+    n_rows = found.n_rows if report.hardness is None else report.hardness.n_rows
+    note = (
+        f"A linear model of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, each left out of the "
+        f"model that judges it: {100 * found.error:.3g} % errors."
+    )
+    tables = side_by_side(mistakes_by_class(found, names, noun), pairs_of_classes(found, names))
+    return [tag("p", note, class_="note"), tables]
+
+
+def mistakes_by_class(found: Mistakes, names: list[str], noun: str) -> Html:
+    """The classes whose rows are missed the most, the worst first."""
+    rows = []
+    for place in found.worst():
+        share, n = found.missed[place] / found.rows[place], found.rows[place]
+        rows.append((names[place], bar(share, f"{100 * share:.1f} %"), f"{n:,}", f"{found.added[place]:,}"))
+    caption = f"Share of the rows of a {noun} that are not recognised, the worst first"
+    return table(caption, (noun, "missed", "rows", "others taken for it"), rows)
+
+
+def pairs_of_classes(found: Mistakes, names: list[str]) -> Html | None:
+    """What is most often taken for what; None where nothing is."""
+    if not found.pairs:
+        return None
+    largest = found.pairs[0][2]
+    rows = [
+        (names[true], names[told], bar(n / largest, f"{n:,}"), f"{100 * n / found.rows[true]:.1f} %")
+        for true, told, n in found.pairs
+    ]
+    return table("Most often taken for another", ("class", "taken for", "rows", "of the class"), rows, words=2)
+
+
+def costs(report: DataReport) -> list[Html]:
+    """Seconds are compared on a log scale: they differ by powers of ten."""
+    seconds = np.array([one.seconds for one in report.methods])
+    rows: list[tuple[Any, ...]] = []
+    for estimator, loss, told, memory, how in report.costs_table()[1:]:
+        share = np.log(2 * seconds[len(rows)] / seconds.min()) / np.log(2 * seconds.max() / seconds.min())
+        rows.append((estimator, loss, how, bar(share, told), memory))
+    hard, note = (
+        report.hardness,
+        "Seconds and memory are estimates, from the speed of this machine and a small sample; ",
+    )
+    note += "they can be off by a factor of two or more. Bars are on a log scale."
+    if hard is not None and hard.n_rows < report.rows.n_rows:
+        note += f" The spectrum is of {hard.n_rows:,} rows drawn at random."
+    names = ("estimator", "loss", "how", "seconds", "memory")
+    return [table("Estimated for a fit with the defaults", names, rows, words=3), tag("p", note, class_="note")]
