@@ -8,7 +8,7 @@ CPU_WHEELS := https://download.pytorch.org/whl/cpu
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
-.PHONY: run test test-kernels lint format types readme check lock clients wheel test-wheel test-oldest \
+.PHONY: run test test-kernels lint format types readme docs check lock clients wheel test-wheel test-oldest \
 	bench-peers bench-many-classes bench-memory bench-softmax-path bench-accuracy bench-profile bench-bound \
 	bench-dual bench-stagewise bench-stochastic clean
 
@@ -33,11 +33,19 @@ format: $(VENV)/.ready
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
-readme: $(VENV)/.ready  ## the examples in README.md and in the docstrings, run as they stand
-	$(PYTEST) -q --doctest-glob='*.md' README.md CONTRIBUTING.md
+readme: $(VENV)/.ready  ## the examples in README.md, in the documentation and in the docstrings, run as they stand
+	$(PYTEST) -q --doctest-glob='*.md' README.md CONTRIBUTING.md docs
 	$(PYTEST) -q --doctest-modules src/manyclass
 
-check: lint types readme test test-kernels
+docs: $(VENV)/.docs  ## the site, gallery included, in docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+$(VENV)/.docs: $(VENV)/.ready requirements/docs.lock
+	$(BIN)/python -m pip install --quiet -r requirements/docs.lock
+	touch $@
+
+check: lint types readme docs test test-kernels
 
 $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -99,6 +107,9 @@ lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' --extra clients --extra dask --extra export --no-emit-package torch \
 		--override requirements/no-torch.in pyproject.toml requirements/torch-deps.in -o requirements/clients.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make lock' --extra docs pyproject.toml -c requirements/dev.lock \
+		-o requirements/docs.lock
 
 # Benchmarks take minutes, want an otherwise idle machine, and use every core.
 bench-peers: $(VENV)/.ready
@@ -109,4 +120,5 @@ bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile 
 	$(BIN)/python -m benchmarks.$(subst -,_,$*)
 
 clean:
-	rm -rf $(VENV) .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist docs/_build docs/gallery docs/generated docs/results .mypy_cache .pytest_cache \
+		.ruff_cache .hypothesis

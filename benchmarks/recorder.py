@@ -38,10 +38,14 @@ class EachIteration:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> Any:
-        return self.function(metadata["record"]) if "record" in (metadata or {}) else None
+        return self.function(metadata["record"]) if self._has_record(metadata) else None
 
     def _end_with_model(self, estimator: Any, context: Any, *, metadata: Any = None, fitted_estimator: Any) -> Any:
-        return self.function(metadata["record"], fitted_estimator) if "record" in (metadata or {}) else None
+        return self.function(metadata["record"], fitted_estimator) if self._has_record(metadata) else None
+
+    @staticmethod
+    def _has_record(metadata: Any) -> bool:
+        return metadata is not None and "record" in metadata  # a mapping that is empty but for the record is false
 
 
 class Recorder:

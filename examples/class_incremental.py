@@ -1,7 +1,10 @@
-"""Classes that arrive a few at a time: after each step the model is that of all rows so far, fitted at once.
+"""
+Classes that arrive a few at a time
+===================================
 
-``python examples/class_incremental.py`` takes scikit-learn's digits, two classes at a time, or banking77 from the
-folder that MANYCLASS_DATA names, ten at a time; ``--data FILE.npz`` takes arrays X and y.
+After each step the model is that of all rows so far, fitted at once. ``python examples/class_incremental.py`` takes
+scikit-learn's digits, two classes at a time, or banking77 from the folder that MANYCLASS_DATA names, ten at a time;
+``--data FILE.npz`` takes arrays X and y.
 """
 
 from __future__ import annotations
@@ -60,10 +63,7 @@ def steps(X: np.ndarray, y: np.ndarray, at_a_time: int, n_steps: int | None = No
     return found
 
 
-def plot(found: list[tuple[int, float, float]], path: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
+def plot(found: list[tuple[int, float, float]], path: str | None) -> None:
     from matplotlib import pyplot as plt
 
     classes, pieces, joint = zip(*found, strict=True)
@@ -72,15 +72,18 @@ def plot(found: list[tuple[int, float, float]], path: str) -> None:
     axes.plot(classes, pieces, "k.-", linewidth=1, label="partial_fit, a few classes at a time")
     axes.set(xlabel="classes so far", ylabel="accuracy on held-out rows of them")
     axes.legend()
-    figure.savefig(path, dpi=150)
-    print(f"saved {path}")
+    if path is None:
+        plt.show()
+    else:
+        figure.savefig(path, dpi=150)
+        print(f"saved {path}")
 
 
 def main(arguments: list[str] | None = None) -> list[tuple[int, float, float]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FILE.npz", help="Arrays X and y.")
     parser.add_argument("--quick", action="store_true", help="The first three steps on digits.")
-    parser.add_argument("--output", metavar="FILE.png", default="class_incremental.png")
+    parser.add_argument("--output", metavar="FILE.png", help="Save the plot instead of showing it.")
     options = parser.parse_args(arguments)
     if options.quick:
         X, y = load_digits(return_X_y=True)

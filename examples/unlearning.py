@@ -1,6 +1,10 @@
-"""Forget 1 % of the rows, and compare with a fit to those that are left.
+"""
+Forget one row in a hundred
+===========================
 
-``python examples/unlearning.py`` takes 400 000 synthetic rows of 256 features; ``--data FILE.npz`` arrays X and y.
+Sums over rows can be subtracted from: the model is then that of the rows that are left. ``python
+examples/unlearning.py`` takes 100 000 synthetic rows of 256 features, or ``--rows`` of them; ``--data FILE.npz``
+arrays X and y.
 """
 
 from __future__ import annotations
@@ -52,10 +56,7 @@ def measure(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return times | {"apart": float(apart[0]), "apart from fit": float(apart[1])}
 
 
-def plot(found: dict[str, float], path: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
+def plot(found: dict[str, float], path: str | None) -> None:
     from matplotlib import pyplot as plt
 
     names = ["fit", "partial_fit", "forget"]
@@ -65,21 +66,25 @@ def plot(found: dict[str, float], path: str) -> None:
     axes.bar_label(bars, fmt="%.3g s", padding=3)
     axes.set(xscale="log", xlabel="seconds, solution included")
     axes.margins(x=0.2)
-    figure.savefig(path, dpi=150)
-    print(f"saved {path}")
+    if path is None:
+        plt.show()
+    else:
+        figure.savefig(path, dpi=150)
+        print(f"saved {path}")
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FILE.npz", help="Arrays X and y.")
+    parser.add_argument("--rows", type=int, default=100_000, help="How many synthetic ones.")
     parser.add_argument("--quick", action="store_true", help="A few rows.")
-    parser.add_argument("--output", metavar="FILE.png", default="unlearning.png")
+    parser.add_argument("--output", metavar="FILE.png", help="Save the plot instead of showing it.")
     options = parser.parse_args(arguments)
     if options.data is not None:
         with np.load(options.data, allow_pickle=False) as file:
             X, y = file["X"], file["y"]
     else:
-        X, y = synthetic(*((4000, 16, 5) if options.quick else (400_000, 256, 10)))
+        X, y = synthetic(*((4000, 16, 5) if options.quick else (options.rows, 256, 10)))
     measure(X[:2000], y[:2000])  # whatever is only slow the first time
     found = measure(X, y)
     print(f"{len(y):,} rows of {X.shape[1]} features, of which {len(y) // 100:,} are forgotten")

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,9 @@ def test_python_dash_m_is_the_command_line():
         [sys.executable, "-m", "manyclass", "--version"], capture_output=True, text=True, timeout=60
     )
     assert (result.returncode, result.stdout.split()) == (0, ["manyclass", manyclass.__version__])
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
+    for module in (manyclass, manyclass.diagnostics, manyclass.export, manyclass.features, manyclass.linear_model):
+        assert [name for name in module.__all__ if f"   {name}\n" not in page] == []

@@ -74,8 +74,8 @@ _LOSS = _model(
     "--loss",
     help="softmax, logistic (a label or class at a time), squared (least squares), sparsemax, calibrated, hinge, "
     "squared_hinge, crammer_singer, squared_crammer_singer or perceptron; each solver fits some of them and names "
-    "those that fit the others. Default: softmax, or logistic for several labels per row; with sdca squared_hinge, "
-    "with stagewise squared, with calibrated calibrated.",
+    "those that fit the others. Default: softmax, or logistic for several labels per row; with "
+    "stagewise squared, with calibrated calibrated.",
 )
 _ALPHA = _model(
     "--alpha",

@@ -23,6 +23,13 @@ class ResponseCorrelation:
     spectrum : Spectrum
     covariance : ndarray of shape (n_components, n_responses)
         c_j = E[Y Z_j].
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass.diagnostics import response_correlation
+    >>> response_correlation(*load_iris(return_X_y=True)).boundedness.shape
+    (4, 3)
     """
 
     spectrum: Spectrum

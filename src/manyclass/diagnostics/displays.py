@@ -37,6 +37,13 @@ class SpectrumDisplay:
     Attributes
     ----------
     ax_, line_, figure_ : matplotlib objects, after `plot`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.diagnostics import SpectrumDisplay
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> display = SpectrumDisplay.from_data(X, name="digits")
     """
 
     def __init__(self, spectrum: Spectrum, *, name: str | None = None):
@@ -105,6 +112,12 @@ class ResponseCorrelationDisplay:
     Attributes
     ----------
     ax_, points_, figure_ : matplotlib objects, after `plot`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manyclass.diagnostics import ResponseCorrelationDisplay
+    >>> display = ResponseCorrelationDisplay.from_data(*load_diabetes(return_X_y=True), name="diabetes")
     """
 
     def __init__(self, correlation: ResponseCorrelation, *, name: str | None = None):
@@ -175,6 +188,15 @@ class ConvergenceDisplay:
     Attributes
     ----------
     ax_, lines_, figure_ : matplotlib objects, after `plot`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.diagnostics import ConvergenceDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fits = {name: GLMClassifier(solver=name).fit(X, y) for name in ("newton", "accelerated")}
+    >>> display = ConvergenceDisplay.from_estimators(fits)
     """
 
     def __init__(self, histories: Mapping[str, Sequence[Record]], *, optimum: float | None = None):
@@ -253,6 +275,13 @@ class PathDisplay:
     Attributes
     ----------
     ax_, lines_, figure_ : matplotlib objects, after `plot`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import GLMClassifierCV
+    >>> from manyclass.diagnostics import PathDisplay
+    >>> display = PathDisplay.from_estimator(GLMClassifierCV().fit(*load_iris(return_X_y=True)))
     """
 
     def __init__(self, alphas: Any, scores: Any, *, coefs: Any = None, alpha: Any = None, name: str | None = None):

@@ -155,6 +155,14 @@ class DataReport:
     correlation : ResponseCorrelation or None
     spectrum : Spectrum or None
         That of `correlation`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import analyze
+    >>> report = analyze(*load_iris(return_X_y=True))
+    >>> report.rows.n_rows, report.labels.n_classes
+    (150, 3)
     """
 
     rows: RowFacts

@@ -37,6 +37,14 @@ class Spectrum:
     n_rows, n_features : int
     is_complete : bool
         Whether all eigenvalues that are not zero are there, rather than the leading ones.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.diagnostics import spectrum
+    >>> found = spectrum(numpy.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
+    >>> found.eigenvalues.round(6).tolist(), round(float(found.condition_number()), 6)
+    ([2.0, 0.5], 4.0)
     """
 
     eigenvalues: np.ndarray
@@ -65,6 +73,12 @@ class Spectrum:
         -------
         float
             1 for rows that do not vary.
+
+        Examples
+        --------
+        >>> from manyclass.diagnostics import condition_number
+        >>> round(float(condition_number([[2.0, 0], [-2, 0], [0, 1], [0, -1]])), 6)
+        4.0
         """
         if not self.n_components:
             return 1.0
@@ -87,6 +101,12 @@ class Spectrum:
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> from manyclass.diagnostics import effective_dimension
+        >>> round(float(effective_dimension([[2.0, 0], [-2, 0], [0, 1], [0, -1]], alpha=0.5)), 6)  # 2/2.5 + 0.5/1
+        1.3
         """
         known = float(np.sum(self.eigenvalues / (self.eigenvalues + alpha)))
         others = min(self.n_rows, self.n_features) - self.n_components

@@ -69,7 +69,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array of shape (n_classes,)
         The labels, sorted; for multi-label targets the column numbers.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Raises
     ------

@@ -72,7 +72,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     duality_gap_ : float
-        For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
+        For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
     history_ : list of Record
         One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
     n_iter_ : int

@@ -70,7 +70,7 @@ class GLMClassifier(ExactStream, LinearClassifier):
         method that could serve (``estimates``); and what took its place, because it needed more than twice what was
         expected of it (``changed_to``).
     duality_gap_ : float
-        For alpha > 0 the relative duality gap: F − F* ≤ duality_gap_ · F(zero model).
+        For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
     <shared>
 
     Raises

@@ -77,7 +77,7 @@ _SHARED_ATTRIBUTES = {
     "n_passes_": """float
     Passes over the rows.""",
     "n_features_in_": """int""",
-    "feature_names_in_": """ndarray of shape (n_features_in_,)""",
+    "feature_names_in_": """ndarray of shape (n_features,)""",
 }
 
 

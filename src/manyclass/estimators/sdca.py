@@ -153,9 +153,9 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     calibration_ : ndarray of shape (2, n_classes) or (2, 1)
         a and b of `calibrate`.
     duality_gap_ : float
-        (F − D)/F(zero model) ≥ 0, so that F − F* ≤ duality_gap_ · F(zero model). It is measured by a pass of its own
-        over all rows, at a dual point that satisfies every constraint. (For the squared loss with an intercept the zero
-        model is the best constant one.)
+        (F − D)/F(zero model) ≥ 0, so that ``F − F* ≤ duality_gap_ · F(zero model)``. It is measured by a pass of its
+        own over all rows, at a dual point that satisfies every constraint. (For the squared loss with an intercept the
+        zero model is the best constant one.)
     <shared>
 
     Raises
@@ -225,7 +225,7 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     Parameters
     ----------
     loss : {"squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared"
-        With r = |y − z| and ε = ``epsilon``: ½r²; ½r² up to ε and ε(r − ε/2) beyond; max(0, r − ε); max(0, r − ε)².
+        With ``r = |y − z|`` and ε = ``epsilon``: ½r²; ½r² up to ε and ε(r − ε/2) beyond; max(0, r − ε); max(0, r − ε)².
     epsilon : float, default=0.1
         In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error.
     alpha : float, default=1e-4

@@ -20,6 +20,18 @@ def save_coefficients(model: Any, path: str | Path) -> None:
     model : estimator
         Fitted, with ``coef_``: a linear one, or a stagewise model of the columns as they are.
     path : str or Path
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.export import load_coefficients, save_coefficients
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_coefficients(GLMClassifier().fit(*load_iris(return_X_y=True)), path)
+    >>> arrays, description = load_coefficients(path)
+    >>> arrays["coef"].shape, description["classes"]
+    ((3, 4), [0, 1, 2])
     """
     from safetensors.numpy import save_file
 
@@ -49,7 +61,20 @@ def save_coefficients(model: Any, path: str | Path) -> None:
 
 
 def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays "coef" and "intercept" of a file, and its description."""
+    """The arrays "coef" and "intercept" of a file, and its description.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.export import load_coefficients, save_coefficients
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_coefficients(GLMClassifier().fit(*load_iris(return_X_y=True)), path)
+    >>> arrays, description = load_coefficients(path)
+    >>> description["estimator"]
+    'GLMClassifier'
+    """
     from safetensors import safe_open
 
     with safe_open(str(path), framework="numpy") as file:

@@ -63,7 +63,21 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
 
 
 def register_converters() -> None:
-    """Tell skl2onnx how to convert the estimators of this package, also as parts of pipelines and ensembles."""
+    """Tell skl2onnx how to convert the estimators of this package, also as parts of pipelines and ensembles.
+
+    Examples
+    --------
+    >>> import skl2onnx  # doctest: +SKIP
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.export import register_converters
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), GLMClassifier()).fit(X, y)
+    >>> register_converters()  # doctest: +SKIP
+    >>> graph = skl2onnx.to_onnx(model, X[:1])  # doctest: +SKIP
+    """
     from skl2onnx import update_registered_converter
 
     import manyclass

@@ -56,6 +56,17 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     moves_origin : bool
         Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
         products keep their digits. Learned parameters are then those of the shifted rows.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.features import RandomFourierFeatures
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> first = RandomFourierFeatures(100, random_state=0).fit(X)
+    >>> more = first.draw(50, numpy.random.default_rng(0))
+    >>> first.transform(X).shape, more.transform(X).shape
+    ((1797, 100), (1797, 50))
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -221,6 +232,13 @@ def median_squared_distance(
     -------
     median : float
         1.0 when all rows are equal.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import median_squared_distance
+    >>> median_squared_distance(numpy.array([[0.0], [1.0], [3.0]]))
+    4.0
     """
     held = as_rows(X)
     weight = np.ones(held.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)

@@ -48,16 +48,27 @@ class Landmarks(FeatureGenerator):
     ----------
     bandwidth_ : float
         s.
-    landmarks_ : ndarray of shape (n_components, n_features_in_)
+    landmarks_ : ndarray of shape (n_components, n_features)
     whitening_ : ndarray of shape (n_components, n_components)
         L⁻ᵀ, upper triangular.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Raises
     ------
     TypeError
         If X is sparse.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import Landmarks
+    >>> X = numpy.random.default_rng(0).standard_normal((20, 3))
+    >>> generator = Landmarks(20, random_state=0).fit(X)  # with all rows as landmarks the kernel is exact
+    >>> Z = generator.transform(X)
+    >>> squared = ((X[0] - X[1]) ** 2).sum()
+    >>> bool(abs(Z[0] @ Z[1] - numpy.exp(-squared / generator.bandwidth_)) < 1e-3)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

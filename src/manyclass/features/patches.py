@@ -67,12 +67,21 @@ class ImagePatches(FeatureGenerator):
         Whitening included.
     filter_offset_ : ndarray of shape (n_filters,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Raises
     ------
     ValueError
         If a row of X does not have the size of ``image_shape``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.features import ImagePatches
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> patches = ImagePatches(80, image_shape=(8, 8), patch_size=3, random_state=0)
+    >>> patches.fit_transform(X / 16).shape
+    (1797, 80)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -37,11 +37,22 @@ class RandomPolynomials(FeatureGenerator):
     Attributes
     ----------
     gamma_ : float
-    random_weights_ : ndarray of shape (degree, n_features_in_, n_components)
+    random_weights_ : ndarray of shape (degree, n_features, n_components)
     random_offset_ : ndarray of shape (degree, n_components)
         −√gamma·wᵀx̄ + √coef0·u.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import RandomPolynomials
+    >>> X = numpy.random.default_rng(0).standard_normal((20, 3))
+    >>> generator = RandomPolynomials(20_000, degree=2, random_state=0).fit(X)
+    >>> Z, centred = generator.transform(X), X - X.mean(axis=0)
+    >>> kernel = (generator.gamma_ * centred @ centred.T + 1) ** 2
+    >>> bool(numpy.abs(Z @ Z.T - kernel).mean() < 0.05)
+    True
     """
 
     is_scaled = True

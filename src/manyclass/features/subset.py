@@ -101,11 +101,19 @@ class FeatureSubset(FeatureGenerator):
     feature_indices_ : ndarray of shape (n_features_out,)
         The chosen columns, in increasing order.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
     ``fit`` needs y when ``order="gradient"``. The gradient depends on the units of the columns: scale them alike.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from manyclass.features import FeatureSubset
+    >>> X = numpy.array([[0, 1, 2.0], [0, 0, 3], [1, 0, 4]])
+    >>> FeatureSubset(1, order="frequency").fit_transform(X)[:, 0]  # the column with the fewest zeros
+    array([2., 3., 4.])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -54,10 +54,18 @@ class RandomUnits(FeatureGenerator):
     ----------
     bandwidth_ : float
         s.
-    random_weights_ : ndarray of shape (n_features_in_, n_components)
+    random_weights_ : ndarray of shape (n_features, n_components)
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manyclass.features import RandomUnits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> RandomUnits(50, activation="relu", random_state=0).fit_transform(X).shape
+    (1797, 50)
     """
 
     is_scaled = True
