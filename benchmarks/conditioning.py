@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import typer
@@ -38,7 +39,7 @@ def squeezed(X: np.ndarray, condition: float | None) -> np.ndarray:
     return P / P.std(axis=0) * np.logspace(0, -0.5 * math.log10(condition), n_dimensions)
 
 
-def passes(X: np.ndarray, y: np.ndarray, limit: int, least: float, zero: float, options: dict[str, str]) -> list[float]:
+def passes(X: np.ndarray, y: np.ndarray, limit: int, least: float, zero: float, options: dict[str, Any]) -> list[float]:
     """Passes to each target; infinite where `limit` of them are not enough."""
     model = GLMClassifier(alpha=0.0, loss="softmax", tol=1e-13, max_iter=limit, **options)
     with warnings.catch_warnings():
