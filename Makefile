@@ -8,8 +8,9 @@ CPU_WHEELS := https://download.pytorch.org/whl/cpu
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
-.PHONY: run test test-kernels lint format types readme docs check lock bench-peers bench-many-classes bench-memory \
-	bench-softmax-path bench-accuracy bench-profile bench-bound bench-dual bench-stagewise bench-stochastic clean
+.PHONY: run test test-kernels lint format types readme docs check lock clients wheel test-wheel test-oldest \
+	bench-peers bench-many-classes bench-memory bench-softmax-path bench-accuracy bench-profile bench-bound \
+	bench-dual bench-stagewise bench-stochastic clean
 
 run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
 	$(BIN)/manyclass fit
@@ -58,6 +59,44 @@ $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+# Other environments than .venv, each from a lock or the lowest versions that pyproject.toml admits.
+UV := $(BIN)/uv
+
+clients: .venv-clients/.ready  ## what other packages do with our estimators (docs/clients.md)
+	$(ONE_THREAD) .venv-clients/bin/python -m pytest -q tests/clients
+
+.venv-clients/.ready: requirements/clients.lock | $(VENV)/.ready
+	$(PYTHON) -m venv --clear $(@D)
+	$(UV) pip install --quiet --python $(@D) --no-deps -r requirements/clients.lock
+	$(@D)/bin/python -m pip install --quiet --no-deps --extra-index-url $(CPU_WHEELS) '$(TORCH)'
+	$(UV) pip install --quiet --python $(@D) --no-deps --editable .
+	touch $@
+
+wheel: $(VENV)/.ready  ## the wheel and the source distribution, in dist/
+	rm -rf dist
+	$(UV) build --quiet --out-dir dist
+	$(UV) tool run --quiet twine check --strict dist/*
+
+# What needs nothing but pytest; the tests are in the source distribution too.
+SMOKE := tests/test_package.py tests/release tests/cli/test_predict.py tests/estimators/test_glm.py
+
+test-wheel: wheel  ## the wheel in a fresh environment: the newest versions of what it needs, and no extras
+	$(PYTHON) -m venv --clear .venv-wheel
+	$(UV) pip install --quiet --python .venv-wheel pytest array-api-strict dist/*.whl
+	$(ONE_THREAD) .venv-wheel/bin/python -m pytest -q -p no:cacheprovider $(SMOKE)
+
+OLDEST := tests/data tests/model tests/fit tests/curvature tests/solvers tests/estimators tests/cli tests/export \
+	tests/linear_model tests/features tests/release
+
+test-oldest: $(VENV)/.ready  ## the tests with the oldest versions that pyproject.toml admits
+	$(PYTHON) -m venv --clear .venv-oldest
+	$(UV) pip compile --quiet --resolution lowest-direct --no-annotate --no-header --python .venv-oldest \
+		--extra arff --extra export --extra frames --extra plot pyproject.toml -o .venv-oldest/lock.txt
+	$(UV) pip install --quiet --python .venv-oldest -r .venv-oldest/lock.txt \
+		array-api-strict hypothesis psutil pytest pytest-xdist
+	$(UV) pip install --quiet --python .venv-oldest --no-deps --editable .
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -q -n auto -m 'not slow' $(OLDEST)
+
 lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' --extra dev pyproject.toml requirements/torch-deps.in \
@@ -65,6 +104,9 @@ lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' --extra bench pyproject.toml -c requirements/dev.lock \
 		-o requirements/bench.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make lock' --extra clients --extra dask --extra export --no-emit-package torch \
+		--override requirements/no-torch.in pyproject.toml requirements/torch-deps.in -o requirements/clients.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' --extra docs pyproject.toml -c requirements/dev.lock \
 		-o requirements/docs.lock
@@ -78,4 +120,5 @@ bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile 
 	$(BIN)/python -m benchmarks.$(subst -,_,$*)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery docs/generated docs/results .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist docs/_build docs/gallery docs/generated docs/results .mypy_cache .pytest_cache \
+		.ruff_cache .hypothesis

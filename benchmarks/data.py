@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from manyclass.data.readers import companion_labels, read
@@ -66,6 +67,9 @@ def rows(name: str) -> Rows:
         return _read(Path(name.partition(",")[0]))
     if name == "mnist":
         return mnist()
+    if name == "digits":  # comes with scikit-learn, and stands in where a set is not at hand
+        X, y = load_digits(return_X_y=True)
+        return X.astype(np.float32) / 16, y
     for path in (data_dir() / "libsvm" / f"{name}.gz", data_dir() / "tabular" / f"{name}.tsv.gz"):
         if path.exists():
             return _read(path)

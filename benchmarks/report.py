@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,34 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 RESULTS = Path(__file__).resolve().parent / "results"
+
+
+@dataclass
+class Gathered:
+    """Tables that were published and pictures that were drawn, in place of a file in results/ each."""
+
+    pictures: Path
+    """A folder and the beginning of a name for the pictures."""
+    tables: list[Table] = field(default_factory=list)
+    drawn: list[Path] = field(default_factory=list)
+
+    def picture(self) -> Path:
+        number = f"_{len(self.drawn) + 1}" if self.drawn else ""
+        self.drawn.append(self.pictures.with_name(f"{self.pictures.name}{number}.png"))
+        return self.drawn[-1]
+
+
+_open: list[Gathered] = []
+
+
+@contextmanager
+def gather(pictures: Path) -> Iterator[Gathered]:
+    """Everything published from here on, for somebody else to write down."""
+    _open.append(Gathered(pictures))
+    try:
+        yield _open[-1]
+    finally:
+        _open.pop()
 
 
 def environment() -> str:
@@ -40,14 +70,14 @@ class Table:
     def __init__(self, title: str, columns: list[str], live: bool = False):
         self.title, self.live = title, live
         self.rows = [columns]
-        self.notes: list[str] = []
+        self.notes: list[str | Table] = []
 
     def add(self, *cells: object) -> None:
         self.rows.append([str(cell) for cell in cells])
         if self.live:
             print(*self.rows[-1], sep=" | ", flush=True)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str | Table) -> None:
         self.notes.append(text)
 
     def __str__(self) -> str:
@@ -59,6 +89,10 @@ class Table:
     def publish(self, name: str, command: str | None = None) -> None:
         """Print, and write to results/<name>.md with the command (by default as it was given) and the environment."""
         print(self, flush=True)
+        if _open:
+            if not any(table is self for table in _open[-1].tables):
+                _open[-1].tables.append(self)
+            return
         RESULTS.mkdir(exist_ok=True)
         head = f"`{command or given_command()}` on {environment()}\n\n"
         unfinished = RESULTS / f"{name}.md.tmp"
@@ -95,8 +129,12 @@ def figure(
         n_rows or 1, n_panels or 1, figsize=size, layout="constrained", squeeze=False, sharex=sharex
     )
     yield axes if n_rows is not None else axes[0, 0] if n_panels is None else axes[0]
-    RESULTS.mkdir(exist_ok=True)
-    fig.savefig(RESULTS / f"{name}.png", dpi=120)
+    for ax in fig.axes:  # on log scales matplotlib cannot draw a panel in which nothing was reached
+        if not math.isfinite(ax.dataLim.width + ax.dataLim.height):
+            ax.set(xscale="linear", yscale="linear")
+    path = _open[-1].picture() if _open else RESULTS / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fig.savefig(path, dpi=120)
     plt.close(fig)
 
 

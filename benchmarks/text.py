@@ -102,6 +102,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "20news-two-groups": lambda: _newsgroups(True, ("comp.os.ms-windows.misc", "comp.sys.mac.hardware"), min_df=1),
     "rcv1-like-4": lambda: rcv1_like(4),
     "rcv1-like-53": lambda: rcv1_like(53),
+    "rcv1-like-4-small": lambda: rcv1_like(4, 60_000, 5000),
+    "rcv1-like-53-small": lambda: rcv1_like(53, 60_000, 5000),
 }
 
 

@@ -92,8 +92,8 @@ def main(splits: int = 10, starts: int = STARTS, data: str = "ecoli") -> None:
     result, mean, (steps, step_curves) = compare(data, True, splits, starts)
     draw(f"bound_{name}", result.title, mean, panels, zero=-float(np.log(classes)))
     draw_single_steps(name, step_curves)
-    result.note(str(raw))
-    result.note(str(steps))
+    result.note(raw)
+    result.note(steps)
     result.publish(f"bound_{name}")
 
 

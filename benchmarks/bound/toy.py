@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
+import typer
 
 from benchmarks.bound import problems
 from benchmarks.bound.baselines import sgd, tuned
@@ -15,16 +16,16 @@ from benchmarks.bound.runs import lbfgs, sbm
 PASSES = 20
 
 
-def main() -> None:
+def main(passes: int = PASSES) -> None:
     problem = problems.toy()
-    runs = [lbfgs(problem, PASSES)]
+    runs = [lbfgs(problem, passes)]
     for schedules in ("SGD", "ASGD"):
-        runs.append(sgd(problem, tuned(problem, schedules, (1, 10)), PASSES))
+        runs.append(sgd(problem, tuned(problem, schedules, (1, 10)), passes))
     sbm(problem, 1)  # compiles
-    runs += [sbm(problem, PASSES), sbm(problem, PASSES, refresh=True)]
+    runs += [sbm(problem, passes), sbm(problem, passes, refresh=True)]
     curves = {run.label: measured(problem, run) for run in runs}
     settings = {run.label: run.settings for run in runs}
-    result = table("Two symmetric, overlapping classes (Figure 1)", curves, settings, (1, 2, 5, PASSES))
+    result = table("Two symmetric, overlapping classes (Figure 1)", curves, settings, (1, 2, 5, passes))
     result.note(
         f"{len(problem.y)} training rows, two features with a ratio of scales of 300 along turned axes, "
         f"λ = {problem.lam:g}; gains of SGD and ASGD chosen on held-out training rows over η₀ = 100 to 1e-12, "
@@ -36,4 +37,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

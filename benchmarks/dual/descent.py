@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,10 +139,8 @@ def draw(ax: Any, curves: dict[str, np.ndarray], title: str) -> None:
     ax.legend(fontsize="small", loc="lower left")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=DATA, help="names, or files")
-    names = parser.parse_args().data
+def compare(names: Sequence[str]) -> None:
+    """The table and the figure of these sets or files."""
     table = Table(
         f"Gradient descent on ridge regression, alpha {ALPHA:g}: what is left, and what bounds it",
         ["data", "problem", "start", "curve", "t = 0", *(f"t = {mark}" for mark in MARKS), "holds"],
@@ -169,6 +168,12 @@ def main() -> None:
         "will do, by (σ² + ν)² ≥ 4νσ²."
     )
     table.publish("dual_descent")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=DATA, help="names, or files")
+    compare(parser.parse_args().data)
 
 
 if __name__ == "__main__":

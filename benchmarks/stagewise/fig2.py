@@ -7,9 +7,11 @@ found; ``python -m benchmarks.stagewise.fig2 table`` puts all that is kept into 
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import typer
@@ -18,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import data
 from benchmarks.report import Table
 from benchmarks.stagewise import mnist, peers
+from benchmarks.stochastic.peers import installed
 from manyclass import GLMClassifier, StagewiseClassifier
 
 app = typer.Typer(help=__doc__)
@@ -86,35 +89,49 @@ def measure(width: int, method: str = "", limit: float = LIMIT) -> None:
             measure_ours(width, name)
     for name, peer in peers.PEERS.items():
         if method in name:
-            setting = chosen(name, peer)
+            setting = chosen(name, peer, min(width, WIDTHS[0]))
             seconds, error = peers.measure_within(limit, peer, setting, *map(np.asarray, features(width)))
             keep(width, name, seconds=seconds, error=error, setting=" ".join(f"{k} {v}" for k, v in setting.items()))
 
 
-def chosen(name: str, peer: peers.Method) -> peers.Setting:
-    """Chosen once, at the smaller width: rows have the same norm at each."""
-    settings = known().get(f"settings {name}")
+def chosen(name: str, peer: peers.Method, width: int) -> peers.Setting:
+    """Chosen once, at the smallest width: rows have the same norm at each."""
+    key = f"settings{'' if width == WIDTHS[0] else f' {width}'}"
+    settings = known().get(f"{key} {name}")
     if settings is None:
-        X, y, *_ = features(WIDTHS[0])
+        X, y, *_ = features(width)
         order = np.random.default_rng(0).permutation(len(X))[: SUBSET + SUBSET // 2]
         train, held = order[:SUBSET], order[SUBSET:]
         settings = peers.chosen_setting(peer, np.asarray(X[train]), y[train], np.asarray(X[held]), y[held])
-        keep("settings", name, **settings)
+        keep(key, name, **settings)
     return settings
+
+
+def compare(widths: Sequence[int] = WIDTHS, methods: Sequence[str] = ("",), limit: float = LIMIT) -> None:
+    """What has not been measured yet of the methods whose names hold one of `methods`, and the table."""
+    for width, name in itertools.product(widths, (*OURS, *peers.PEERS)):
+        wanted = installed(name) and any(part in name for part in methods)
+        if wanted and f"{width} {name}" not in known():
+            measure(width, name, limit)
+    publish(widths)
 
 
 @app.command()
 def table() -> None:
     """The table of what has been measured."""
+    publish(WIDTHS)
+
+
+def publish(widths: Sequence[int]) -> None:
     found = known()
     columns = [
         "method",
-        *(f"{width} features: {what}" for width in WIDTHS for what in ("seconds", "times ours", "test error, %")),
+        *(f"{width} features: {what}" for width in widths for what in ("seconds", "times ours", "test error, %")),
     ]
     result = Table("MNIST, the same random Fourier features for everyone", columns)
     for name in (*OURS, *peers.PEERS):
         cells = []
-        for width in WIDTHS:
+        for width in widths:
             one, ours = (found.get(f"{width} {method}") for method in (name, OURS[0]))
             if one is None or ours is None:
                 cells += ["not run", "", ""]

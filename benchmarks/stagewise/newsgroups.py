@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -21,7 +22,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from benchmarks import text
 from benchmarks.report import Table
 from benchmarks.stagewise import peers
-from benchmarks.stochastic.peers import grid
+from benchmarks.stochastic.peers import grid, installed
 from manyclass import StagewiseClassifier
 from manyclass.features import FeatureSubset
 
@@ -73,7 +74,9 @@ def tuned(peer: peers.Method, split: Problem) -> tuple[float, float]:
     return peers.measure(peer, setting, *split)
 
 
-def main(seeds: int = 3) -> None:
+def main(
+    seeds: int = 3, method: Annotated[list[str] | None, typer.Option(help="Part of a method's name.")] = None
+) -> None:
     splits = [problem(seed) for seed in range(seeds)]
     X = splits[0][0]
     table = Table(
@@ -85,9 +88,12 @@ def main(seeds: int = 3) -> None:
     }
     runs |= {name: partial(tuned, peer) for name, peer in peers.PEERS.items() if name != "Snap ML"}
     for name, run in runs.items():
+        if not installed(name) or (method and not any(part in name for part in method)):
+            continue
         measured = np.array([run(split) for split in splits])
         seconds, errors = measured[:, 0], measured[:, 1]
-        table.add(name, f"{np.median(seconds):.1f}", f"{errors.mean():.2f} ± {errors.std(ddof=1):.2f}")
+        spread = f" ± {errors.std(ddof=1):.2f}" if seeds > 1 else ""
+        table.add(name, f"{np.median(seconds):.1f}", f"{errors.mean():.2f}{spread}")
     table.note(
         f"Mean and standard deviation over {seeds} random splits; median seconds of training alone. Published "
         "(another release of the posts): stagewise 11.7, Vowpal Wabbit 12.4, LIBLINEAR 13.8 %."

@@ -29,10 +29,12 @@ def snap_ml(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[
     return time.perf_counter() - started, model.predict
 
 
-def as_csr(X: np.ndarray) -> Any:
+def as_csr(X: Any) -> Any:
     """X without a search for its non-zeros, which takes four times its memory where there are no zeros."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix, issparse
 
+    if issparse(X):
+        return X
     n_rows, width = X.shape
     columns = np.tile(np.arange(width, dtype=np.int32), n_rows)
     ends = np.arange(0, n_rows * width + 1, width, dtype=np.int32)

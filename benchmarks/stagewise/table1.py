@@ -80,26 +80,27 @@ def choose(
 
 
 @app.command()
-def table(seeds: str = "5,5", widths: str = "4000,8000") -> None:
+def table(seeds: str = "5,5", widths: str = "4000,8000", source: str = "mnist") -> None:
     """The table."""
-    raw = data.kept(KEPT, "raw", lambda: [measure(name, data.split("mnist"), raw=True) for name in MODELS])
+    set_name = "" if source == "mnist" else f"{data.title(source)} "
+    raw = data.kept(KEPT, f"{set_name}raw", lambda: [measure(name, data.split(source), raw=True) for name in MODELS])
     found = {"raw pixels": [[one] for one in raw]}
-    split = mnist.projected(tilt=mnist.TILT)
+    split = mnist.projected(tilt=mnist.TILT, source=source)
     for width, n_seeds in zip(map(int, widths.split(",")), map(int, seeds.split(",")), strict=True):
 
         def run(width: int = width, seed: int = 0) -> list[tuple[float, float]]:
             made = fourier(split, width, BANDWIDTH, seed)
             return [measure(name, made) for name in MODELS]
 
-        runs = [data.kept(KEPT, f"{width} {seed}", partial(run, seed=seed)) for seed in range(n_seeds)]
+        runs = [data.kept(KEPT, f"{set_name}{width} {seed}", partial(run, seed=seed)) for seed in range(n_seeds)]
         found[f"{width} features"] = [list(column) for column in zip(*runs, strict=True)]
-    result = Table("MNIST: test error, %", ["features", *MODELS])
+    result = Table(f"{set_name or 'MNIST'}: test error, %", ["features", *MODELS])
     for features, columns in found.items():
         cells = []
-        for column, paper in zip(columns, PAPER[features], strict=True):
+        for column, paper in zip(columns, PAPER.get(features, ("",) * len(MODELS)), strict=True):
             errors = np.array(column)[:, 0]
             spread = f" ± {errors.std(ddof=1):.2f}" if len(errors) > 1 else ""
-            cells.append(f"{errors.mean():.2f}{spread} ({paper})")
+            cells.append(f"{errors.mean():.2f}{spread}{f' ({paper})' if paper else ''}")
         result.add(features, *cells)
     alphas = ", ".join(f"{alpha:g} ({name})" for name, alpha in ALPHAS.items())
     counts = " and ".join(seeds.split(","))

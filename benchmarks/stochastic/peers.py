@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from sklearn.svm import LinearSVC
 from benchmarks.dual.liblinear import Problem
 from manyclass import PegasosClassifier
 
+MODULES = {"LIBLINEAR": "liblinear", "Vowpal Wabbit": "vowpalwabbit", "Snap ML": "snapml"}
+"""What peers need beyond our own dependencies."""
 Setting = dict[str, Any]
 Predict = Callable[[Any], np.ndarray]
 
@@ -67,6 +70,11 @@ class Method:
     cells_to_choose: int = 800_000
     prepare: Callable[[Any, np.ndarray], Any] = field(default=lambda X, y: (X, y))
     is_ours: bool = False
+
+
+def installed(name: str) -> bool:
+    """Whether a method of such a name can be run here; where not, ``make bench-peers`` installs it."""
+    return all(find_spec(module) is not None for peer, module in MODULES.items() if peer in name)
 
 
 def grid(**options: Any) -> tuple[Setting, ...]:

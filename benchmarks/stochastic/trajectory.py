@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,21 @@ from manyclass.data.labels import encode
 from manyclass.model import Problem as Objective
 from manyclass.subgradient.draws import make_draws
 from manyclass.subgradient.pegasos import Pegasos
-from manyclass.subgradient.schedule import Schedule
+from manyclass.subgradient.schedule import SCHEDULES, Schedule
 from manyclass.subgradient.state import State
 
 ALPHAS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 WITH_REPLACEMENT = Schedule(replace=True)
+VARIANTS: dict[str, dict[str, Any]] = {
+    "": {"schedule": WITH_REPLACEMENT},
+    ", as printed": {"schedule": SCHEDULES["paper"], "fit_intercept": False},
+}
+"""Options of `stream` by what stands behind the name of a loss: our defaults but for the draws, and Algorithm 1."""
+SETTINGS = (
+    "r = 1, rows drawn with replacement, one thread. Plain names: steps 1/(alpha (t + offset)), the iterates averaged "
+    "with weights (t + offset)², an intercept. 'As printed': Algorithm 1 to the letter, steps 1/(alpha t), the last "
+    "iterate, no intercept."
+)
 
 
 @dataclass(frozen=True)
@@ -102,15 +112,26 @@ def trajectory(one: Pegasos, problem: Problem, steps: np.ndarray) -> tuple[np.nd
     return np.array(seconds), np.array(errors)
 
 
-def choose_alpha(problem: Problem, losses: Sequence[str], n_steps: int) -> float:
+def choose_alpha(problem: Problem, losses: Iterable[str], n_steps: int, **options: Any) -> float:
     """The alpha with the least mean error of the losses on held-out training rows."""
     held_out = problem.validation()
     steps = np.array([n_steps])
     means = [
-        np.mean([trajectory(stream(held_out, loss, alpha, 0), held_out, steps)[1] for loss in losses])
+        np.mean([trajectory(stream(held_out, loss, alpha, 0, **options), held_out, steps)[1] for loss in losses])
         for alpha in ALPHAS
     ]
     return ALPHAS[int(np.argmin(means))]
+
+
+def chosen_alphas(problem: Problem, losses: Iterable[str], n_steps: int) -> dict[str, float]:
+    """One for each of `VARIANTS`."""
+    return {variant: choose_alpha(problem, losses, n_steps, **options) for variant, options in VARIANTS.items()}
+
+
+def described(alphas: dict[str, float]) -> str:
+    return "alpha = " + " and ".join(
+        f"{alpha:g}{' (as printed)' if variant else ''}" for variant, alpha in alphas.items()
+    )
 
 
 def geometric(first: int, last: int, per_decade: int) -> np.ndarray:

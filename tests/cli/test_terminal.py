@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from sklearn.datasets import load_digits
 
+from manyclass import SDCAClassifier
 from manyclass.cli.modelfile import load
+from manyclass.cli.output import Progress
 
 COMMAND = [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())"]
 ENDLESS = ("--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--alpha", "1e-12")
@@ -104,3 +107,19 @@ def test_version(run_ok):
 @pytest.mark.parametrize("command", ["analyze", "fit", "predict", "evaluate"])
 def test_help_of_every_command(run_ok, command):
     assert "--json" in run_ok(command, "--help")
+
+
+def test_the_progress_line_says_when_a_fit_compiles():
+    from numba.core import event
+
+    said = []
+    progress = Progress(SimpleNamespace(update=lambda task, **options: said.append(options["description"])), 0)
+    model = SDCAClassifier()
+    for _ in range(2):
+        progress.setup(model, None)
+        with event.trigger_event("numba:compile"):
+            pass
+        progress.teardown(model, None)
+        with event.trigger_event("numba:compile"):
+            pass
+    assert said == ["compiling, as this is the first fit of its kind on this machine", "fitting"] * 2

@@ -19,6 +19,8 @@ MODELS = {
     "squared": manyclass.GLMClassifier(loss="squared"),
     "sparsemax": manyclass.GLMClassifier(loss="sparsemax"),
     "temperature": manyclass.GLMClassifierCV(alphas=[1e-2, 1e-3], cv=2, calibrate="temperature"),
+    "hinge, sigmoid": manyclass.SDCAClassifier(loss="hinge", calibrate="sigmoid"),
+    "joint hinge, temperature": manyclass.SDCAClassifier(loss="crammer_singer", calibrate="temperature"),
     "calibrated": manyclass.CalibratedLeastSquaresClassifier(max_iter=5),
     "LogisticRegression": linear_model.LogisticRegression(),
     "RidgeClassifier": linear_model.RidgeClassifier(),

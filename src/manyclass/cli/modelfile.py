@@ -161,8 +161,10 @@ def trusted_types() -> set[str]:
     """Qualified names of the types that a model file may hold beside scikit-learn's and NumPy's."""
     import manyclass
     import manyclass.features
+    import manyclass.linear_model
 
-    public = [getattr(room, name) for room in (manyclass, manyclass.features) for name in room.__all__]
+    rooms = (manyclass, manyclass.features, manyclass.linear_model)
+    public = [getattr(room, name) for room in rooms for name in room.__all__]
     estimators = [kind for kind in public if hasattr(kind, "fit")]
     parts = [part for kind in estimators for part in getattr(kind, "_model_parts", ())]
     return {f"{kind.__module__}.{kind.__qualname__}" for kind in estimators + parts}

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,18 +100,21 @@ class Progress:
     """Shows what is being done; to an estimator it is one of scikit-learn's callbacks."""
 
     def __init__(self, bar: Any, task: Any) -> None:
-        self._bar, self._task = bar, task
+        self._bar, self._task, self._compiling = bar, task, ExitStack()
 
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text, refresh=True)
 
     def setup(self, estimator: Any, context: Any) -> None:
         self._tol = estimator.get_params(deep=False).get("tol")
+        if getattr(estimator, "_compiles", False):
+            self._compiling.enter_context(_told_of_compilation(self))
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        pass
+        self._compiling.close()
 
-    on_fit_task_begin = teardown
+    def on_fit_task_begin(self, estimator: Any, context: Any, **details: Any) -> None:
+        pass
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
         record = None if metadata is None else metadata.get("record")
@@ -130,6 +133,20 @@ class Progress:
                 # Never quite full: a full bar counts as finished and would lose its spinner.
                 level = {"total": 1.0, "completed": min(0.99, max(0.0, done))}
         self._bar.update(self._task, description=text, **level)
+
+
+def _told_of_compilation(progress: Progress) -> AbstractContextManager[None]:
+    """While it is open, Numba says when it compiles: seconds, once on a machine, that nobody should wonder about."""
+    from numba.core import event
+
+    class Compilation(event.Listener):
+        def on_start(self, event: Any) -> None:
+            progress.say("compiling, as this is the first fit of its kind on this machine")
+
+        def on_end(self, event: Any) -> None:
+            progress.say("fitting")
+
+    return event.install_listener("numba:compile", Compilation())
 
 
 @contextmanager

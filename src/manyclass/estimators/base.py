@@ -80,6 +80,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     _fits_parts: ClassVar[bool] = False
     """Whether rows may lie in partitions of a Dask collection."""
 
+    _compiles: ClassVar[bool] = False
+    """Whether the first fit on a machine compiles loops."""
+
     n_iter_: int
     n_passes_: float
     status_: Status

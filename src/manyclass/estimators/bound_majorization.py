@@ -104,6 +104,8 @@ class BoundMajorizationClassifier(LinearClassifier):
         "warm_start": ["boolean"],
     }
 
+    _compiles = True
+
     method: str = "stochastic"
     _: KW_ONLY
     rank: int | None = None

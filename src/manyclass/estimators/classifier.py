@@ -141,9 +141,14 @@ class Classifier(ClassifierMixin, Estimator):
             return xp.astype(scores > 0, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
+    @property
+    def _link(self) -> str:
+        """The loss whose link makes probabilities of scores."""
+        return self.loss_
+
     def _link_probabilities(self, Z: Array) -> Array:
         """Probabilities by the link of the loss, of shape (n_rows, n_classes)."""
-        xp, loss = array_namespace(Z), SMOOTH_LOSSES[self.loss_]
+        xp, loss = array_namespace(Z), SMOOTH_LOSSES[self._link]
         if self._is_single(Z):
             if loss.column_loss is None:  # the loss sees both classes together
                 return loss.mean(xp.concat([-0.5 * Z, 0.5 * Z], axis=1), xp)
@@ -163,9 +168,10 @@ class Classifier(ClassifierMixin, Estimator):
 def gives_probabilities(estimator: LinearClassifier) -> bool:
     name = str(getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto"))
     loss = LOSSES.get(name)
-    if loss is not None and not loss.probabilistic:
+    if loss is not None and not loss.probabilistic and getattr(estimator, "calibrate", None) is None:
+        also = ", calibrate='sigmoid'" if hasattr(estimator, "calibrate") else ""
         raise AttributeError(
-            f"loss={name!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'), or put "
+            f"loss={name!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'){also}, or put "
             "CalibratedClassifierCV around this classifier."
         )
     return True
@@ -199,7 +205,7 @@ class LinearClassifier(Classifier):
             In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
             probability of one label.
         """
-        return self._link_probabilities(self._scores(self._fitted_rows(X)))
+        return self._link_probabilities(self._before_link(self._scores(self._fitted_rows(X))))
 
     @available_if(gives_probabilities)
     @by_part
@@ -210,6 +216,10 @@ class LinearClassifier(Classifier):
             return array_namespace(P).log(P)
 
     # -- for subclasses -------------------------------------------------------------------------------------------
+
+    def _before_link(self, scores: Array) -> Array:
+        """The scores that probabilities are made of."""
+        return scores
 
     def _scores(self, rows: Rows) -> Array:
         return linear_scores(rows, self.coef_, self.intercept_)

@@ -9,17 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import LinearClassifier, gives_probabilities
+from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.estimators.parted import by_part
 from manyclass.estimators.search import (
     DescentSearch,
     Plan,
@@ -198,11 +196,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             raise ValueError("Prediction sets go by left-out scores; fit with leave_one_out=True and time to do so.")
         return self._support(self._scores(rows)) >= self._conformity.thresholds(coverage, by_class=by_class)
 
-    @available_if(gives_probabilities)
-    @by_part
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, at ``temperature_``; see `LinearClassifier.predict_proba`."""
-        return self._link_probabilities(self._scores(self._fitted_rows(X)) / self.temperature_)
+    def _before_link(self, scores: Array) -> Array:
+        return scores / self.temperature_
 
     def _stream_refusal(self) -> str | None:
         loss = SMOOTH_LOSSES.get(self.loss)
@@ -333,7 +328,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
             self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
         if has_probabilities:
-            self.loo_proba_ = task.rows.asarray(self._link_probabilities(Z / self.temperature_))
+            self.loo_proba_ = task.rows.asarray(self._link_probabilities(self._before_link(Z)))
         self.loo_score_ = judge.score(Z, truth, weight)
         if model.check is not None and has_probabilities:
             chosen = model.check.rows
@@ -354,4 +349,4 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         if not SMOOTH_LOSSES[self.loss_].probabilistic:
             Z = to_numpy(Z)
             return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
-        return to_numpy(self._link_probabilities(Z / self.temperature_))
+        return to_numpy(self._link_probabilities(self._before_link(Z)))

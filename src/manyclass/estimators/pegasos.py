@@ -144,6 +144,7 @@ class PegasosClassifier(LinearClassifier):
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
+    _compiles = True
 
     alpha: float = 1e-4
     _: KW_ONLY

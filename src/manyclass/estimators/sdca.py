@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.data import Rows
 from manyclass.dual import DualModel, DualProblem, Limits, ascend, homotopy_path
 from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import LinearRegressor
@@ -29,6 +30,8 @@ class DualEstimator(Estimator):
         "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "warm_start": ["boolean"],
     }
+
+    _compiles = True
 
     homotopy: str | bool | int
     tol: float
@@ -90,7 +93,7 @@ class DualEstimator(Estimator):
 
 
 @dataclass(eq=False, repr=False)
-class SDCAClassifier(DualEstimator, LinearClassifier):
+class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     """Linear classifier by stochastic dual coordinate ascent, stopped on its duality gap.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -121,6 +124,12 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
         The intercept is not penalised: X is centred (inside the products: sparse rows are not filled), and b found by a
         proximal-point method, a constant feature whose penalty is around the present intercept. Dense rows far from the
         origin, and those in Fortran order, are copied once.
+    calibrate : {"sigmoid", "temperature"} or None, default=None
+        Probabilities for the losses that have none, hinges above all, by the scores of rows that five more models were
+        not fitted to. "sigmoid" is 1/(1 + exp(−a_j z_j − b_j)) for each column (Platt, 1999), divided by the sum over
+        the classes; "temperature" softmax(a z), of one column or several labels the logistic function of a z. Labels
+        stay those with the largest scores, to which "sigmoid" need not give the largest probabilities. The five take
+        half of ``max_time`` at most.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this.
     max_iter : int, default=1000
@@ -141,6 +150,8 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
         ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted; without an intercept
         ``coef_ = dual_coef_.T @ X``. Rows of weight 0 have 0.
+    calibration_ : ndarray of shape (2, n_classes) or (2, 1)
+        a and b of `calibrate`.
     duality_gap_ : float
         (F − D)/F(zero model) ≥ 0, so that ``F − F* ≤ duality_gap_ · F(zero model)``. It is measured by a pass of its
         own over all rows, at a dual point that satisfies every constraint. (For the squared loss with an intercept the
@@ -180,7 +191,11 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**DualEstimator._parameter_constraints, **CLASS_WEIGHT}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DualEstimator._parameter_constraints,
+        **CLASS_WEIGHT,
+        **CALIBRATE,
+    }
     _also_losses = ("auto",)
 
     loss: str = "auto"
@@ -189,6 +204,7 @@ class SDCAClassifier(DualEstimator, LinearClassifier):
     homotopy: str | bool | int = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
+    calibrate: str | None = None
     tol: float = 1e-3
     max_iter: int = 1000
     max_time: float | None = None

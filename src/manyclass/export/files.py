@@ -49,6 +49,8 @@ def save_coefficients(model: Any, path: str | Path) -> None:
         "features": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "temperature": float(getattr(model, "temperature_", 1.0)),
     }
+    if hasattr(model, "calibration_"):
+        description |= {"link": model._link, "slopes and offsets of scores": model.calibration_.tolist()}
     if hasattr(model, "classes_"):
         description |= {"classes": to_numpy(model.classes_).tolist(), "multilabel": bool(model.multilabel_)}
     arrays = {

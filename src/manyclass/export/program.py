@@ -75,18 +75,20 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     if not hasattr(model, "predict_proba"):
         return None
     single = is_single(model)
-    if model.loss_ in NEAR:
-        P = _projected(program, program("Add", *NEAR[model.loss_](program, scores, model._per_column)), model)
+    if model._link in NEAR:
+        P = _projected(program, program("Add", *NEAR[model._link](program, scores, model._per_column)), model)
         return _both(program, P) if single else P
-    temperature = getattr(model, "temperature_", 1.0)
+    temperature, link = getattr(model, "temperature_", 1.0), model._link
     Z = scores if temperature == 1.0 else program("Div", scores, float(temperature))
-    loss = LOSSES[model.loss_]
+    if hasattr(model, "calibration_"):
+        Z = program("Add", program("Mul", scores, model.calibration_[:1]), model.calibration_[1:])
+    loss = LOSSES[link]
     if single:
         if loss.column_loss is not None:
             return _both(program, LINKS[loss.column_loss](program, Z, 1))
         halves = program("Mul", Z, np.array([[-0.5, 0.5]]))
-        return LINKS[model.loss_](program, halves, 2)
-    P = LINKS[model.loss_](program, Z, n_outputs_of(model))
+        return LINKS[link](program, halves, 2)
+    P = LINKS[link](program, Z, n_outputs_of(model))
     if loss.label_values is None or model.multilabel_:
         return P
     total = program("ReduceSum", P, np.array([1]), keepdims=1)

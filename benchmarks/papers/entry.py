@@ -1,0 +1,117 @@
+"""What an entry of the registry says, and how it is run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.papers import sources
+from benchmarks.report import Table
+
+NOT_MEASURED = "not at this size"
+
+
+@dataclass(frozen=True)
+class Number:
+    """Something that the paper printed, and where in our tables its counterpart stands.
+
+    Parameters
+    ----------
+    what, paper : str
+    row : tuple of str
+        Cells of the row, in any columns.
+    column : str
+        Its heading, or the beginning of it (the shortest such); "" where there is no counterpart.
+    """
+
+    what: str
+    paper: str
+    row: tuple[str, ...] = ()
+    column: str = ""
+
+    def ours(self, tables: Iterable[Table]) -> str:
+        for table in tables:
+            heading, *rows = table.rows
+            places = [i for i, name in enumerate(heading) if self.column and name.startswith(self.column)]
+            found = [row for row in rows if set(self.row) <= set(row)]
+            if places and found:
+                return found[0][min(places, key=lambda i: len(heading[i]))]
+            inner = self.ours(note for note in table.notes if isinstance(note, Table))
+            if inner not in ("", NOT_MEASURED):
+                return inner
+        return NOT_MEASURED if self.column else ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the benchmarks, its arguments, and the data it takes.
+
+    Parameters
+    ----------
+    function : str
+        ``module:name`` below ``benchmarks``.
+    data : dict
+        Arguments that are data sets of `sources`: one name, or several.
+    needs : tuple of str
+        Sets that the function finds by itself.
+    full, quick : dict
+        The other arguments at either size.
+    """
+
+    function: str
+    data: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    full: dict[str, Any] = field(default_factory=dict)
+    quick: dict[str, Any] = field(default_factory=dict)
+
+    def resolve(self) -> Callable[..., Any]:
+        module, _, name = self.function.partition(":")
+        return getattr(importlib.import_module(f"benchmarks.{module}"), name)
+
+    def names(self) -> list[str]:
+        """All sets it wants."""
+        given = [names if isinstance(names, tuple) else (names,) for names in self.data.values()]
+        return [*(name for names in given for name in names), *self.needs]
+
+    def arguments(self, quick: bool, file: str | None = None) -> dict[str, Any]:
+        """With what stands in for sets that are not at hand, or with `file` in place of every set.
+
+        Raises
+        ------
+        `sources.MissingError`
+            If there is nothing to take.
+        """
+        for name in self.needs:
+            if sources.missing(name):
+                raise sources.MissingError(sources.wanted(name))
+        found: dict[str, Any] = {}
+        for argument, names in self.data.items():
+            if isinstance(names, tuple):
+                found[argument] = [file] if file else [sources.at_hand(name, quick) for name in names]
+            else:
+                found[argument] = file or sources.at_hand(names, quick)
+        return found | (self.quick if quick else self.full)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or figure.
+
+    Parameters
+    ----------
+    name : str
+        ``paper/figure-1``
+    what : str
+    calls : tuple of Call
+    numbers : tuple of Number
+    """
+
+    name: str
+    what: str
+    calls: tuple[Call, ...]
+    numbers: tuple[Number, ...] = ()
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for call in self.calls for name in call.names()))

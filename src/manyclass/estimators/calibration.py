@@ -1,0 +1,92 @@
+"""Probabilities from the scores of losses that have none, by rows that the scores were not fitted to."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from scipy.optimize import minimize_scalar
+from sklearn.calibration import _SigmoidCalibration
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
+
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.fit import Iterates, Status
+from manyclass.fit.folds import folds
+from manyclass.model import SMOOTH_LOSSES
+from manyclass.model.losses.base import mean_loss
+
+N_FOLDS = 5
+
+CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
+
+
+class CrossCalibrated(LinearClassifier):
+    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows.
+
+    Attributes
+    ----------
+    calibration_ : ndarray of shape (2, n_outputs)
+        Slopes and offsets by which scores become those of the link: the logistic function of each column ("sigmoid",
+        and with several labels), or the softmax of all ("temperature").
+    """
+
+    calibrate: str | None
+    max_time: float | None
+    calibration_: np.ndarray
+
+    @property
+    def _link(self) -> str:
+        if self.calibrate is None:
+            return self.loss_
+        return "softmax" if self.calibrate == "temperature" and not self.multilabel_ else "logistic"
+
+    def _before_link(self, scores: Array) -> Array:
+        if self.calibrate is None:
+            return scores
+        xp = array_namespace(scores)  # of the rows to predict, whatever those were that the model was fitted to
+        link = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
+        return scores * link[0, :] + link[1, :]
+
+    def _iterates(self, task: Task) -> Iterates:
+        if self.calibrate is None:
+            self.__dict__.pop("calibration_", None)
+        elif task.saved is None:  # else it came with the checkpoint
+            n_outputs = task.problem.n_outputs
+            self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
+            self.calibration_ = self._fitted_link(task, self._left_out(task))
+        return (yield from super()._iterates(task))  # type: ignore[safe-super]
+
+    def _left_out(self, task: Task) -> np.ndarray:
+        """Scores of each row by a model of the other folds."""
+        share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
+        options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
+        Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
+        for fold in folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = type(self)(**options).fit(task.rows, to_numpy(task.encoded.guide), fold.weight)
+            if model.status_ is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
+        return Z
+
+    def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
+        """The slopes and offsets of the least log loss."""
+        targets, n_outputs = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1]
+        if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
+            Y = targets.dense(slice(None), Z[:0], np)
+            links = (_SigmoidCalibration().fit(z, y, task.weight) for z, y in zip(Z.T, Y.T, strict=True))
+            return -np.array([(link.a_, link.b_) for link in links]).T
+        link = SMOOTH_LOSSES["softmax" if self._link == "softmax" and n_outputs > 1 else "logistic"]
+
+        def loss(log_slope: float) -> float:
+            return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], np)
+
+        middle = -np.log(max(float(np.std(Z)), 1e-30))
+        slope = np.exp(minimize_scalar(loss, bounds=(middle - 8.0, middle + 8.0), method="bounded").x)
+        return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])

@@ -1,0 +1,85 @@
+"""Probabilities of models whose losses have none."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.metrics import log_loss
+
+from manyclass import GLMClassifier, SDCAClassifier
+
+EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
+LOSSES = pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "crammer_singer"])
+
+
+def problem(n_classes, seed=0):
+    X, y = make_classification(
+        3000, 8, n_informative=5, n_classes=n_classes, n_clusters_per_class=1, class_sep=0.8, random_state=seed
+    )
+    return X[:1000], y[:1000], X[1000:], y[1000:]
+
+
+@EACH
+@LOSSES
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_log_loss_is_near_that_of_logistic_regression(calibrate, loss, n_classes):
+    X, y, X_test, y_test = problem(n_classes)
+    model = SDCAClassifier(loss, calibrate=calibrate, alpha=1e-3).fit(X, y)
+    P = model.predict_proba(X_test)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    logistic = GLMClassifier(alpha=1e-3).fit(X, y)
+    assert log_loss(y_test, P) < log_loss(y_test, logistic.predict_proba(X_test)) + 0.1
+    if calibrate == "temperature":
+        np.testing.assert_array_equal(P.argmax(axis=1), model.predict(X_test))
+    plain = SDCAClassifier(loss, alpha=1e-3).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert not hasattr(plain, "predict_proba")
+
+
+def test_near_what_scikit_learn_makes_of_the_same_scores():
+    X, y, X_test, _ = problem(3)
+    model = SDCAClassifier("hinge", calibrate="sigmoid", alpha=1e-3).fit(X, y)
+    theirs = CalibratedClassifierCV(SDCAClassifier("hinge", alpha=1e-3), cv=5, ensemble=False).fit(X, y)
+    assert np.abs(model.predict_proba(X_test) - theirs.predict_proba(X_test)).max() < 0.05
+
+
+@EACH
+def test_several_labels_one_of_which_no_row_has(calibrate):
+    X, y, X_test, y_test = problem(3)
+    Y = np.stack([y == 0, y > 0, y > 2], axis=1).astype(int)
+    P = SDCAClassifier("hinge", calibrate=calibrate, alpha=1e-3).fit(X, Y).predict_proba(X_test)
+    assert log_loss(y_test == 0, P[:, 0]) < 0.6
+    assert np.all((P >= 0) & (P <= 1))
+    assert np.all(P[:, 2] < 0.5)
+
+
+@EACH
+def test_a_weight_of_two_is_a_row_given_twice(calibrate):
+    X, y, _, _ = problem(3)
+    X, y = X[:300], y[:300]
+    twice = np.repeat(np.arange(300), 2)
+    options = {"loss": "squared_hinge", "alpha": 0.1, "calibrate": calibrate, "tol": 1e-8}
+    weighted = SDCAClassifier(**options).fit(X, y, sample_weight=np.full(300, 2.0))
+    repeated = SDCAClassifier(**options).fit(X[twice], y[twice])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=2e-3)
+
+
+def test_rows_of_another_array_library():
+    xp = pytest.importorskip("array_api_strict")
+    X, y, X_test, _ = problem(3)
+    model = SDCAClassifier("hinge", calibrate="sigmoid", alpha=1e-2).fit(X, y)
+    found = model.predict_proba(xp.asarray(X_test))
+    np.testing.assert_allclose(np.asarray(found), model.predict_proba(X_test), atol=1e-12)
+
+
+def test_sparse_rows_labels_that_are_text_and_little_time():
+    X, y, _, _ = problem(3)
+    names = np.array(["x", "y", "z"])[y]
+    dense, sparse = (
+        SDCAClassifier("hinge", calibrate="sigmoid", class_weight={"x": 2.0}, alpha=1e-2, tol=1e-6).fit(rows, names)
+        for rows in (X, sp.csr_array(X))
+    )
+    np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X)), atol=1e-2)
+    hurried = SDCAClassifier("hinge", calibrate="temperature", max_time=1e-6).fit(X, names)
+    assert np.all(np.isfinite(hurried.predict_proba(X)))
