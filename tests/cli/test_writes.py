@@ -8,15 +8,17 @@ import typer
 from manyclass.cli.app import app
 
 WRITES = {
-    "m.skops": "fit iris.csv --holdout 0",
-    "labels.csv": "predict iris.skops iris.csv",
-    "labels.tsv": "predict iris.skops iris.csv --proba",
-    "labels.parquet": "predict iris.skops iris.csv",
-    "iris.moments": "summarize iris.csv",
-    "joined.moments": "merge part.moments",
-    "joined.skops": "merge part.moments",
+    "m.skops": "fit iris.csv --holdout 0 --output",
+    "labels.csv": "predict iris.skops iris.csv --output",
+    "labels.tsv": "predict iris.skops iris.csv --proba --output",
+    "labels.parquet": "predict iris.skops iris.csv --output",
+    "iris.moments": "summarize iris.csv --output",
+    "joined.moments": "merge part.moments --output",
+    "joined.skops": "merge part.moments --output",
+    "data.html": "analyze iris.csv --html",
+    "model.html": "evaluate iris.skops iris.csv --html",
 }
-"""Files and the commands that write them with --output."""
+"""Files and the commands that write them."""
 
 
 def test_every_command_that_writes_is_here():
@@ -36,7 +38,7 @@ def writing(request, run, tmp_path, iris_model, monkeypatch):
     path = tmp_path / request.param
     path.write_text("old")
     before = set(os.listdir(tmp_path))
-    yield lambda *options: run(*WRITES[path.name].split(), "--output", path.name, *options), path
+    yield lambda *options: run(*WRITES[path.name].split(), path.name, *options), path
     assert set(os.listdir(tmp_path)) == before
 
 

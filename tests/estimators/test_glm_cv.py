@@ -171,9 +171,9 @@ def test_held_out_rows_splitters_and_scorers(digits):
     few = X[:200], y[:200]
     for loss in ("softmax", "squared"):
         splitter = ShuffleSplit(3, test_size=0.3, train_size=0.5, random_state=0)
-        model = GLMClassifierCV([1e-2], loss=loss, cv=splitter, scoring="balanced_accuracy", tol=1e-6).fit(*few)
+        model = GLMClassifierCV([1e-2], loss=loss, cv=splitter, scoring="balanced_accuracy", tol=1e-9).fit(*few)
         expected = cross_val_score(
-            GLMClassifier(1e-2, loss=loss, tol=1e-6), *few, cv=splitter, scoring="balanced_accuracy"
+            GLMClassifier(1e-2, loss=loss, tol=1e-9), *few, cv=splitter, scoring="balanced_accuracy"
         )
         np.testing.assert_allclose(model.scores_[:, 0], expected, atol=1e-12)
     auc = GLMClassifierCV([1.0, 1e-2], loss="logistic", cv=3, scoring="roc_auc").fit(few[0], few[1] > 4)
