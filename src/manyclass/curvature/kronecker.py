@@ -30,7 +30,7 @@ class Kronecker(Curvature):
     difference but for the common shift of the classes, on which A is 0 and H is alpha·I. (For the small penalties where
     that matters; for large ones all of H is.) Classes whose a_j are alike share the factor of Σ + (alpha/a)·I, a the
     geometric mean of theirs, so there are a few in all; a decomposition into eigenvectors would serve every a_j and
-    penalty, and takes 15 times as long.
+    penalty, and takes seven times as long.
     """
 
     name = "kronecker"
