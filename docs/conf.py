@@ -85,13 +85,12 @@ html_sidebars = {name: [] for name in ("index", "getting_started", "choosing")}
 
 def copy_results() -> None:
     """The tables and plots that pages link to become pages themselves."""
-    folder = DOCS / "results"
-    folder.mkdir(exist_ok=True)
-    for path in sorted(RESULTS.iterdir()):
+    for path in sorted(path for path in RESULTS.rglob("*") if path.is_file()):
         content = path.read_bytes()
         if path.suffix == ".md":
             content = f"# {path.stem}\n\n".encode() + content
-        target = folder / path.name
+        target = DOCS / "results" / path.relative_to(RESULTS)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if not target.is_file() or target.read_bytes() != content:
             target.write_bytes(content)
 

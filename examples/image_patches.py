@@ -9,6 +9,7 @@ most of it.
 """
 
 from matplotlib import pyplot as plt
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
@@ -29,7 +30,7 @@ models = {
     "pixels, linear": GLMClassifier(1e-3),
     "pixels, stages": stages,
     "patches, linear": make_pipeline(patches, GLMClassifier(1e-3)),
-    "patches, PCA, stages": make_pipeline(patches, PCA(80, random_state=0), stages),
+    "patches, PCA, stages": make_pipeline(patches, PCA(80, random_state=0), clone(stages)),
 }
 errors = {name: 1 - model.fit(X_train, y_train).score(X_test, y_test) for name, model in models.items()}
 
