@@ -96,7 +96,7 @@ def _row(sets: np.ndarray, y: np.ndarray, seconds: float) -> tuple[str, ...]:
 
 def compare(name: str, table: Table) -> None:
     """Both on one set."""
-    from mapie.classification import SplitConformalClassifier  # type: ignore[import-not-found]
+    from mapie.classification import SplitConformalClassifier
 
     X, y, X_test, y_test = SETS[name]()
     shape = f"{X.shape[0]:,} × {X.shape[1]}, {len(np.unique(y))}"

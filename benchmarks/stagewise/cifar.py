@@ -68,6 +68,7 @@ def exact(
     table = Table(
         "CIFAR-10: exact kernel, accuracy on the test images, %",
         ["model", "filters", "features", "training images", "accuracy", "CPU s: features", "kernel", "the rest"],
+        live=True,
     )
     needed = exact_kernel.memory(n_rows, n_features=sum(bank.n_features for bank in banks(filters, patch_sizes, 0)))
     print(f"{needed / 1e9:.1f} GB of memory", flush=True)
@@ -85,7 +86,6 @@ def exact(
         table.add(seed + 1, filters, n_features, n_rows, f"{_accuracy(scores, y[test]):.2f}", *seconds)
         if seed:
             table.add(f"average of {seed + 1}", filters * (seed + 1), "", n_rows, f"{curve[-1][1]:.2f}", "", "", "")
-        print(table, flush=True)
     table.note(_described(origin, patch_sizes, bandwidth, ridge, needed))
     plain = (filters, patch_sizes, models, n_rows) == (FILTERS, "6", 1, n)
     name = name or ("stagewise_cifar" if plain else f"stagewise_cifar_{filters}_{models}")

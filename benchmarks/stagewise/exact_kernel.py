@@ -7,6 +7,7 @@ and, for 50 000 rows and 10 classes, ten times the arithmetic of a hundred steps
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -153,14 +154,14 @@ def _conjugate_gradients(
     size = np.linalg.norm(Y, axis=0)
     direction = Z = solve(R)
     slope = np.sum(R * Z, axis=0)
-    for steps in range(1, max_steps + 1):  # noqa: B007
+    steps, residual = 0, math.inf
+    while residual > tol and steps < max_steps:
+        steps += 1
         image = times(direction)
         length = slope / np.sum(direction * image, axis=0)
         X += length * direction
         R -= length * image
         residual = float(np.max(np.linalg.norm(R, axis=0) / size))
-        if residual <= tol:
-            break
         Z = solve(R)
         slope, before = np.sum(R * Z, axis=0), slope
         direction = Z + slope / before * direction

@@ -54,7 +54,9 @@ def fit(X: sparse.csr_matrix, y: np.ndarray, alpha: float, tol: float = TOL) -> 
         products = np.array([float(np.vdot(G, planes[-1])) for G in planes])
         gram = np.block([[gram, products[:-1, None]], [products[None, :]]])
         shares = highest_shares(gram / alpha, offsets, np.append(shares, 0.0), 0.1 * tol)
-        W = sum(share / alpha * G for share, G in zip(shares, planes, strict=True) if share > 0).astype(X.dtype)  # type: ignore
+        W = np.zeros_like(W)
+        for share, G in zip(shares, planes, strict=True):
+            W += float(share / alpha) * G
 
 
 def highest_shares(Q: np.ndarray, b: np.ndarray, a: np.ndarray, tol: float) -> np.ndarray:

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from manyclass.choice import Choice, Method, in_turn
+from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Clock, Run, Status
 from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.solvers.start import least_squares_start
 from tests import problems
 
 SLOW = Method("gradient", "identity", False, passes=3, set_up=0.0, per_pass=1e-3, memory=0.0)
@@ -76,3 +78,13 @@ def test_what_was_asked_for_stays():
     changes = []
     iterates = in_turn(Choice.of("gradient", "identity"), given, np.random.default_rng(0), None, changes.append)
     assert Run(Clock(None), max_iter=300)(iterates, lambda: None).n_iter == 300 and not changes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_metric_is_not_doubted_where_the_sample_cannot_tell_its_step_from_one_without(seed):
+    """Classes of one size and columns of one variance: the two steps are the same but for what the sample says."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 200, 20_000)
+    X = rng.standard_normal((200, 64))[codes] / 2 + rng.standard_normal((20_000, 64))
+    given = Problem(as_rows(X), ClassTargets(codes, 200), SMOOTH_LOSSES["softmax"], 1e-4)
+    assert not least_squares_start(given, CURVATURES["kronecker"].build(given, rng)).doubts

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
-from manyclass.data.factor import Factor
+from manyclass.data.factor import Metric
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
 
@@ -51,22 +52,15 @@ class Hessian(Curvature):
         if problem.fit_intercept and problem.loss.hessian(zero_mean, xp)[1] is not None:
             # F does not see a common shift of the intercepts, and rounding alone would choose one.
             H[-k:, -k:] += xp.mean(diagonal[-k:]) / k
-        least = problem.rows.precision * float(xp.max(diagonal)) ** 0.5
-        self._unit = 1.0 / xp.clip(xp.sqrt(xp.clip(diagonal, min=0.0)), min=least or 1.0)
-        # Kept away from singular by the rounding of the rows; the gradient has no part where F is flat.
-        self._ridge = 4.0 * problem.rows.precision**0.75
-        H *= self._unit[:, None]
-        H *= self._unit[None, :]
-        self._factor = Factor(H, problem.rows.precision)
+        # It is kept away from singular; the gradient has no part where F is flat.
+        self._metric = Metric(H, problem.rows.precision)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         return hessian_matrix(problem, theta)
 
     def solve(self, gradient: Array) -> Array:
-        xp = self._factor.xp
-        flat = xp.astype(xp.reshape(gradient, (-1,)), xp.float64) * self._unit
-        step = self._factor.solve(flat[:, None], self._ridge)[:, 0] * self._unit
-        return xp.astype(xp.reshape(step, self._shape), gradient.dtype)
+        xp = array_namespace(gradient)
+        return xp.reshape(self._metric.solve(xp.reshape(gradient, (-1, 1))), self._shape)
 
 
 class SampledHessian(Hessian):

@@ -34,32 +34,41 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
 
     Where a class is rare, or a column zero but for a few rows, the curvature at the constant model is far from that on
     the way to the minimum. So the cross-covariance in units of the columns' variance is tried as well; where it leads
-    further down than the metric does, it is taken, and the metric is in doubt. (Without a penalty the path does not
-    depend on the units of X, and should not.)
+    further down than the metric does, by more than the sample can be wrong, it is taken, and the metric is in doubt.
+    (Without a penalty the path does not depend on the units of X, and should not.)
     """
     xp = problem.xp
     base = problem.constant_model()
     cross = xp.astype(problem.cross_covariance, problem.rows.dtype)
     if problem.fit_intercept:
         cross = xp.concat([cross, base[-1:, :] * 0], axis=0)
-    own, theta = _lowest_along(problem, base, curvature.solve(cross))
+    own = _lowest_along(problem, base, curvature.solve(cross))
     if curvature.is_diagonal or problem.loss.quadratic or not problem.alpha > 0:
-        return Start(theta)
+        return Start(own.theta)
     variance = xp.clip(problem.feature_mean_square - problem.center**2, min=0.0)
     unit = xp.astype(problem.loss.lipschitz * variance + problem.alpha, cross.dtype)[:, None]
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
-    value, other = _lowest_along(problem, base, plain)
-    return Start(other, doubts=True) if value < own else Start(theta)
+    other = _lowest_along(problem, base, plain)
+    noise = 3.0 / _n_looked_at(problem.rows.n_rows) ** 0.5
+    doubts = other.progress > (1.0 + noise) * own.progress
+    return Start(other.theta if doubts else own.theta, doubts)
 
 
-def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[float, Array]:
-    """The value on a sample of rows and the point where it is least on the way from `base`, the intercept held."""
+class Lowest(NamedTuple):
+    """A point, and how far below the value of the base it is on a sample of rows."""
+
+    theta: Array
+    progress: float
+
+
+def _lowest_along(problem: Problem, base: Array, direction: Array) -> Lowest:
+    """Where the objective on a sample of rows is least on the way from `base`, the intercept held."""
     xp, alpha = problem.xp, problem.alpha
     if problem.fit_intercept:  # any pull on the intercept belongs to the constant model
         direction = xp.concat([direction[:-1, :], base[-1:, :] * 0], axis=0)
     size = float(xp.sum(problem.penalised(direction) ** 2, dtype=xp.float64))
     if not 0 < size < float("inf"):
-        return float("inf"), base
+        return Lowest(base, 0.0)
 
     scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
@@ -70,8 +79,12 @@ def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[floa
 
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
     length = float(np.exp(min(found.x, 50.0)))
-    here = value(-np.inf)
-    return (found.fun, base + length * direction) if found.fun < here else (here, base)
+    progress = value(-np.inf) - float(found.fun)
+    return Lowest(base + length * direction, progress) if progress > 0 else Lowest(base, 0.0)
+
+
+def _n_looked_at(n_rows: float) -> int:
+    return int(min(max(n_rows / SHARE, FEWEST_ROWS), MOST_ROWS, n_rows))
 
 
 Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
@@ -81,8 +94,7 @@ Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
 def _scored(
     part: Problem, rng: np.random.Generator, direction: tuple[Array, Array], base: tuple[Array, Array]
 ) -> Scored:
-    wanted = min(max(part.rows.n_rows / part.share // SHARE, FEWEST_ROWS), MOST_ROWS)
-    sample = uniform_sample(part, int(wanted), rng)
+    sample = uniform_sample(part, _n_looked_at(part.rows.n_rows / part.share), rng)
     index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
     pieces, weights, start = [], [], 0
     for block, weight in sample.blocks(part):
