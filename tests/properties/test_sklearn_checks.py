@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import _get_check_estimator_ids, estimator_checks_generator
+from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 import manyclass
 from manyclass import (
@@ -18,13 +17,8 @@ from manyclass import (
     StagewiseClassifier,
     StagewiseRegressor,
 )
+from tests.checks import ELSEWHERE, OF_NUMBERS, WEIGHT_CHECKS, checks
 
-OF_NUMBERS = re.compile(
-    "check_.*(equivalence|invariance|idempotent|consistency|one_label|fit2d_1|dtypes|sparse_array"
-    "|classifiers_classes|classifiers_train|output_format|n_iter)"
-)
-"""Checks whose outcome can depend on the method; what else is checked is the business of the base class."""
-WEIGHT_CHECKS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 SMALL = {"n_components": 60, "block_size": 20}
 
 NO_SUMS = {"check_fit_score_takes_y": "partial_fit after fit is refused, as fit keeps no sums to add to"}
@@ -74,27 +68,20 @@ OTHER_WAYS = [
 ]
 
 
-def is_checked_elsewhere(estimator, name):
-    """Loops are compiled anew for each kind of number, see tests/data/test_rows.py and test_kinds_of_numbers.py."""
-    return name == "check_estimators_dtypes" and isinstance(
-        estimator, PegasosClassifier | SDCAClassifier | SDCARegressor
-    )
+COMPILED = (PegasosClassifier, SDCAClassifier, SDCARegressor)
+# Their loops are compiled anew for each kind of number: see tests/data/test_rows.py and test_kinds_of_numbers.py.
+ELSEWHERE_TOO = re.compile(f"{ELSEWHERE.pattern}|check_estimators_dtypes")
 
 
-def checks(instances, which):
-    """One parameter set for each estimator and check of it."""
+def cases(instances, which=None):
     for estimator, failures, exact in instances:
-        for case in estimator_checks_generator(estimator, expected_failed_checks=failures, mark="xfail"):
-            values, marks = (case.values, case.marks) if hasattr(case, "values") else (case, ())
-            name = values[1].func.__name__
-            if which.match(name) and not is_checked_elsewhere(estimator, name):
-                given = clone(estimator).set_params(**exact) if name in WEIGHT_CHECKS else values[0]
-                yield pytest.param(given, values[1], marks=marks)
+        elsewhere = ELSEWHERE_TOO if isinstance(estimator, COMPILED) else ELSEWHERE
+        yield from checks(estimator, failures, exact, which, elsewhere)
 
 
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    [*checks(WHOLE, re.compile("")), *checks(OTHER_WAYS, OF_NUMBERS)],
+    [*cases(WHOLE), *cases(OTHER_WAYS, OF_NUMBERS)],
     ids=_get_check_estimator_ids,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
