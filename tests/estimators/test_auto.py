@@ -197,6 +197,6 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(("estimator", "check"), checks(AutoClassifier(), EXPECTED), ids=_get_check_estimator_ids)
+@pytest.mark.parametrize(("estimator", "check"), [*checks(AutoClassifier(), EXPECTED)], ids=_get_check_estimator_ids)
 def test_sklearn_estimator_checks(few, estimator, check):
     check(estimator)
