@@ -28,9 +28,7 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp = problem.rows, problem.xp
-    present = np.arange(rows.n_rows) if problem.weight is None else np.flatnonzero(to_numpy(problem.weight))
-    rng = np.random.default_rng(0)
-    index = np.sort(rng.permutation(present)[:SAMPLED_ROWS])
+    rng, index = np.random.default_rng(0), problem.sample(SAMPLED_ROWS)
     sample, weight = rows.take(index), None
     if problem.weight is not None:
         weight = xp.astype(xp.take(problem.weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
