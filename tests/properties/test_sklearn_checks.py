@@ -42,10 +42,6 @@ OTHER_ORDER = dict.fromkeys(
     "weights and repetitions are two orders of coordinates that agree to tol, where the check asks for seven digits; "
     "they are compared to tol in test_sdca.py::test_weights_are_repetitions",
 )
-OTHER_ROWS = dict.fromkeys(WEIGHT_CHECKS, "which rows are held out depends on how rows are repeated")
-# As published, the model depends on the order of the rows for any number of passes (it swings about the optimum), and a
-# row given twice is met at two moments, one of weight 2 at a single one.
-NO_LIMIT = dict.fromkeys(WEIGHT_CHECKS, "the published stream has no limit that repeated rows could share")
 
 # The weight checks compare two fits to seven digits; only sums of squares can be judged so finely by a dual gap.
 EXACT_DUAL = {"tol": 1e-20, "max_iter": 100_000}
@@ -65,21 +61,24 @@ WHOLE = [
     (SDCARegressor(), {}, EXACT_DUAL),
     (BoundMajorizationClassifier(alpha=0.3), {}, EXACT_BOUND),
 ]
+# What else can be chosen has its properties in `registry` and in tests/estimators.
 OTHER_WAYS = [
-    (GLMClassifier(loss="squared", solver="majorize"), {}, {}),
     (GLMClassifier(loss="logistic", curvature="diagonal"), {}, ONE_METHOD),
-    (CalibratedLeastSquaresClassifier(early_stopping=True), OTHER_ROWS, {}),
     (StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"), PROJECTED, {}),
     (
         PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
         STOCHASTIC,
         {},
     ),
-    (PegasosClassifier(loss="hinge", schedule="paper"), STOCHASTIC, {}),
-    (SDCAClassifier("squared", homotopy=4), {}, EXACT_DUAL),
-    (BoundMajorizationClassifier(step="paper", max_iter=5), NO_LIMIT, {}),
     (BoundMajorizationClassifier(method="batch", alpha=0.3), {}, EXACT_BOUND),
 ]
+
+
+def is_checked_elsewhere(estimator, name):
+    """Loops are compiled anew for each kind of number, see tests/data/test_rows.py and test_kinds_of_numbers.py."""
+    return name == "check_estimators_dtypes" and isinstance(
+        estimator, PegasosClassifier | SDCAClassifier | SDCARegressor
+    )
 
 
 def checks(instances, which):
@@ -88,7 +87,7 @@ def checks(instances, which):
         for case in estimator_checks_generator(estimator, expected_failed_checks=failures, mark="xfail"):
             values, marks = (case.values, case.marks) if hasattr(case, "values") else (case, ())
             name = values[1].func.__name__
-            if which.match(name):
+            if which.match(name) and not is_checked_elsewhere(estimator, name):
                 given = clone(estimator).set_params(**exact) if name in WEIGHT_CHECKS else values[0]
                 yield pytest.param(given, values[1], marks=marks)
 
