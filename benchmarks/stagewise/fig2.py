@@ -12,6 +12,7 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import typer
@@ -26,21 +27,24 @@ from manyclass import GLMClassifier, StagewiseClassifier
 app = typer.Typer(help=__doc__)
 WIDTHS, SUBSET, FASTER, LIMIT = (2048, 8192), 10_000, 20, 600.0
 OURS = ("manyclass stagewise, softmax", "manyclass stagewise, calibrated", "manyclass softmax, in memory")
-KEPT = data.CACHE / "stagewise_fig2.json"
+
+
+def kept() -> Path:
+    return data.cache() / "stagewise_fig2.json"
 
 
 def known() -> dict[str, dict]:
-    return json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    return json.loads(kept().read_text()) if kept().exists() else {}
 
 
 def keep(width: int | str, name: str, **found: object) -> None:
     print(width, name, found, flush=True)
     everything = known()
     everything[f"{width} {name}"] = found
-    KEPT.parent.mkdir(exist_ok=True)
-    unfinished = KEPT.with_suffix(".tmp")
+    kept().parent.mkdir(parents=True, exist_ok=True)
+    unfinished = kept().with_suffix(".tmp")
     unfinished.write_text(json.dumps(everything, indent=1))
-    unfinished.replace(KEPT)
+    unfinished.replace(kept())
 
 
 def softmax(X: np.ndarray, width: int) -> StagewiseClassifier:
@@ -53,7 +57,7 @@ def calibrated(X: np.ndarray, width: int) -> StagewiseClassifier:
 
 def features(width: int) -> mnist.Split:
     """What our softmax model of this width generates, as a matrix for those who need one; kept as files."""
-    folder = data.CACHE / f"mnist-stagewise-{width}"
+    folder = data.cache() / f"mnist-stagewise-{width}"
     names = ("X", "y", "X_test", "y_test")
     if not (folder / "y_test.npy").exists():
         folder.mkdir(parents=True, exist_ok=True)
