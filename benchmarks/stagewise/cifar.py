@@ -94,6 +94,7 @@ def exact(
         with figure(name) as ax:
             ax.plot(*zip(*curve, strict=True), marker="s")
             ax.set(xlabel=f"models averaged, {filters} filters each", ylabel="test accuracy, %")
+            ax.set_xticks(range(1, models + 1))
 
 
 @app.command()
