@@ -27,8 +27,18 @@ ENTRIES = (
         "least-squares/figure-1",
         "MNIST: test error against seconds by inner update and block size",
         (
-            Call("stagewise.curves:figure_1", {"source": "mnist"}, quick={"n_components": 2048, "n_passes": 1}),
-            Call("stagewise.printed:main", {"source": "mnist"}, quick={"n_components": 2048}),
+            Call(
+                "stagewise.curves:figure_1",
+                {"source": "mnist"},
+                quick={"n_components": 2048, "n_passes": 1},
+                quick_rows=10_000,
+            ),
+            Call(
+                "stagewise.printed:main",
+                {"source": "mnist"},
+                quick={"n_components": 2048, "blocks": "300,1024"},
+                quick_rows=10_000,
+            ),
         ),
         (
             Number("s and error %, blocks of 512: linear", "sooner than logistic", ("squared",), "blocks of 512"),

@@ -119,7 +119,7 @@ def figure_1(n_components: int = 8192, n_passes: int = 2, source: DATA = "mnist"
             for size, color in zip(BLOCKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
                 options = {"loss": loss, "block_size": size, "max_iter": n_passes}
                 found = run(split, n_components, **options)
-                ax.plot(found.seconds, found.errors, style, color=color, label=f"{loss}, {size}")
+                ax.plot(found.seconds, found.errors, style, color=color, marker=".", label=f"{loss}, {size}")
                 cells.append(f"{found.seconds[-1]:.1f} s, {found.errors[-1]:.2f}")
                 least = min(least, found.errors.min())
             table.add(loss, *cells)
@@ -132,6 +132,7 @@ def figure_1(n_components: int = 8192, n_passes: int = 2, source: DATA = "mnist"
             title=f"MNIST, {n_components} random Fourier features in blocks of {', '.join(map(str, BLOCKS))}",
         )
         ax.legend(fontsize="small")
+        plain_ticks(ax.xaxis)
         plain_ticks(ax.yaxis)
     table.publish("stagewise_fig1")
 

@@ -149,10 +149,15 @@ def main(n_components: int = 8192, blocks: str = BLOCKS, rows: int = 0, source: 
         ways = list(dict.fromkeys(name.rpartition(", ")[0] for name in found))
         for name, one in found.items():
             way, _, size = name.rpartition(", ")
-            style = {"color": f"C{ways.index(way)}", "linestyle": ("-", "--", "-.", ":")[sizes.index(size) % 4]}
-            panels[way.startswith("ours")].plot(one.seconds, one.errors, label=name.partition(": ")[2], **style)
+            style = {
+                "color": f"C{ways.index(way)}",
+                "linestyle": ("-", "--", "-.", ":")[sizes.index(size) % 4],
+                "marker": ".",
+            }
+            panels[int(way.startswith("ours"))].plot(one.seconds, one.errors, label=name.partition(": ")[2], **style)
         for ax, title in zip(panels, ("as printed", "ours"), strict=True):
             ax.set(xscale="log", yscale="log", xlabel="seconds of fit", ylabel="test error, %", title=title)
+            plain_ticks(ax.xaxis)
             plain_ticks(ax.yaxis)
             ax.legend(fontsize="x-small", ncols=2)
 
