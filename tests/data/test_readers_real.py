@@ -60,7 +60,6 @@ def test_libsvm_test_file_is_narrower_than_its_model():
         ("yeast", (1_500, 103), 14, False),
         ("scene", (1_211, 294), 6, False),
         ("bibtex", (4_880, 1_836), 159, True),
-        ("delicious", (12_920, 500), 983, True),
     ],
 )
 def test_multilabel(name, shape, n_labels, is_sparse):

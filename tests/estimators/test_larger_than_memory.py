@@ -210,7 +210,7 @@ MEASURED = """
     from manyclass import *
     warnings.simplefilter("ignore")
     models = {
-        "glm": GLMClassifier(),
+        "glm": GLMClassifier(max_iter=4),
         "calibrated": CalibratedLeastSquaresClassifier(max_iter=2),
         "stagewise": StagewiseClassifier(n_components=512, block_size=256),
         "pegasos": PegasosClassifier(max_iter=1),

@@ -10,6 +10,7 @@ from manyclass.data.parted import parted
 from manyclass.execution import Threads
 from manyclass.execution.base import add, n_bytes
 from manyclass.solvers import SOLVERS
+from tests.covering import every_pair
 
 N, D, K, CUTS = 300, 6, 4, (70, 70, 210)
 """One part is empty."""
@@ -41,9 +42,12 @@ def assert_same(one, other, X, atol=1e-6):
     np.testing.assert_allclose(*scores, atol=atol * 10)
 
 
-@pytest.mark.parametrize(("intercept", "weighted"), [(True, True), (False, False)])
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("loss", ["softmax", "logistic", "squared", "sparsemax"])
+@pytest.mark.parametrize(
+    ("loss", "kind", "intercept", "weighted"),
+    every_pair(
+        ["softmax", "logistic", "squared", "sparsemax"], [np.asarray, sp.csr_array], [True, False], [True, False]
+    ),
+)
 def test_equal_to_one_machine(data, loss, kind, intercept, weighted):
     X, y, weight = data
     model = GLMClassifier(alpha=1e-2, loss=loss, fit_intercept=intercept, tol=1e-13)
