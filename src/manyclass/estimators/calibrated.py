@@ -65,9 +65,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     max_iter : int, default=100
     early_stopping : bool or "auto", default="auto"
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
-        does so from 10 000 rows; fewer are cross-validated in five parts, equal rows in the same, and the model is
-        fitted to all of them. Least squares without calibration is the first candidate, and what does not make
-        fewer errors on those rows, by a standard error, is not preferred to it.
+        does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
+        equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the first
+        candidate, and what does not make fewer errors on those rows, by a standard error, is not preferred to it.
     kept_rows : int, default=20000
         Rows that `partial_fit` keeps for the link.
     <shared>
@@ -141,7 +141,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     kept_rows: int = 20_000
 
     def _holds_out(self, rows: Rows) -> bool:
-        many = rows.n_rows >= MANY_ROWS or self._is_sampled
+        many = rows.n_rows >= MANY_ROWS or self._is_sampled or rows.parts is not None
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
@@ -149,7 +149,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
 
     def _iterates(self, task: Task) -> Iterates:
         given = task.problem
-        cross_validates = self.early_stopping == "auto" and given.rows.n_rows < MANY_ROWS
+        cross_validates = self.early_stopping == "auto" and task.held_out is None
         fold = None
         if cross_validates:
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
