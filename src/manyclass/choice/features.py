@@ -12,9 +12,10 @@ from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
-SAMPLED_ROWS = 1500
-"""Rows whose leave-one-out errors are compared: two decompositions in a second or two."""
-SAMPLED_FEATURES = 2048
+SAMPLED_ROWS = 768
+"""Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
+SAMPLED_FEATURES, FEWEST_FEATURES, MOST_DRAWN = 2048, 512, 5e7
+"""Features that are generated, or so many fewer that no more random numbers than that are drawn for them."""
 CLEARLY = 0.98
 """Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
 
@@ -28,16 +29,15 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp = problem.rows, problem.xp
-    present = np.arange(rows.n_rows) if problem.weight is None else np.flatnonzero(to_numpy(problem.weight))
-    rng = np.random.default_rng(0)
-    index = np.sort(rng.permutation(present)[:SAMPLED_ROWS])
+    rng, index = np.random.default_rng(0), problem.sample(SAMPLED_ROWS)
     sample, weight = rows.take(index), None
     if problem.weight is not None:
         weight = xp.astype(xp.take(problem.weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
     Y = xp.astype(problem.targets.take(index).dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
     generator.fit(sample.unwrapped(), guide, sample_weight=None if weight is None else to_numpy(weight))
-    drawn = generator.draw(min(n_components or SAMPLED_FEATURES, SAMPLED_FEATURES), rng)
+    n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
+    drawn = generator.draw(min(n_components or n_features, n_features), rng)
     has_classes = isinstance(problem.targets, ClassTargets)
     found = {}
     for name, kind in (("columns", sample), (type(generator).__name__, DenseRows(drawn.generate(sample)))):
