@@ -4,7 +4,7 @@ Each fit runs in a process of its own and reads a file of float32 embeddings tha
 has been read is dropped from it, so that each pass comes from the disk. Beside it stands the same estimator fitted in
 memory to the first twentieth of the rows; both are judged on rows of their own.
 
-``python -m benchmarks.out_of_memory [--gigabytes 8] [--limit 1GB] [--folder FOLDER]``
+``python -m benchmarks.out_of_memory [--gigabytes 8] [--limit 1GB] [--max-time 900] [--folder FOLDER]``
 """
 
 from __future__ import annotations
@@ -33,29 +33,35 @@ EVICTION_SECONDS = 0.5
 MODELS = ["GLM, softmax", "calibrated", "stagewise", "Pegasos", "SDCA"]
 
 
-def estimator(name: str):
+def estimator(name: str, max_time: float):
     import manyclass
 
-    return {
+    found = {
         "GLM, softmax": manyclass.GLMClassifier(),
         "calibrated": manyclass.CalibratedLeastSquaresClassifier(max_iter=5),
         "stagewise": manyclass.StagewiseClassifier(n_components=512, block_size=256),
         "Pegasos": manyclass.PegasosClassifier(max_iter=1),
         "SDCA": manyclass.SDCAClassifier(alpha=1e-3, tol=1e-2, max_iter=10),
     }[name]
+    return found.set_params(max_time=max_time)
 
 
 def blocks(n_rows: int, seed: int):
-    """Embeddings of classes that overlap, with a spectrum that falls off: (rows, labels) of 10 000 at a time."""
+    """Embeddings of classes that overlap, with a spectrum that falls off: (rows, labels) of 10 000 at a time.
+
+    The noise is drawn once; each block has its columns in another order and with other signs, as to draw it anew would
+    take longer than the disk.
+    """
     centers = np.random.default_rng(0).standard_normal((N_CLASSES, N_FEATURES), dtype=np.float32)
     scale = (1.0 / np.sqrt(1.0 + np.arange(N_FEATURES) / 32)).astype(np.float32)
     rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((min(10_000, n_rows), N_FEATURES), dtype=np.float32)
+    centers *= 0.25 * scale
     for start in range(0, n_rows, 10_000):
         y = rng.integers(0, N_CLASSES, min(10_000, n_rows - start))
-        X = rng.standard_normal((len(y), N_FEATURES), dtype=np.float32)
-        X *= 4.0
-        X += 0.25 * centers[y]
-        X *= scale
+        X = np.roll(noise[: len(y)], int(rng.integers(N_FEATURES)), axis=1)
+        X *= 4.0 * scale * rng.choice(np.float32([-1, 1]), N_FEATURES)
+        X += centers[y]
         yield X, y
 
 
@@ -79,13 +85,13 @@ def drop_from_cache(path: Path, stopped: threading.Event) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def measure(name: str, folder: Path, limit: str) -> None:
+def measure(name: str, folder: Path, limit: str, max_time: float) -> None:
     """Runs in its own process and prints what it found."""
     from manyclass.data import open_rows
 
     warnings.simplefilter("ignore")
     path, y = folder / "X.npy", np.load(folder / "y.npy")
-    model = estimator(name)
+    model = estimator(name, max_time)
     model.fit(np.load(path, mmap_mode="r")[:500].copy(), y[:500])  # imports and compilation are not the fit's
     stopped = threading.Event()
     threading.Thread(target=drop_from_cache, args=(path, stopped), daemon=True).start()
@@ -97,13 +103,14 @@ def measure(name: str, folder: Path, limit: str) -> None:
     stopped.set()
     X_test, y_test = (np.concatenate(parts) for parts in zip(*blocks(N_TEST, 2), strict=True))
     few = len(y) // SHARE_IN_MEMORY
-    in_memory = estimator(name).fit(np.load(path, mmap_mode="r")[:few].copy(), y[:few])
+    in_memory = estimator(name, max_time).fit(np.load(path, mmap_mode="r")[:few].copy(), y[:few])
     found = {
         "seconds": seconds,
         "peak": peak - before,
         "resident": peak,
         "waiting": rows.seconds_waiting / seconds,
         "n_passes": float(model.n_passes_),
+        "status": model.status_.name.lower().replace("_", " "),
         "error": 1.0 - model.score(X_test, y_test),
         "error_of_few": 1.0 - in_memory.score(X_test, y_test),
     }
@@ -113,13 +120,14 @@ def measure(name: str, folder: Path, limit: str) -> None:
 def main(
     gigabytes: float = 8.0,
     limit: str = "1GB",
+    max_time: Annotated[float, typer.Option(help="Seconds of a fit, after which it ends with what it has.")] = 900.0,
     folder: Annotated[Path | None, typer.Option(help="Where the file is made; by default a temporary folder.")] = None,
     model: Annotated[list[str], typer.Option()] = MODELS,
     measure_: Annotated[str, typer.Option("--measure", hidden=True)] = "",
 ) -> None:
     if measure_:
         assert folder is not None
-        measure(measure_, folder, limit)
+        measure(measure_, folder, limit, max_time)
         return
     with tempfile.TemporaryDirectory(dir=folder) as name:
         n_rows = int(gigabytes * 1e9 / (4 * N_FEATURES))
@@ -130,6 +138,7 @@ def main(
             [
                 "estimator",
                 "seconds",
+                "ended by",
                 "passes",
                 "waiting for rows",
                 "peak beside libraries",
@@ -141,14 +150,17 @@ def main(
         )
         for one in model:
             command = [sys.executable, "-m", "benchmarks.out_of_memory", "--measure", one, "--folder", name]
-            run = subprocess.run([*command, "--limit", limit], capture_output=True, text=True, check=False)
+            run = subprocess.run(
+                [*command, "--limit", limit, "--max-time", str(max_time)], capture_output=True, text=True, check=False
+            )
             if run.returncode:
-                table.add(one, run.stderr.strip().splitlines()[-1], *[""] * 6)
+                table.add(one, run.stderr.strip().splitlines()[-1], *[""] * 7)
                 continue
             found = json.loads(run.stdout)
             table.add(
                 one,
                 f"{found['seconds']:.0f}",
+                found["status"],
                 f"{found['n_passes']:g}",
                 f"{found['waiting']:.0%}",
                 f"{found['peak'] / 1e6:.0f} MB",

@@ -7,9 +7,16 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from manyclass import GLMClassifier, Moments, PegasosClassifier
+from manyclass import (
+    CalibratedLeastSquaresClassifier,
+    GLMClassifier,
+    Moments,
+    PegasosClassifier,
+    StagewiseClassifier,
+)
 from tests.execution.test_seam import assert_same
 from tests.properties.test_run import Watcher, interrupt
 
@@ -122,11 +129,40 @@ def test_what_is_not_possible_is_refused_with_what_is(client, data):
         model().fit(blocks[blocks[:, 0] > 100], y)
 
 
-def test_a_worker_that_is_killed_changes_nothing(data):
+STAGES = {
+    "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=6),
+    "stagewise": StagewiseClassifier(n_components=12, block_size=4, max_iter=2, alpha=1e-3, random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", STAGES)
+def test_stages_of_what_stays_with_the_rows(client, data, name):
+    X, y, weight = data
+    X = X - 100.0
+    one = clone(STAGES[name]).fit(X, y, weight)
+    blocks = da.from_array(X, chunks=(100, D))
+    found = clone(STAGES[name]).fit(blocks, da.from_array(y, chunks=100), weight)
+    np.testing.assert_allclose(found.predict_proba(blocks).compute(), one.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(found.decision_function(X), one.decision_function(X), atol=1e-6)
+    moved = []
+    for repeats in (1, 8):
+        rows = da.from_array(np.tile(X, (repeats, 1)), chunks=(N * repeats // 2, D))
+        labels = da.from_array(np.tile(y, repeats), chunks=N * repeats // 2)
+        history = clone(STAGES[name]).fit(rows, labels).history_
+        moved.append(np.diff([record["bytes"] for record in history]))
+    np.testing.assert_array_equal(*moved)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["newton", *STAGES])
+def test_a_worker_that_is_killed_changes_nothing(data, name):
     """Two processes of which one is killed between two passes; what it held is made again by the other."""
     distributed = pytest.importorskip("distributed")
     X, y, _ = data
-    one = model(solver="newton").fit(X, y)
+    X = X - 100.0
+    fitted = STAGES[name] if name in STAGES else model(solver=name)
+    one = clone(fitted).fit(X, y)
     killed = []
 
     def kill():
@@ -138,8 +174,8 @@ def test_a_worker_that_is_killed_changes_nothing(data):
         distributed.Client(cluster) as client,
     ):
         rows, labels = (da.from_array(values, chunks=(60, *values.shape[1:])) for values in (X, y))
-        found = model(solver="newton").set_callbacks(Watcher(at=2, action=kill)).fit(rows, labels)
-    assert killed and found.status_.name == "CONVERGED"
-    assert_same(found, one, X, 1e-8)
+        found = clone(fitted).set_callbacks(Watcher(at=2, action=kill)).fit(rows, labels)
+    assert killed and found.status_ is one.status_
+    np.testing.assert_allclose(found.predict_proba(X), one.predict_proba(X), atol=1e-8)
     objectives = [[record.objective for record in fitted.history_] for fitted in (found, one)]
     np.testing.assert_allclose(*objectives, rtol=1e-9)

@@ -116,10 +116,18 @@ def test_two_classes_several_labels_and_single_precision(data):
         assert_same(found, GLMClassifier(alpha=1e-2, tol=1e-6).fit(X32, targets, weight), X32, 1e-3)
 
 
+def test_rows_are_held_out_in_each_part(data):
+    X, y, weight = data
+    found = fit_parts(GLMClassifier(alpha=1e-3, early_stopping=True), X, y, weight)
+    assert found.history_[-1].validation_score < 0
+    assert found.score(X, y) > GLMClassifier(alpha=1e-3).fit(X, y).score(X, y) - 0.05
+    alone = [X[:1], X[1:2]], [np.array([0]), np.array([1])]
+    with pytest.raises(ValueError, match="early_stopping=False"), parted(Threads, *alone, None, "It") as held:
+        GLMClassifier(early_stopping=True).fit(*held)
+
+
 def test_what_is_not_possible_is_refused_with_what_is(data):
     X, y, _ = data
-    with pytest.raises(ValueError, match="early_stopping=False"):
-        fit_parts(GLMClassifier(early_stopping=True), X, y)
     with pytest.raises(ValueError, match="only one class"):
         fit_parts(GLMClassifier(), X, y * 0)
     with pytest.raises(ValueError, match="NaN"):

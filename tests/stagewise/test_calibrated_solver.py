@@ -11,6 +11,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
 from manyclass.fit.run import OutOfTime
+from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
 from tests.stagewise.run import Fit
@@ -190,11 +191,15 @@ def test_a_rise_of_the_error_is_no_convergence(monkeypatch):
     assert fit.status is Status.MAX_ITER
 
 
+def of_targets(targets, weight=None):
+    return Problem(as_rows(np.zeros((len(targets.codes), 1))), targets, LOSSES["calibrated"], 0.0, weight=weight)
+
+
 def test_identity_is_always_in_the_basis():
     assert Calibrator((2, 3), Simplex()).basis[0] == 1
     V = np.random.default_rng(0).random((50, 3))
     targets = ClassTargets(np.arange(50) % 3, 3)
-    fitted = Calibrator((2,), Simplex()).fit(V, targets, None)
+    fitted = Calibrator((2,), Simplex()).fit(of_targets(targets), V)
     U = np.hstack([V, V**2, np.ones((50, 1))])
     expected = U @ np.linalg.lstsq(U, np.eye(3)[np.arange(50) % 3], rcond=None)[0]
     assert_allclose(Calibrator((2,), Simplex()).scores(V, fitted, as_rows(V).xp), expected, atol=1e-5)
@@ -207,7 +212,7 @@ def test_with_fewer_rows_than_functions_each_output_has_functions_of_its_own(wei
     V, codes = rng.random((n, k)), rng.integers(0, k, n)
     weight = rng.random(n) + 0.1 if weighted else None
     calibrator = Calibrator(basis, Simplex())
-    fitted = calibrator.fit(V, ClassTargets(codes, k), weight)
+    fitted = calibrator.fit(of_targets(ClassTargets(codes, k), weight), V)
     root = np.ones((n, 1)) if weight is None else np.sqrt(weight)[:, None]
     scores = calibrator.scores(V, fitted, as_rows(V).xp)
     for j in range(k):
@@ -219,7 +224,7 @@ def test_with_fewer_rows_than_functions_each_output_has_functions_of_its_own(wei
 def test_no_gram_matrix_is_asked_for_that_does_not_fit(monkeypatch):
     monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 0.0)
     V = np.random.default_rng(0).random((50, 3))
-    coef, _ = Calibrator((1, 2), Simplex()).fit(V, ClassTargets(np.arange(50) % 3, 3), None)
+    coef, _ = Calibrator((1, 2), Simplex()).fit(of_targets(ClassTargets(np.arange(50) % 3, 3)), V)
     assert coef.shape == (2, 3)
 
 

@@ -254,7 +254,8 @@ def test_no_block_is_ever_held_in_full(monkeypatch):
 
     X, y = problem(2000)
     whole = solve(X, y)
-    monkeypatch.setattr("manyclass.stagewise.solver.GRAM_BLOCK_BYTES", 64 * 10 * 8)
+    for module in ("solver", "updates"):
+        monkeypatch.setattr(f"manyclass.stagewise.{module}.GRAM_BLOCK_BYTES", 64 * 10 * 8)
     monkeypatch.setattr(RandomFourierFeatures, "generate", watched)
     chunked = solve(X, y)
     assert max(seen) <= 64

@@ -8,6 +8,7 @@ import numpy as np
 
 from manyclass.data import ClassTargets
 from manyclass.data.dense import DenseRows
+from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
@@ -16,6 +17,8 @@ SAMPLED_ROWS = 768
 """Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
 SAMPLED_FEATURES, FEWEST_FEATURES, MOST_DRAWN = 2048, 512, 5e7
 """Features that are generated, or so many fewer that no more random numbers than that are drawn for them."""
+SMALLEST_SHARE = 1 / 16
+"""Of these numbers, where memory is short."""
 CLEARLY = 0.98
 """Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
 
@@ -29,16 +32,18 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp = problem.rows, problem.xp
-    rng, index = np.random.default_rng(0), problem.sample(SAMPLED_ROWS)
-    sample, weight = rows.take(index), None
-    if problem.weight is not None:
-        weight = xp.astype(xp.take(problem.weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
-    Y = xp.astype(problem.targets.take(index).dense(slice(None), sample.zeros((0,)), xp), xp.float64)
+    n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
+    most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features)
+    n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
+    rng, index = np.random.default_rng(0), problem.sample(n_rows)
+    sample, targets, weight = rows.take(index), problem.targets.take(index), rows.here(problem.weight)
+    if weight is not None:
+        weight = xp.astype(xp.take(weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
+    Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
     generator.fit(sample.unwrapped(), guide, sample_weight=None if weight is None else to_numpy(weight))
-    n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
-    drawn = generator.draw(min(n_components or n_features, n_features), rng)
-    has_classes = isinstance(problem.targets, ClassTargets)
+    drawn = generator.draw(n_features, rng)
+    has_classes = isinstance(targets, ClassTargets)
     found = {}
     for name, kind in (("columns", sample), (type(generator).__name__, DenseRows(drawn.generate(sample)))):
         if problem.on_block is not None:
@@ -50,6 +55,18 @@ def errors_of_representations(
         else:
             found[name] = float(xp.sum(residual**2)) / max(float(xp.sum((Y - xp.mean(Y, axis=0)) ** 2)), 1e-300)
     return found
+
+
+def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float | None) -> tuple[int, int]:
+    """So many rows and features, or a share of both that half of the room is enough for."""
+    room, share = 0.5 * room_for(memory_limit)[0], 1.0
+    while share > SMALLEST_SHARE:
+        m, p = share * n_rows, share * n_drawn
+        # Matrices of a decomposition, rows and their features, and a draw in both precisions.
+        if 40.0 * m * m + m * (8.0 * n_features + 16.0 * p) + 12.0 * p * n_features <= room:
+            break
+        share /= 2
+    return max(int(share * n_rows), 2), max(int(share * n_drawn), 1)
 
 
 def _share_wrong(residual: Any, Y: Any, xp: Any) -> float:

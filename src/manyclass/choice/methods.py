@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
@@ -23,8 +25,8 @@ PASSES_PER_STEP = 6.0
 """Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
 quadratic that touches the objective at the constant model: the curvature changes on the way."""
 FEWEST_PASSES = 5.0
-SPECTRUM_SAVES, METRIC_PASSES = 1.5, 36
-"""How many times fewer a curvature that knows the spectrum takes, as it changes on the way all the same; at most."""
+METRIC_PASSES = 18.0, 36.0
+"""Passes of L-BFGS in the metric of a curvature that knows the spectrum: half of those without it, between these."""
 INTERPRETED_PASS, INTERPRETED_DIRECTION = 5e-4, 4e-4
 """Seconds that a pass, and a direction of L-BFGS, take whatever the size of the arrays: all that small fits are."""
 MEMORY_PAIRS = 20
@@ -120,7 +122,7 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
 def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     shape, plain = Shape.of(problem), max(PASSES_PER_STEP * quadratic_steps(problem, tol), FEWEST_PASSES)
     n, d, k, speed, rows = shape.n, shape.d, shape.k, shape.speed, problem.rows
-    metric = min(METRIC_PASSES, max(FEWEST_PASSES, plain / SPECTRUM_SAVES))
+    metric = min(plain, float(np.clip(plain / 2.0, *METRIC_PASSES)))
     for row_space in (False, True):
         if row_space and (n >= d or rows.parts is not None):
             break

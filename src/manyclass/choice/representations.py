@@ -47,6 +47,14 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
 
     found = [with_matrix("moments", shape, 0.0)]
+    room, which = room_for(problem.memory_limit)
+    if problem.rows.parts is not None:
+        if found[0].memory > room:
+            raise MemoryError(
+                f"A matrix of {d}×{d} numbers would take {told(found[0].memory)}, more than {which}, and rows in "
+                "partitions can do without one only in GLMClassifier; use that."
+            )
+        return tuple(found)
     if n < d:
         inner = Shape(n, n, k, n * n, True, speed, shape.itemsize)
         found.append(with_matrix("row-space", inner, shape.gram_of_rows() + speed.seconds_of_decomposition(n)))
@@ -56,7 +64,6 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
     found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
-    room, which = room_for(problem.memory_limit)
     fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
     if not fitting:
         least = min(one.memory for one in found)

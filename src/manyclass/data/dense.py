@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.linalg import get_blas_funcs
 
-from manyclass.data.rows import GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
 
 
 class DenseRows(Rows):
@@ -91,8 +91,9 @@ class DenseRows(Rows):
         out += self.dense().T @ R
 
     def outer(self) -> Array:
-        # By columns, so that no second copy of X is there in float64.
-        step = max(GRAM_BLOCK_BYTES // (8 * max(self.n_rows, 1)), 64)
+        # By columns, so that no second copy of X is there in float64, nor much beside the result.
+        n_bytes = min(GRAM_BLOCK_BYTES, max(BLOCK_BYTES, 2 * self.n_rows**2))
+        step = max(n_bytes // (8 * max(self.n_rows, 1)), 64)
         total = self.zeros((self.n_rows, self.n_rows), dtype=self.xp.float64)
         for start in range(0, self.n_features, step):
             columns = np.arange(start, min(start + step, self.n_features))

@@ -35,13 +35,21 @@ class GeneratedRows(Rows):
         self.base, self.transformer, self.shift = base, transformer, shift
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)
-        self.seconds, self.block_limit = 0.0, base.block_limit
+        self.seconds, self.block_limit, self.parts = 0.0, base.block_limit, base.parts
         self._keeps = base.is_numpy and getattr(transformer, "keep", False)
         self._kept: np.ndarray | None = None
 
     @property
     def row_bytes(self) -> float:
         return self.n_features * self.itemsize
+
+    def recipe(self) -> GeneratedRows:
+        """How the features of a part are made, to be sent there."""
+        return GeneratedRows(self.base.recipe(), self.transformer, self.shift)
+
+    def held(self, X: Any) -> GeneratedRows:
+        """The features of a part, there."""
+        return GeneratedRows(self.base.held(X), self.transformer, self.shift)
 
     def part(self, rows: slice) -> DenseRows:
         return self._made(self.base.part(rows))

@@ -20,9 +20,12 @@ from manyclass.data import as_rows
 from manyclass.data.labels import Labels, encode, encode_chunk
 from manyclass.data.moments import Moments
 from manyclass.data.rows import Array, Rows
-from manyclass.data.targets import Targets
+from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 from manyclass.data.validation import check_rows
 from manyclass.execution import Executor, Parts
+
+FEW = 1 << 11
+"""Rows that may be brought here, where consecutive ones are asked for."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,12 @@ class PartedRows(Rows):
     xp = numpy_namespace
     device = None
 
-    def __init__(self, parts: Parts, seen: Seen):
+    def __init__(self, parts: Parts, seen: Seen, firsts: np.ndarray):
         if len(seen.dtypes) > 1:
             raise ValueError(f"Partitions give numbers of {' and '.join(sorted(seen.dtypes))}; cast them to one dtype.")
         self.parts, self.seen, self.shift = parts, seen, None
         self.dtype = np.dtype(min(seen.dtypes))
-        self.n_rows, self.n_features = sum(seen.sizes), seen.n_features
+        self.n_rows, self.n_features, self._firsts = sum(seen.sizes), seen.n_features, firsts
 
     @property
     def row_bytes(self) -> float:
@@ -136,6 +139,8 @@ class PartedRows(Rows):
         return rows if self.shift is None else rows.shifted(self.shift)
 
     def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
+        if far is not None:
+            return super().pilot(weight, far, constant=constant)
         if not self.seen.n_far:
             return None
         return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
@@ -152,15 +157,32 @@ class PartedRows(Rows):
 
     def take(self, index: np.ndarray) -> Rows:
         """A few rows, brought here."""
-        starts = np.concatenate([[0], np.cumsum(self.seen.sizes)])
-        part = np.searchsorted(starts, index, side="right") - 1
-        asked = np.unique(part)
-        where = [index[part == number] - starts[number] for number in asked]
-        chosen = self.parts.at(asked).map(_taken, Parts(self.parts.executor, where), self.recipe())
-        return as_rows(np.concatenate(chosen.values()))
+        return as_rows(self.brought(index, self.parts, _taken, self.recipe()))
+
+    def brought(self, index: np.ndarray, parts: Parts, function: Callable[..., Array], *arguments: Any) -> Array:
+        """``function(value, places, *arguments)`` of the parts that hold the rows of these numbers, in their order."""
+        in_order = np.argsort(self._firsts)
+        part = in_order[np.searchsorted(self._firsts[in_order], index, side="right") - 1]
+        asked, order = np.unique(part), np.argsort(part, kind="stable")
+        where = [index[part == number] - self._firsts[number] for number in asked]
+        found = parts.at(asked).map(function, Parts(parts.executor, where), *arguments).values()
+        return np.concatenate(found)[np.argsort(order)]
+
+    def here(self, values: Any) -> Array | None:
+        if values is None:
+            return None
+        found = values.values()
+        return np.concatenate([found[number] for number in np.argsort(self._firsts)])
+
+    def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
+        if weight is not None:
+            raise self._refusal()
+        return self.parts.sum(_column_sums, self.recipe(), function, name="column sums")
 
     def part(self, rows: slice) -> Rows:
-        raise self._refusal()
+        if rows.stop - rows.start > FEW:
+            raise self._refusal()
+        return self.take(np.arange(rows.start, rows.stop))
 
     def matmat(self, W: Array) -> Array:
         raise self._refusal()
@@ -176,10 +198,28 @@ def _taken(X: Any, index: np.ndarray, recipe: PartedRows) -> Array:
     return recipe.held(X).take(index).dense()
 
 
+def _column_sums(X: Any, recipe: PartedRows, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
+    return recipe.held(X).column_sums(function, None)
+
+
 @dataclass(frozen=True)
 class PartedTargets:
+    """`Targets` as `Parts`; `values` are those of `ClassTargets`, where they are these."""
+
     n_outputs: int
     parts: Parts
+    rows: PartedRows
+    values: tuple[float, float] | None
+
+    def take(self, index: np.ndarray) -> Targets:
+        """Those of a few rows, brought here."""
+        found = self.rows.brought(index, self.parts, _taken_targets)
+        return MatrixTargets(found) if self.values is None else ClassTargets(found, self.n_outputs, self.values)
+
+
+def _taken_targets(targets: Any, index: np.ndarray) -> Array:
+    taken = targets.take(index)
+    return taken.codes if isinstance(taken, ClassTargets) else taken.Y
 
 
 @dataclass(frozen=True)
@@ -192,9 +232,11 @@ class PartedLabels(Labels):
     def given(self) -> Any:
         return self.indicator if self.codes is None else self.codes
 
-    def targets(self, rows: Rows, values: tuple[float, float] | None, *, one_column: bool = True) -> Any:
-        n_outputs = 1 if self.is_binary and one_column else self.n_classes
-        return PartedTargets(n_outputs, self.given.map(_targets, self.classes, rows.dtype, values, one_column))
+    def targets(self, rows: Any, values: tuple[float, float] | None, *, one_column: bool = True) -> Any:
+        is_one = self.is_binary and one_column
+        found = self.given.map(_targets, self.classes, rows.dtype, values, one_column)
+        of_classes = None if is_one or self.is_multilabel else values or (0.0, 1.0)
+        return PartedTargets(1 if is_one else self.n_classes, found, rows, of_classes)
 
     def weights(self, rows: Rows, sample_weight: Parts | None, class_weight: Any) -> Parts | None:
         """Of the rows, by part, or None where all are 1."""
@@ -212,11 +254,8 @@ class PartedLabels(Labels):
         return self.given.map(_weights, sample_weight, self.classes, table, rows.dtype)
 
     @property
-    def strata(self) -> np.ndarray | None:
-        raise ValueError(
-            "Rows in partitions are not held out by number; set early_stopping=False, or pass rows that are not in "
-            "the fit to a callback."
-        )
+    def guide(self) -> None:
+        """Labels are not brought here to choose features by."""
 
 
 def _targets(y: Any, classes: Array, dtype: Any, values: tuple[float, float] | None, one_column: bool) -> Targets:
@@ -313,6 +352,7 @@ def parted(
             raise ValueError("All sample weights are zero; give at least one row a positive weight.")
         places = executor.places(parts.items)
         order = [i for i in np.argsort(np.asarray(places), kind="stable") if seen.sizes[i]]
+        firsts = (np.cumsum(seen.sizes) - seen.sizes)[order]
         parts, given = parts.at(order), given.at(order)
         weight = None if weight is None else weight.at(order)
         seen = _with(seen, sizes=tuple(seen.sizes[i] for i in order))
@@ -323,7 +363,7 @@ def parted(
         else:
             with _few_rows_of_many_labels():
                 labels = PartedLabels(encode(seen.labels, estimator_name).classes, given, None, seen.counts)
-        yield PartedRows(parts, seen), labels, weight
+        yield PartedRows(parts, seen, firsts), labels, weight
 
 
 def moments_of_parts(engine: type[Executor], X: Any, Y: Any, sample_weight: Any = None) -> tuple[Moments, float]:

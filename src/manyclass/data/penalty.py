@@ -145,17 +145,6 @@ class Spectrum:
         return residual / xp.clip(1.0 - u * leverage, min=max(precision, 1e-10))[:, None]
 
 
-def effective_rows(weight: Array | None, n_rows: int) -> float:
-    """How many rows of equal weight tell as much: S²/Σ s_i min(s_i, 1).
-
-    A weight above 1 counts as so many copies; for weights up to 1 it is Kish's effective sample size.
-    """
-    if weight is None:
-        return float(n_rows)
-    s = to_numpy(weight).astype(np.float64)
-    return float(s.sum() ** 2 / max((s * np.minimum(s, 1.0)).sum(), 1e-300))
-
-
 def random_sums(n_outputs: int) -> np.ndarray | None:
     """Signs, of shape (n_outputs, SUMS), by which many responses become fewer; None where they are few.
 

@@ -186,6 +186,10 @@ class Rows(ABC):
         """Whether a shift costs no more than reading the rows."""
         return True
 
+    def here(self, values: Array | None) -> Array | None:
+        """A number for each row, brought here where the rows lie in parts."""
+        return values
+
     def recipe(self) -> Rows:
         """Of rows in parts: what `held` needs to know, without the parts."""
         return self

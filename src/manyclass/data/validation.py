@@ -108,7 +108,7 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     """
     if sample_weight is None and class_weight is None:
         return None
-    if rows.parts is not None:
+    if rows.parts is not None and y is not None:
         return y.weights(rows, sample_weight, class_weight)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
         sample_weight = to_numpy(sample_weight)

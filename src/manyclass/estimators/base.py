@@ -26,7 +26,7 @@ from manyclass.estimators.parameters import complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
-from manyclass.fit.held_out import HeldOut, hold_out
+from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
 
@@ -236,7 +236,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         rng = generator(self.random_state)
         held_out = None
         if self._holds_out(rows):
-            held_out = hold_out(rows, encoded.strata, weight, self.validation_fraction, rng)
+            given: tuple[Any, ...] = (weight, self.validation_fraction, rng)
+            if rows.parts is None:
+                held_out = hold_out(rows, encoded.strata, *given)
+            else:
+                held_out = hold_out_in_parts(rows, encoded.given, *given)
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
         problem = Problem(

@@ -24,7 +24,7 @@ from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
-from manyclass.stagewise.equations import Equations, NormalEquations, ProductEquations, sampled_rows
+from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
 
 MANY_ROWS = 10_000
 """Rows from which ``early_stopping="auto"`` holds some out; fewer are cross-validated."""
@@ -65,9 +65,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     max_iter : int, default=100
     early_stopping : bool or "auto", default="auto"
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
-        does so from 10 000 rows; fewer are cross-validated in five parts, equal rows in the same, and the model is
-        fitted to all of them. Least squares without calibration is the first candidate, and what does not make
-        fewer errors on those rows, by a standard error, is not preferred to it.
+        does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
+        equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the first
+        candidate, and what does not make fewer errors on those rows, by a standard error, is not preferred to it.
     kept_rows : int, default=20000
         Rows that `partial_fit` keeps for the link.
     <shared>
@@ -141,7 +141,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     kept_rows: int = 20_000
 
     def _holds_out(self, rows: Rows) -> bool:
-        many = rows.n_rows >= MANY_ROWS or self._is_sampled
+        many = rows.n_rows >= MANY_ROWS or self._is_sampled or rows.parts is not None
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
@@ -149,7 +149,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
 
     def _iterates(self, task: Task) -> Iterates:
         given = task.problem
-        cross_validates = self.early_stopping == "auto" and given.rows.n_rows < MANY_ROWS
+        cross_validates = self.early_stopping == "auto" and task.held_out is None
         fold = None
         if cross_validates:
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
@@ -203,7 +203,7 @@ def _equations(
     """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
     parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]
     if with_products:
-        sample = sampled_rows(problem)
+        sample = problem.sample(SAMPLED_ROWS)
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]
     if fold is None:
         return {}, []

@@ -24,8 +24,9 @@ def fits_parts(fit: Callable[..., Any]) -> Callable[..., Any]:
             return fit(self, X, y, sample_weight, **options)
         if not self._fits_parts:
             raise TypeError(
-                f"{type(self).__name__} does not fit rows that lie in partitions; use GLMClassifier, or pass "
-                "X.compute() where the rows fit into memory."
+                f"{type(self).__name__} does not fit rows that lie in partitions; use GLMClassifier, "
+                "CalibratedLeastSquaresClassifier or StagewiseClassifier, or pass X.compute() where the rows fit into "
+                "memory."
             )
         if options.get("checkpoint") is not None:
             raise ValueError("Fits of rows that lie in partitions store no checkpoints; leave checkpoint out.")

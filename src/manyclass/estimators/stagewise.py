@@ -23,8 +23,10 @@ from manyclass.fit import Iterates
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks
 from manyclass.stagewise.blocks import Blocks, OriginalColumns
-from manyclass.stagewise.equations import Equations, ProductEquations, sampled_rows
+from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
+COPIES = 5
+"""Matrices of a block's size that are there while its normal equations are made."""
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -61,7 +63,7 @@ class GeneratedBlocks(StagewiseEstimator):
             return (yield from super()._iterates(task))
         equations: dict[int, Equations] = {}
         if self.choice_["representation"] != "moments":
-            equations = {0: ProductEquations(problem, sampled_rows(problem))}
+            equations = {0: ProductEquations(problem, problem.sample(SAMPLED_ROWS))}
         draw = partial(OriginalColumns, problem.rows)
         return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates(task.saved))
 
@@ -70,7 +72,8 @@ class GeneratedBlocks(StagewiseEstimator):
         if "random_state" in generator.get_params():
             generator.set_params(random_state=int(task.rng.integers(2**31)))
         name, encoded = type(generator).__name__, task.encoded
-        generator.fit(task.problem.rows, encoded.guide, sample_weight=task.problem.weight)
+        rows = task.problem.rows
+        generator.fit(rows, encoded.guide, sample_weight=rows.here(task.problem.weight))
         if self.n_components is None and generator.capacity is None:
             raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")
         if self.n_models > 1 and generator.capacity is not None:
@@ -79,6 +82,12 @@ class GeneratedBlocks(StagewiseEstimator):
                 "generator of random features."
             )
         return lambda: DrawnBlocks(generator, self.block_size, self.n_components, task.rng)
+
+    def _memory(self, problem: Problem) -> dict[str, float]:
+        size = min(self.block_size, self.n_components or self.block_size)
+        return super()._memory(problem) | {"the second moments of a block": 8.0 * COPIES * size**2}
+
+    _memory_advice = f"lower block_size, {StagewiseEstimator._memory_advice}"
 
     def _max_iterates(self) -> None:
         """Not known: generators may round the sizes of blocks."""

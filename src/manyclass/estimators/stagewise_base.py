@@ -13,6 +13,7 @@ from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
+from manyclass.estimators.parted import by_part
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import Problem
@@ -37,6 +38,7 @@ class StagewiseEstimator(Estimator):
     """
 
     _model_parts: ClassVar[tuple[type, ...]] = (Stage, StagewiseModel)
+    _fits_parts: ClassVar[bool] = True
 
     models_: list[StagewiseModel]
     alpha_: float
@@ -157,6 +159,7 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     basis: Any = (1, 2, 3)
 
+    @by_part
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import getitem
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -27,7 +29,8 @@ class Dask(Executor):
 
     def __init__(self, client: Any):
         self.client = client
-        self.n_workers = max(len(client.scheduler_info(n_workers=-1)["workers"]), 1)
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        self.n_workers, self._n_threads = max(len(workers), 1), {name: one["nthreads"] for name, one in workers.items()}
 
     @classmethod
     def takes(cls, X: Any) -> bool:
@@ -90,11 +93,15 @@ class Dask(Executor):
         return self._submit({key: (_opened, _Sealed(value))}, [key])[0]
 
     def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
-        return self._submit(*self._plan(name, function, common, columns))
+        graph, groups = self._plan(name, partial(_each, function, len(columns)), common, columns)
+        keys = {i: _key("part") for group in groups.values() for i in group}
+        graph |= {keys[i]: (getitem, key, place) for key, group in groups.items() for place, i in enumerate(group)}
+        return self._submit(graph, [keys[i] for i in range(len(columns[0]))])
 
     def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
         # One graph for all of it: what a graph costs the scheduler is most of what a short pass costs.
-        graph, keys = self._plan(name, function, common, columns)
+        graph, groups = self._plan(name, partial(_all, function, len(columns)), common, columns)
+        keys = list(groups)
         while len(keys) > 1:
             added = [_key("add") for _ in keys[1::2]]
             graph |= {
@@ -105,10 +112,26 @@ class Dask(Executor):
 
     def _plan(
         self, name: str, function: Callable[..., Any], common: Any, columns: tuple[Sequence[Any], ...]
-    ) -> tuple[dict[str, Any], list[str]]:
-        shared = _key("broadcast")
-        tasks = {_key(name): (function, shared, *items) for items in zip(*columns, strict=True)}
-        return {shared: (_opened, _Sealed(common)), **tasks}, list(tasks)
+    ) -> tuple[dict[str, Any], dict[str, list[int]]]:
+        """A task for what each thread of a worker holds, and which parts that is.
+
+        With a task for each part a worker that has done its own would be sent others, rows and all.
+        """
+        shared, groups = _key("broadcast"), {_key(name): group for group in self._groups(columns[0])}
+        tasks = {
+            key: (function, shared, *(column[i] for i in group for column in columns)) for key, group in groups.items()
+        }
+        return {shared: (_opened, _Sealed(common)), **tasks}, groups
+
+    def _groups(self, items: Sequence[Any]) -> list[list[int]]:
+        """Numbers of parts in one place, as many times as it has threads; what is not there yet by itself."""
+        held: dict[str, list[int]] = {}
+        for i, place in enumerate(self.places(items)):
+            held.setdefault(place, []).append(i)
+        groups = [[i] for i in held.pop("", [])]
+        for place, numbers in held.items():
+            groups += [some.tolist() for some in np.array_split(numbers, self._n_threads.get(place, 1)) if len(some)]
+        return groups
 
     def _submit(self, graph: dict[str, Any], keys: list[str]) -> list[Any]:
         with warnings.catch_warnings():
@@ -142,6 +165,15 @@ class _Sealed:
     """What Dask is not to look for tasks in."""
 
     value: Any
+
+
+def _each(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> list[Any]:
+    return [function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns)]
+
+
+def _all(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> Any:
+    calls = (function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns))
+    return reduce(add, calls)
 
 
 def _opened(sealed: _Sealed) -> Any:

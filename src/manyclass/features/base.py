@@ -32,7 +32,8 @@ BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="
 DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
 DISTANCE_ENTRIES = 1 << 23
-"""Numbers in those rows, of which there are fewer where they are wide."""
+"""Numbers in those rows, of which there are fewer where they are wide, or where blocks of rows are to be small."""
+LEAST_DISTANCE_ENTRIES = 1 << 18
 SCALE_ROWS = 256
 """Rows on which the norm of features is measured."""
 
@@ -243,7 +244,8 @@ def median_squared_distance(
     held = as_rows(X)
     weight = np.ones(held.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
     present = np.flatnonzero(weight > 0)
-    n_rows = min(DISTANCE_ROWS, max(DISTANCE_ENTRIES // held.n_features, 2))
+    entries = min(DISTANCE_ENTRIES, max(held.block_limit / 4, LEAST_DISTANCE_ENTRIES))
+    n_rows = min(DISTANCE_ROWS, max(int(entries / held.n_features), 2))
     if len(present) > n_rows:
         share = weight[present] / weight[present].sum()
         present = np.random.default_rng(random_state).choice(present, n_rows, replace=False, p=share)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
-from manyclass.data import Rows, Targets
+from manyclass.data import Rows, Targets, as_rows
 from manyclass.data.rows import Array, to_numpy
+from manyclass.execution import Parts
 from manyclass.model.losses import Loss, mean_loss
+from manyclass.model.losses.base import loss_sums
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class HeldOut:
     scored : array of shape (n_rows,)
         s_i of the rows that score, 0 for the others.
     index : ndarray of shape (n_scored,)
-        The rows that score.
+        The rows that score; none are named where the rows lie in parts.
     """
 
     weight: Array
@@ -33,6 +37,10 @@ class HeldOut:
     def loss(self, rows: Rows, targets: Targets, loss: Loss, coef: Array, intercept: Array) -> float:
         """The mean loss of a linear model on the rows that score."""
         xp, step = rows.xp, rows.rows_per_block(targets.n_outputs)
+        if rows.parts is not None:
+            given = targets.parts, self.scored, rows.recipe(), loss, coef, intercept
+            total, mass = rows.parts.sum(_losses_of_part, *given, name="held out")
+            return total / mass
 
         def scores() -> Iterator[tuple[slice, Array]]:
             for start in range(0, len(self.index), step):
@@ -42,6 +50,15 @@ class HeldOut:
         index = rows.asarray(self.index, dtype=xp.int64)
         weight = xp.take(self.scored, index, axis=0)
         return mean_loss(loss, targets.take(self.index), weight, scores(), xp)
+
+
+def _losses_of_part(
+    X: Any, targets: Targets, scored: Array, recipe: Rows, loss: Loss, coef: Array, intercept: Array
+) -> tuple[float, float]:
+    rows = recipe.held(X)
+    blocks = rows.blocks(rows.rows_per_block(targets.n_outputs))
+    scores = ((part, block.matmat(coef) + intercept) for part, block in blocks)
+    return loss_sums(loss, targets, scored, scores, rows.xp)
 
 
 def hold_out(
@@ -73,6 +90,37 @@ def hold_out(
     scored = rows.asarray(mask)
     base = 1.0 if weight is None else weight
     return HeldOut(base * (1.0 - scored), base * scored, out)
+
+
+def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: float, rng: np.random.Generator) -> HeldOut:
+    """`hold_out` where the rows lie in parts: each part is divided by itself.
+
+    Raises
+    ------
+    ValueError
+        If none could be.
+    """
+    both = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
+    kept, scored = both.map(itemgetter(0)), both.map(itemgetter(1))
+    if not scored.sum(_total) > 0:
+        raise ValueError("No part has two rows that have a weight, so none can be held out; set early_stopping=False.")
+    return HeldOut(kept, scored, np.arange(0))
+
+
+def _total(values: Array) -> float:
+    return float(values.sum())
+
+
+def _divided(
+    y: Any, weight: Array | None, dtype: Any, fraction: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    y = np.asarray(y)
+    every = np.ones(len(y), dtype) if weight is None else weight
+    if np.count_nonzero(every) < 2:
+        return every, 0 * every
+    strata = np.unique(y, return_inverse=True)[1] if y.ndim == 1 else None
+    found = hold_out(as_rows(np.empty((len(y), 0), dtype)), strata, every, fraction, rng)
+    return found.weight, found.scored
 
 
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:

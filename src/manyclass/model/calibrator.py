@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 from typing import Any
 
-from manyclass.data import DenseRows, Rows, Targets
+from array_api_compat import array_namespace, device
+
+from manyclass.data import DenseRows, Moments
 from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import BLOCK_BYTES, Array
+from manyclass.model.problem import Problem
 from manyclass.model.sets import ConvexSet
 
 WIDE_FEATURES = 1024
@@ -49,14 +53,7 @@ class Calibrator:
         """u = G(v), of shape (n_rows, n_functions·n_outputs)."""
         return xp.concat([g(V) if callable(g) else _power(V, g) for g in self.basis], axis=1)
 
-    def fit(
-        self,
-        V: Array,
-        targets: Targets,
-        sample_weight: Array | None,
-        on_block: Callable[..., None] | None = None,
-        memory_limit: float | None = None,
-    ) -> Map:
+    def fit(self, problem: Problem, V: Any) -> Map:
         """argmin_{M, c} Σ s_i ‖y_i − M u_i − c‖².
 
         What is solved for is the change from M G(v) = v, with a trace of a ridge: predictions on the simplex make the
@@ -66,80 +63,25 @@ class Calibrator:
 
         Parameters
         ----------
+        problem : Problem
+            Whose ``on_block`` is called between blocks of rows, and before the equations are solved with the seconds
+            that this may take.
         V : array of shape (n_rows, n_outputs)
-        on_block : callable, optional
-            Called between blocks of rows, and before the equations are solved with the seconds that this may take.
-        memory_limit : float, optional
-            Bytes; by default what is free.
+            Where the rows lie in parts, what `Problem.map` gives of each.
         """
-        width = targets.n_outputs * len(self.basis)
-        whole = width <= int(V.shape[0]) and MATRICES * 8.0 * width**2 <= room_for(memory_limit)[0]
-        return (
-            self._fit_all(V, targets, sample_weight, on_block) if whole else self._fit_each(V, targets, sample_weight)
-        )
-
-    def _fit_all(
-        self, V: Array, targets: Targets, sample_weight: Array | None, on_block: Callable[..., None] | None
-    ) -> Map:
-        rows = DenseRows(V)
-        xp, k = rows.xp, targets.n_outputs
-        width = k * len(self.basis)
-        dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
-        sums, began = None, time.perf_counter()
-        # A block as large as the Gram matrix: adding that up then costs little beside the products.
-        for part, block in rows.blocks(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2))):
-            if on_block is not None:
-                on_block()
-            values = xp.astype(block.dense(), dtype, copy=False)
-            functions = DenseRows(self.functions(values, xp))
-            sums = MomentSums(functions, k, functions.mean()) if sums is None else sums
-            weight = None if sample_weight is None else xp.astype(sample_weight[part], dtype, copy=False)
-            sums.add(functions, weight, targets.dense(part, values, xp) - values)
-        assert sums is not None
-        if on_block is not None:
-            on_block(DECOMPOSITION * (time.perf_counter() - began) * width / rows.n_rows)
-        moments = sums.result()
+        n, width = problem.rows.n_rows, problem.n_outputs * len(self.basis)
+        if width > n or MATRICES * 8.0 * width**2 > room_for(problem.memory_limit)[0]:
+            return _map_of_each(problem.sum(sums_of_each, V, self), self.basis.index(1), problem.rows.dtype)
+        began = time.perf_counter()
+        moments = problem.sum(sums_of_all, V, self)
+        if problem.on_block is not None:
+            problem.on_block(DECOMPOSITION * (time.perf_counter() - began) * width / n)
+        xp, k = problem.xp, problem.n_outputs
         scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
         coef, intercept = moments.solve(RIDGE * scale)
         first = self.basis.index(1) * k
         coef[first : first + k, :] += xp.eye(k, dtype=coef.dtype, device=coef.device)
-        return xp.astype(coef, V.dtype), xp.astype(intercept, V.dtype)
-
-    def _fit_each(self, V: Array, targets: Targets, sample_weight: Array | None) -> Map:
-        """The map whose coefficients, of shape (n_functions, n_outputs), belong to one output each."""
-        rows, m = DenseRows(V), len(self.basis)
-        xp, k = rows.xp, targets.n_outputs
-        total, pilot = 0.0, None
-        first = rows.zeros((m + 1, k), dtype=xp.float64)
-        second = rows.zeros((m + 1, m, k), dtype=xp.float64)
-        for part, block in rows.blocks(rows.rows_per_block(k * m)):
-            values = xp.astype(block.dense(), xp.float64)
-            weight = rows.ones(block.n_rows) if sample_weight is None else sample_weight[part]
-            weight = xp.astype(weight, xp.float64)[:, None]
-            columns = [g(values) if callable(g) else _power(values, g) for g in self.basis]
-            columns.append(targets.dense(part, values, xp) - values)
-            pilot = [xp.mean(column, axis=0) for column in columns] if pilot is None else pilot
-            columns = [column - center for column, center in zip(columns, pilot, strict=True)]
-            total += float(xp.sum(weight))
-            for i, column in enumerate(columns):
-                weighted = weight * column
-                first[i, :] += xp.sum(weighted, axis=0)
-                for j in range(min(i + 1, m)):
-                    second[i, j, :] += xp.sum(weighted * columns[j], axis=0)
-        assert pilot is not None
-        mean = first / total
-        covariance = second / total - mean[:, None, :] * mean[None, :m, :]
-        gram = xp.permute_dims(covariance[:m, :, :], (2, 0, 1))
-        gram = xp.tril(gram) + xp.matrix_transpose(xp.tril(gram, k=-1))
-        scale = xp.sum(xp.linalg.diagonal(gram), axis=1) / m
-        eye = xp.eye(m, dtype=xp.float64, device=rows.device)
-        ridge = RIDGE * xp.where(scale > 0, scale, xp.ones_like(scale))
-        cross = xp.permute_dims(covariance[m, :, :], (1, 0))[:, :, None]
-        coef = xp.permute_dims(xp.linalg.solve(gram + ridge[:, None, None] * eye, cross)[:, :, 0], (1, 0))
-        centers = xp.stack(pilot) + mean
-        intercept = centers[m, :] - xp.sum(centers[:m, :] * coef, axis=0)
-        coef = coef + xp.astype(eye[:, self.basis.index(1)], xp.float64)[:, None]
-        return xp.astype(coef, V.dtype), xp.astype(intercept, V.dtype)
+        return xp.astype(coef, problem.rows.dtype), xp.astype(intercept, problem.rows.dtype)
 
     def scores(self, V: Array, fitted: Map, xp: Any) -> Array:
         """M G(v) + c."""
@@ -153,14 +95,100 @@ class Calibrator:
         """Π(M G(v) + c)."""
         return self.domain.project(self.scores(V, fitted, xp), xp)
 
-    def overwrite(self, V: Array, fitted: Map) -> None:
-        """`apply` in place, in blocks of rows."""
-        rows = DenseRows(V)
-        for part, block in self._blocks(rows):
-            V[part, :] = self.apply(block.dense(), fitted, rows.xp)
 
-    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, Rows]]:
-        return rows.blocks(rows.rows_per_block(rows.n_features * len(self.basis)))
+def overwrite(part: Problem, V: Array, calibrator: Calibrator, fitted: Map) -> None:
+    """`Calibrator.apply` in place, in blocks of rows."""
+    rows = DenseRows(V)
+    for where, block in rows.blocks(rows.rows_per_block(rows.n_features * len(calibrator.basis))):
+        V[where, :] = calibrator.apply(block.dense(), fitted, rows.xp)
+
+
+def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
+    """Of all functions, and of how far the predictions are from the targets."""
+    rows, sample_weight = DenseRows(V), part.weight
+    xp, k = rows.xp, part.n_outputs
+    width = k * len(calibrator.basis)
+    dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
+    sums = None
+    # A block as large as the Gram matrix: adding that up then costs little beside the products.
+    for where, block in rows.blocks(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2))):
+        if part.on_block is not None:
+            part.on_block()
+        values = xp.astype(block.dense(), dtype, copy=False)
+        functions = DenseRows(calibrator.functions(values, xp))
+        sums = MomentSums(functions, k, functions.mean()) if sums is None else sums
+        weight = None if sample_weight is None else xp.astype(sample_weight[where], dtype, copy=False)
+        sums.add(functions, weight, part.targets.dense(where, values, xp) - values)
+    assert sums is not None
+    return sums.result()
+
+
+@dataclass
+class SumsOfEach:
+    """Weighted sums of a few columns c_i of every output, and of products of pairs of these, around a point.
+
+    Attributes
+    ----------
+    total : float
+    first : array of shape (n_columns, n_outputs)
+    second : array of shape (n_columns, n_columns − 1, n_outputs)
+        Σ s c_i c_j.
+    pilot : array of shape (n_columns, n_outputs)
+    """
+
+    total: float
+    first: Array
+    second: Array
+    pilot: Array
+
+    def __add__(self, other: SumsOfEach) -> SumsOfEach:
+        step = other.pilot - self.pilot
+        first, m = other.first + other.total * step, self.second.shape[1]
+        moved = other.second + step[:, None, :] * other.first[None, :m, :] + first[:, None, :] * step[None, :m, :]
+        return SumsOfEach(self.total + other.total, self.first + first, self.second + moved, self.pilot)
+
+
+def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
+    """Of the functions of each output, and last of how far the predictions are from the targets."""
+    rows, m, sums = DenseRows(V), len(calibrator.basis), None
+    xp, k = rows.xp, part.n_outputs
+    for where, block in rows.blocks(rows.rows_per_block(k * m)):
+        values = xp.astype(block.dense(), xp.float64)
+        weight = rows.ones(block.n_rows) if part.weight is None else part.weight[where]
+        weight = xp.astype(weight, xp.float64)[:, None]
+        columns = [g(values) if callable(g) else _power(values, g) for g in calibrator.basis]
+        columns.append(part.targets.dense(where, values, xp) - values)
+        if sums is None:
+            zeros = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
+            sums = SumsOfEach(0.0, *zeros, xp.stack([xp.mean(column, axis=0) for column in columns]))
+        columns = [column - sums.pilot[i, :] for i, column in enumerate(columns)]
+        sums.total += float(xp.sum(weight))
+        for i, column in enumerate(columns):
+            weighted = weight * column
+            sums.first[i, :] += xp.sum(weighted, axis=0)
+            for j in range(min(i + 1, m)):
+                sums.second[i, j, :] += xp.sum(weighted * columns[j], axis=0)
+    assert sums is not None
+    for i in range(m):
+        sums.second[:i, i, :] = sums.second[i, :i, :]
+    return sums
+
+
+def _map_of_each(sums: SumsOfEach, identity: int, dtype: Any) -> Map:
+    """The map whose coefficients, of shape (n_functions, n_outputs), belong to one output each."""
+    xp, m = array_namespace(sums.first), sums.second.shape[1]
+    mean = sums.first / sums.total
+    covariance = sums.second / sums.total - mean[:, None, :] * mean[None, :m, :]
+    gram = xp.permute_dims(covariance[:m, :, :], (2, 0, 1))
+    scale = xp.sum(xp.linalg.diagonal(gram), axis=1) / m
+    eye = xp.eye(m, dtype=xp.float64, device=device(gram))
+    ridge = RIDGE * xp.where(scale > 0, scale, xp.ones_like(scale))
+    cross = xp.permute_dims(covariance[m, :, :], (1, 0))[:, :, None]
+    coef = xp.permute_dims(xp.linalg.solve(gram + ridge[:, None, None] * eye, cross)[:, :, 0], (1, 0))
+    centers = sums.pilot + mean
+    intercept = centers[m, :] - xp.sum(centers[:m, :] * coef, axis=0)
+    coef = coef + eye[:, identity][:, None]
+    return xp.astype(coef, dtype), xp.astype(intercept, dtype)
 
 
 def _power(V: Array, exponent: float) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any
 
@@ -16,10 +16,12 @@ from manyclass.data.rows import BLOCK_BYTES, Array, square, to_numpy
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
     column_sums,
+    copies_of_rows,
     gradient_sums,
     gradient_sums_and_row_weight,
     name_of,
     of_part,
+    on_copy,
     target_sums,
     weight_sum,
 )
@@ -143,6 +145,16 @@ class Problem:
         rest = found.map(itemgetter(1))
         return found.sum(itemgetter(0), name=name_of(function), check=self.on_block), rest
 
+    def changed(self, function: Callable[..., None], state: Any, *arguments: Any) -> Any:
+        """A number or more for each row, which ``function(problem, state, *arguments)`` changes in place.
+
+        Where the rows lie in parts it is a copy that is changed, as the present one may have to be made again.
+        """
+        if self.rows.parts is None:
+            function(self, state, *arguments)
+            return state
+        return self.map(partial(on_copy, function), state, *arguments)
+
     def _asked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return of_part, self._recipe, self.targets.parts, self.weight, function, *arguments
 
@@ -153,9 +165,9 @@ class Problem:
         return self.rows.parts.broadcast(plain)
 
     def sample(self, n_rows: int) -> np.ndarray:
-        """Up to so many rows of positive weight, or where they lie in parts of any, by index; always the same."""
-        known = self.weight is not None and self.rows.parts is None
-        present = np.flatnonzero(to_numpy(self.weight) > 0) if known else np.arange(self.rows.n_rows)
+        """Up to so many rows of positive weight, by index; always the same."""
+        weight = self.rows.here(self.weight)
+        present = np.arange(self.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
         return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
 
     @property
@@ -167,6 +179,16 @@ class Problem:
     def total_weight(self) -> float:
         """S."""
         return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
+
+    def effective_rows(self, weight: Any) -> float:
+        """How many rows of equal weight tell as much as rows of these weights: S²/Σ s_i min(s_i, 1).
+
+        A weight above 1 counts as so many copies; for weights up to 1 it is Kish's effective sample size.
+        """
+        if weight is None:
+            return float(self.rows.n_rows)
+        total, copies = self.sum(copies_of_rows, weight)
+        return total**2 / max(copies, 1e-300)
 
     @cached_property
     def center(self) -> Array:

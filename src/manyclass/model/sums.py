@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def name_of(function: Callable[..., Any]) -> str:
+    function = function.args[0] if isinstance(function, partial) else function
     return function.__name__.strip("_")
 
 
@@ -24,6 +26,18 @@ def of_part(
     rows = recipe.rows.held(held)
     share = rows.n_rows / max(recipe.rows.n_rows, 1)
     return function(recipe.variant(rows=rows, targets=targets, weight=weight, share=share), *arguments)
+
+
+def on_copy(function: Callable[..., None], part: Problem, state: Array, *arguments: Any) -> Array:
+    state = state + 0
+    function(part, state, *arguments)
+    return state
+
+
+def copies_of_rows(part: Problem, weight: Array) -> tuple[float, float]:
+    """Σ s and Σ s·min(s, 1)."""
+    s = to_numpy(weight).astype(np.float64)
+    return float(s.sum()), float((s * np.minimum(s, 1.0)).sum())
 
 
 def weight_sum(part: Problem) -> float:

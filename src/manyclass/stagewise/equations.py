@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
-from manyclass.data.penalty import Spectrum, best, effective_rows, path_of_rows, random_sums
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
 
 ROWS_PER_DIRECTION = 4
@@ -23,81 +24,103 @@ ACCURACY, LONGEST = 1e-2, 100
 which they do."""
 
 
-def sampled_rows(problem: Problem) -> np.ndarray:
-    """Up to `SAMPLED_ROWS` rows of positive weight, always the same."""
-    weight = problem.weight
-    present = np.arange(problem.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight))
-    return np.random.default_rng(0).permutation(present)[:SAMPLED_ROWS]
-
-
 @dataclass(frozen=True)
 class Responses:
     """What a stage is fitted to, in units of a row's curvature of 1.
 
     Attributes
     ----------
-    problem : Problem
-    features : Rows
+    stage : Problem
+        Whose rows are the features.
     cross : array of shape (n_features, n_outputs)
         Σ s x rᵀ / S.
     mean : array of shape (n_outputs,)
         Σ s r / S.
-    residual : callable
-        r of a slice of rows.
+    total_weight : float
+        S.
+    state : array of shape (n_rows, n_outputs)
+        What the stages before predict; where the rows lie in parts, what `Problem.map` gives of each.
+    on : callable
+        `Update.on`.
+    share : float
+        The curvature of a row.
+    signs : array of shape (n_outputs, n_sums), optional
+        Of the sums of outputs that stand for them.
     """
 
-    problem: Problem
-    features: Rows
+    stage: Problem
     cross: Array
     mean: Array
-    residual: Callable[[slice], Array]
+    total_weight: float
+    state: Any
+    on: Callable[[Problem], Any]
+    share: float
+    signs: Array | None = None
 
     def sketched(self) -> Responses:
         """Themselves, or where they are many the sums of `random_sums`."""
-        signs = random_sums(self.problem.n_outputs)
+        signs = random_sums(self.stage.n_outputs)
         if signs is None:
             return self
-        wide = self.problem.rows.asarray(signs, self.cross.dtype)
+        wide = self.stage.rows.asarray(signs, self.cross.dtype)
+        return replace(self, cross=self.cross @ wide, mean=self.mean @ wide, signs=wide)
 
-        def residual(part: slice) -> Array:
-            own = self.residual(part)
-            return own @ self.problem.xp.astype(wide, own.dtype)
+    def residual(self, stage: Problem, state: Array, part: slice) -> Array:
+        """r of some rows."""
+        block = state[part, :]
+        own = self.on(stage).residual(block, stage.targets.dense(part, block, stage.xp)) / self.share
+        return own if self.signs is None else own @ stage.xp.astype(self.signs, own.dtype)
 
-        return replace(self, cross=self.cross @ wide, mean=self.mean @ wide, residual=residual)
-
-    @property
-    def n_effective(self) -> float:
-        return effective_rows(self.problem.weight, self.features.n_rows)
+    def centred(self, stage: Problem, state: Array, part: slice) -> Array:
+        """r − r̄ of some rows, float64; r where there is no intercept."""
+        wide = stage.xp.astype(self.residual(stage, state, part), stage.xp.float64)
+        return wide - self.mean if stage.fit_intercept else wide
 
     def squares(self) -> Array:
         """Σ s (r − r̄)² / S."""
-        xp, problem = self.problem.xp, self.problem
-        total, step = 0.0 * self.mean, 1 << 14
-        for start in range(0, self.features.n_rows, step):
-            part = slice(start, min(start + step, self.features.n_rows))
-            centred = self.centred(part)
-            square = centred * centred
-            total = total + xp.sum(square if problem.weight is None else square * self.weight(part)[:, None], axis=0)
-        return total / problem.total_weight
+        return self.stage.sum(squares_of_responses, self.state, self.to_parts) / self.total_weight
 
-    def centred(self, part: slice) -> Array:
-        """r − r̄ of some rows, float64; r where there is no intercept."""
-        wide = self.problem.xp.astype(self.residual(part), self.problem.xp.float64)
-        return wide - self.mean if self.problem.fit_intercept else wide
+    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, vectors: Array, center: Array) -> np.ndarray:
+        """Errors of all rows, by penalties and outputs, as of `Spectrum.leave_one_out`."""
+        return self.stage.sum(errors_left_out, self.state, self.to_parts, spectrum, alphas, vectors, center)
 
-    def weight(self, part: slice) -> Array:
-        assert self.problem.weight is not None
-        return self.problem.xp.astype(self.problem.weight[part], self.problem.xp.float64)
+    @property
+    def to_parts(self) -> Responses:
+        """Themselves, as each part is told of them."""
+        return replace(self, stage=None, state=None)
 
-    def rotated(self, vectors: Array, center: Array) -> Iterator[tuple[Array, Array, Array | None]]:
-        """(Z, R, s) for `Spectrum.leave_one_out`, in blocks of rows."""
-        xp, features, problem = self.problem.xp, self.features, self.problem
-        narrow, origin = xp.astype(vectors, features.dtype), center @ vectors
-        for part, chunk in features.blocks(features.rows_per_block(problem.n_outputs)):
-            if problem.on_block is not None:
-                problem.on_block()
+
+def squares_of_responses(stage: Problem, state: Array, responses: Responses) -> Array:
+    xp, total, step = stage.xp, 0.0 * responses.mean, 1 << 14
+    for start in range(0, stage.rows.n_rows, step):
+        part = slice(start, min(start + step, stage.rows.n_rows))
+        centred = responses.centred(stage, state, part)
+        square = centred * centred
+        if stage.weight is not None:
+            square = square * xp.astype(stage.weight[part], xp.float64)[:, None]
+        total = total + xp.sum(square, axis=0)
+    return total
+
+
+def errors_left_out(
+    stage: Problem,
+    state: Array,
+    responses: Responses,
+    spectrum: Spectrum,
+    alphas: np.ndarray,
+    vectors: Array,
+    center: Array,
+) -> np.ndarray:
+    xp, rows = stage.xp, stage.rows
+    narrow, origin = xp.astype(vectors, rows.dtype), center @ vectors
+
+    def rotated() -> Iterator[tuple[Array, Array, Array | None]]:
+        for part, chunk, weight in stage.blocks():
             Z = xp.astype(chunk.matmat(narrow), xp.float64) - origin
-            yield Z, self.centred(part), None if problem.weight is None else self.weight(part)
+            wide = None if weight is None else xp.astype(weight, xp.float64)
+            yield Z, responses.centred(stage, state, part), wide
+
+    return spectrum.leave_one_out(alphas, rotated(), rows.precision)
 
 
 class Equations(ABC):
@@ -170,17 +193,17 @@ class NormalEquations(Equations):
         return self.factor.solve(cross, alpha)
 
     def best_alpha(self, responses: Responses) -> float:
-        problem, share, responses = responses.problem, self.share, responses.sketched()
+        share, responses = self.share, responses.sketched()
         eigenvalues, vectors = self.factor.spectrum
         cross = vectors.T @ self._centred(responses.cross, responses.mean)
-        spectrum = Spectrum(eigenvalues / share, cross, problem.total_weight, self.fit_intercept)
-        precision, n = problem.rows.precision, responses.n_effective
-        alphas = spectrum.grid(precision)
+        spectrum = Spectrum(eigenvalues / share, cross, responses.total_weight, self.fit_intercept)
+        n = responses.stage.effective_rows(responses.stage.weight)
+        alphas = spectrum.grid(responses.stage.rows.precision)
         if n >= ROWS_PER_DIRECTION * int(eigenvalues.shape[0]):
             errors = spectrum.generalised_cross_validation(alphas, responses.squares(), n)
         else:
             center = self.center if self.fit_intercept else 0.0 * self.center
-            errors = spectrum.leave_one_out(alphas, responses.rotated(vectors, center), precision)
+            errors = responses.leave_one_out(spectrum, alphas, vectors, center)
         return share * float(best(alphas, errors))
 
 
@@ -251,7 +274,8 @@ class ProductEquations(Equations):
         the rate that needs no assumption (Caponnetto and De Vito, 2007).
         """
         problem, xp, responses = self.problem, self.problem.xp, responses.sketched()
-        R = xp.concat([xp.astype(responses.residual(slice(i, i + 1)), xp.float64) for i in self.sample.tolist()])
+        own = (responses.residual(responses.stage, responses.state, slice(i, i + 1)) for i in self.sample.tolist())
+        R = xp.concat([xp.astype(each, xp.float64) for each in own])
         weight = problem.weight
         if weight is not None:
             index = problem.rows.asarray(self.sample, xp.int64)

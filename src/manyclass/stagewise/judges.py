@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from manyclass.data.penalty import effective_rows
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, restore
 from manyclass.fit.run import OutOfTime
@@ -91,7 +90,7 @@ class HeldOutJudge(Judge):
         return self.latest
 
     def _look(self, update: Update, state: Array) -> Score:
-        n_labels = effective_rows(self.weight, 0) * update.labels_per_row
+        n_labels = update.problem.effective_rows(self.weight) * update.labels_per_row
         return Score(update.loss(state, self.weight), update.errors(state, self.weight), n_labels)
 
 

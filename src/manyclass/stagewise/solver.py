@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from manyclass.data import Rows
+from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.fit import Clock, Iterate, Iterates, Status, restore
@@ -90,7 +91,7 @@ class Stagewise:
                 return status
             self.finished = (*self.finished, self.fit.model(len(self.fit.done)))
             if self.finished_states is not None:
-                self.finished_states += self.fit.state
+                self.finished_states = self.problem.changed(add_state, self.finished_states, self.fit.state)
         return None
 
     def state(self) -> dict[str, Any]:
@@ -108,8 +109,8 @@ class Stagewise:
         if self.judge is not None:
             self.judge.resume(saved["judge"])
 
-    def _zeros(self) -> Array:
-        return self.problem.rows.zeros((self.problem.rows.n_rows, self.problem.n_outputs))
+    def _zeros(self) -> Any:
+        return self.problem.map(zeros)
 
 
 class _Fit:
@@ -169,12 +170,13 @@ class _Fit:
     def _fit_block(self, index: int, visit: int, phases: _Phases) -> None:
         block, xp, update = self.blocks.drawn[index], self.xp, self.update
         features = features_of(self.problem.rows, block)
+        stage = self.problem.variant(rows=features)
         with phases("gram", features):
-            equations, cross, mean = self._read(index, features)
+            equations, cross, mean = self._read(index, stage)
         if self.solver.chooses_alpha and not self.number and not index:
             with phases("solve", features):
                 if not self.solver.n_stages:
-                    self._choose_alpha(features, equations, cross, mean)
+                    self._choose_alpha(stage, equations, cross, mean)
                 elif not self.update.weighs_rows:
                     equations.decompose()
         alpha = self.problem.alpha
@@ -187,8 +189,9 @@ class _Fit:
             self._keep(index, equations, visit)
         square = self.coefficients.along(previous, coef)
         with phases("update", features):
-            gains = ((rows, chunk.matmat(coef) + intercept) for rows, chunk in self._chunks(features))
-            length = update.move(self.state, gains, lambda length: 0.5 * alpha * square(length))
+            self.state, length = update.move(
+                stage, self.state, coef, intercept, lambda length: 0.5 * alpha * square(length)
+            )
         if length != 1.0:
             coef, intercept = length * coef, length * intercept
         if update.additive:
@@ -196,7 +199,7 @@ class _Fit:
         self.problem.n_passes += 2
         self.done.append(Stage(index, coef, intercept))
 
-    def _choose_alpha(self, features: Rows, equations: Equations, cross: Array, mean: Array) -> None:
+    def _choose_alpha(self, stage: Problem, equations: Equations, cross: Array, mean: Array) -> None:
         """Leave-one-out errors of the first block choose the penalty, and its share of all features scales it.
 
         The kernels of T blocks add up to T times that of one, so T times the penalty is the same model; and one visit
@@ -204,85 +207,44 @@ class _Fit:
         residuals of each block instead, the penalty of every block but the first is infinite wherever rows are few:
         what is left over after fitting them holds no signal that leave-one-out could see.
         """
-        problem, share = self.problem, equations.share
-
-        def residual(rows: slice) -> Array:
-            state = self.state[rows, :]
-            return self.update.residual(state, problem.targets.dense(rows, state, self.xp)) / share
-
-        responses = Responses(problem, features, cross / share, mean / share, residual)
-        problem.alpha = equations.best_alpha(responses) * max(self.blocks.n_components / features.n_features, 1.0)
+        total, share = self.problem.total_weight, equations.share
+        responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share)
+        n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
+        self.problem.alpha = equations.best_alpha(responses) * n_blocks
 
     def _calibrate(self, phases: _Phases) -> float:
         """The objective before calibration; nan where there is none."""
         with phases("update"):
             between = self.update.loss(self.state, self.problem.weight)
-            calibration = self.update.calibrate(self.state)
+            self.state, calibration = self.update.calibrate(self.state)
         if calibration is None:
             return NAN
         last = self.done[-1]
         self.done[-1] = Stage(last.block, last.coef, last.intercept, calibration)
         return between
 
-    def _read(self, index: int, features: Rows) -> tuple[Equations, Array, Array]:
+    def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array]:
         """The normal equations of a block, and Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r."""
-        problem, xp = self.problem, self.xp
-        known = self.equations.get(index)
-        weight, heavy = problem.weight, None
-        if self.update.weighs_rows:
-            curvature = self.update.row_weight(self.state)
-            weight = curvature if weight is None else curvature * weight
-            heavy = heavy_rows(to_numpy(weight))
-        sums = MomentSums(features) if known is None else None
-        cross = features.zeros((features.n_features, problem.n_outputs), dtype=xp.float64)
-        mean = features.zeros((problem.n_outputs,), dtype=xp.float64)
-        for rows, chunk in self._chunks(features):
-            if sums is not None and heavy is None:
-                sums.add(chunk, None if weight is None else weight[rows])
-            residual = self._residual(rows)
-            chunk.rmatmat(residual, cross)
-            mean += xp.sum(residual, axis=0, dtype=xp.float64)
-        if sums is not None and heavy is not None:
-            step = self._step(features)
-            for chosen in (heavy[start : start + step] for start in range(0, len(heavy), step)):
-                self._check_time()
-                sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
-        if sums is not None:
-            known = NormalEquations.of(sums.result(), problem)
-        assert known is not None
-        return known, cross / problem.total_weight, mean / problem.total_weight
-
-    def _residual(self, rows: slice) -> Array:
-        """s_i r_i of a block of rows."""
-        state, weight = self.state[rows, :], self.problem.weight
-        residual = self.update.residual(state, self.problem.targets.dense(rows, state, self.xp))
-        return residual if weight is None else residual * weight[rows][:, None]
+        known, total = self.equations.get(index), self.problem.total_weight
+        cross, mean, *moments = stage.sum(sums_of_block, self.state, self.update.on, known is None)
+        if known is None:
+            known = NormalEquations.of(moments.pop(), self.problem)
+        return known, cross / total, mean / total
 
     def _gradient(self) -> Array:
-        rows = self.problem.rows
-        total = rows.zeros((rows.n_features, self.problem.n_outputs), dtype=self.xp.float64)
-        for part, block, _ in self.problem.blocks():
-            block.rmatmat(self._residual(part), total)
         self.problem.n_passes += 1
-        return total
-
-    def _chunks(self, features: Rows) -> Iterator[tuple[slice, Rows]]:
-        for rows, chunk in features.blocks(self._step(features)):
-            self._check_time()
-            yield rows, chunk
-
-    def _step(self, features: Rows) -> int:
-        return features.rows_per_block(self.problem.n_outputs, GRAM_BLOCK_BYTES)
-
-    def _check_time(self) -> None:
-        if self.problem.on_block is not None:
-            self.problem.on_block()
+        return self.problem.sum(gradient_in_columns, self.state, self.update.on)
 
     def _keep(self, index: int, equations: Equations, visit: int) -> None:
         if self.update.weighs_rows or self.blocks.redraws or visit + 1 == self.solver.max_iter:
             self.equations.pop(index, None)
-        elif sum(kept.n_bytes for kept in self.equations.values()) + equations.n_bytes <= FACTOR_BYTES:
+        elif sum(kept.n_bytes for kept in self.equations.values()) + equations.n_bytes <= self._factor_bytes:
             self.equations[index] = equations
+
+    @property
+    def _factor_bytes(self) -> float:
+        limit = self.problem.memory_limit
+        return FACTOR_BYTES if limit is None else min(FACTOR_BYTES, 0.25 * room_for(limit)[0])
 
     # -- what the loop is told ----------------------------------------------------------------------------------------
 
@@ -307,14 +269,71 @@ class _Fit:
                 "n_features": sum(features_of(self.problem.rows, block).n_features for block in self.blocks.drawn),
                 "phases": dict(phases.seconds),
                 "before_calibration": before,
+                **self.problem.traffic,
             },
             state=solver.state,
         )
 
-    def _average(self) -> Array:
+    def _average(self) -> Any:
         """The predictions, averaged with those of the models before."""
         others, number = self.solver.finished_states, self.number
-        return self.state if others is None or not number else (others + self.state) / (number + 1)
+        return self.state if others is None or not number else self.problem.map(mean_state, others, self.state, number)
+
+
+def zeros(part: Problem) -> Array:
+    return part.rows.zeros((part.rows.n_rows, part.n_outputs))
+
+
+def add_state(part: Problem, total: Array, state: Array) -> None:
+    total += state
+
+
+def mean_state(part: Problem, others: Array, state: Array, n_others: int) -> Array:
+    return (others + state) / (n_others + 1)
+
+
+def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update], with_moments: bool) -> tuple[Any, ...]:
+    """Σ s x rᵀ and Σ s r of a block, and where asked for its `Moments` under the weights that the update gives."""
+    xp, features, update = stage.xp, stage.rows, on(stage)
+    weight, heavy = stage.weight, None
+    if update.weighs_rows:
+        curvature = update.row_weight(state)
+        weight = curvature if weight is None else curvature * weight
+        heavy = heavy_rows(to_numpy(weight))
+    sums = MomentSums(features) if with_moments else None
+    cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
+    mean = features.zeros((stage.n_outputs,), dtype=xp.float64)
+    for rows, chunk, given in stage.blocks(GRAM_BLOCK_BYTES):
+        if sums is not None and heavy is None:
+            sums.add(chunk, None if weight is None else weight[rows])
+        residual = weighted_residual(update, state, rows, given)
+        chunk.rmatmat(residual, cross)
+        mean += xp.sum(residual, axis=0, dtype=xp.float64)
+    if sums is None:
+        return cross, mean
+    step = features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)
+    for start in range(0, 0 if heavy is None else len(heavy), step):
+        assert heavy is not None
+        if stage.on_block is not None:
+            stage.on_block()
+        chosen = heavy[start : start + step]
+        sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
+    return cross, mean, sums.result()
+
+
+def weighted_residual(update: Update, state: Array, rows: slice, weight: Array | None) -> Array:
+    """s_i r_i of a block of rows."""
+    block = state[rows, :]
+    residual = update.residual(block, update.problem.targets.dense(rows, block, update.xp))
+    return residual if weight is None else residual * weight[:, None]
+
+
+def gradient_in_columns(part: Problem, state: Array, on: Callable[[Problem], Update]) -> Array:
+    """Σ s x rᵀ over the original columns."""
+    update, total = on(part), part.rows.zeros((part.rows.n_features, part.n_outputs), dtype=part.xp.float64)
+    for rows, block, weight in part.blocks():
+        block.rmatmat(weighted_residual(update, state, rows, weight), total)
+    return total
 
 
 class _Phases:

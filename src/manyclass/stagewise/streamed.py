@@ -67,5 +67,5 @@ class StreamedEquations(NormalEquations):
         spectrum = Spectrum(eigenvalues, cross, whole.weight, self.fit_intercept)
         mean = whole.target_mean
         squares = mean - mean**2 if self.fit_intercept else mean  # of y = 0 or 1
-        alphas = spectrum.grid(responses.problem.rows.precision)
+        alphas = spectrum.grid(responses.stage.rows.precision)
         return float(best(alphas, spectrum.generalised_cross_validation(alphas, squares, self.n)))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manyclass.data import DenseRows
-from manyclass.data.rows import Array
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
-from manyclass.model.calibrator import Calibrator, Map
-from manyclass.model.losses import mean_loss
+from manyclass.model.calibrator import Calibrator, Map, overwrite
+from manyclass.model.losses.base import loss_sums
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
-
-Gains = Iterable[tuple[slice, Array]]
-"""What a block's coefficients add to the predictions, in blocks of rows."""
 
 
 class Update(ABC):
@@ -59,42 +57,67 @@ class Update(ABC):
         """The curvature of the loss of each row at the state."""
         return self.xp.ones_like(state[:, 0])
 
-    def move(self, state: Array, gains: Gains, penalty: Callable[[float], float]) -> float:
-        """Add `length` times the gains to the state, in place.
+    @property
+    def on(self) -> Callable[[Problem], Update]:
+        """What makes the update of a part of the rows, there."""
+        return partial(type(self), calibrator=self.calibrator)
+
+    def move(
+        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
+    ) -> tuple[Any, float]:
+        """The state with `length` times what a block adds, and the length.
 
         Parameters
         ----------
+        stage : Problem
+            Whose rows are the features of the block.
         penalty : callable
             That of a length.
-
-        Returns
-        -------
-        length : float
         """
-        for rows, gain in gains:
-            state[rows, :] += gain
-        return 1.0
+        return stage.changed(add_gains, state, coef, intercept), 1.0
 
-    def calibrate(self, state: Array) -> Map | None:
-        """What follows a visit of all blocks: change the state in place, and say how."""
-        return None
+    def calibrate(self, state: Any) -> tuple[Any, Map | None]:
+        """What follows a visit of all blocks: the state, changed, and how."""
+        return state, None
 
     @property
     def labels_per_row(self) -> int:
         """How many answers of `errors` are right or wrong in a row."""
         return 1
 
-    def errors(self, state: Array, weight: Array) -> float:
+    def errors(self, state: Any, weight: Any) -> float:
         """Weighted share of wrong labels, where predictions are nearest to labels of 0 and 1; nan elsewhere."""
         return float("nan")
 
-    def loss(self, state: Array, weight: Array | None, gain: Array | None = None, length: float = 0.0) -> float:
+    def loss(self, state: Any, weight: Any, gain: Any = None, length: float = 0.0) -> float:
         """Weighted mean loss of the state, or of state + length·gain."""
-        problem = self.problem
-        scores = (
-            (rows, block + 0.0 if gain is None else block + length * gain[rows, :]) for rows, block in _blocks(state)
-        )
-        return mean_loss(problem.loss, problem.targets, weight, scores, problem.xp)
+        total, mass = self.problem.sum(losses_of_state, state, weight, gain, length)
+        return total / mass if mass > 0 else float("nan")
+
+
+def add_gains(stage: Problem, state: Array, coef: Array, intercept: Array) -> None:
+    for where, block, _ in stage.blocks(GRAM_BLOCK_BYTES):
+        state[where, :] += block.matmat(coef) + intercept
+
+
+def gains_of_block(stage: Problem, coef: Array, intercept: Array) -> Array:
+    gain = stage.rows.zeros((stage.rows.n_rows, stage.n_outputs))
+    add_gains(stage, gain, coef, intercept)
+    return gain
+
+
+def add_multiple(part: Problem, state: Array, gain: Array, length: float) -> None:
+    for where, block in _blocks(state):
+        state[where, :] = block + length * gain[where, :]
+
+
+def losses_of_state(
+    part: Problem, state: Array, weight: Array | None, gain: Array | None, length: float
+) -> tuple[float, float]:
+    scores = (
+        (where, block + 0.0 if gain is None else block + length * gain[where, :]) for where, block in _blocks(state)
+    )
+    return loss_sums(part.loss, part.targets, weight, scores, part.xp)
 
 
 class LeastSquares(Update):
@@ -126,24 +149,26 @@ class CalibratedLeastSquares(LeastSquares):
         return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
 
     def errors(self, state: Array, weight: Array) -> float:
-        xp, wrong, total = self.xp, 0.0, float(self.xp.sum(weight, dtype=self.xp.float64))
-        for rows, block in _blocks(state):
-            Y = self.problem.targets.dense(rows, block, xp)
-            if self.calibrator is not None and self.calibrator.domain.exclusive:
-                missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
-            else:
-                missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
-            wrong += float(xp.sum(missed * xp.astype(weight[rows], xp.float64)))
+        exclusive = self.calibrator is not None and self.calibrator.domain.exclusive
+        wrong, total = self.problem.sum(wrong_labels, state, weight, exclusive)
         return wrong / total
 
-    def calibrate(self, state: Array) -> Map | None:
+    def calibrate(self, state: Any) -> tuple[Any, Map | None]:
         assert self.calibrator is not None
-        problem = self.problem
-        calibration = self.calibrator.fit(
-            state, problem.targets, problem.weight, problem.on_block, problem.memory_limit
-        )
-        self.calibrator.overwrite(state, calibration)
-        return calibration
+        calibration = self.calibrator.fit(self.problem, state)
+        return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
+
+
+def wrong_labels(part: Problem, state: Array, weight: Array, exclusive: bool) -> tuple[float, float]:
+    xp, wrong = part.xp, 0.0
+    for where, block in _blocks(state):
+        Y = part.targets.dense(where, block, xp)
+        if exclusive:
+            missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
+        else:
+            missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
+        wrong += float(xp.sum(missed * xp.astype(weight[where], xp.float64)))
+    return wrong, float(xp.sum(weight, dtype=xp.float64))
 
 
 class NewtonStep(Update):
@@ -155,7 +180,6 @@ class NewtonStep(Update):
     """
 
     weighs_rows = True
-    _gain: Array | None = None
 
     def residual(self, state: Array, Y: Array) -> Array:
         return Y - self.problem.loss.mean(state + 0.0, self.xp)
@@ -164,19 +188,17 @@ class NewtonStep(Update):
         loss, xp = self.problem.loss, self.xp
         return xp.concat([loss.hessian_trace(loss.mean(block + 0.0, xp), xp) for _, block in _blocks(state)])
 
-    def move(self, state: Array, gains: Gains, penalty: Callable[[float], float]) -> float:
-        gain = self._gain = self.xp.zeros_like(state) if self._gain is None else self._gain
-        for rows, part in gains:
-            gain[rows, :] = part
+    def move(
+        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
+    ) -> tuple[Any, float]:
+        gain = stage.map(gains_of_block, coef, intercept)
 
         def value(length: float) -> float:
             return self.loss(state, self.problem.weight, gain, length) + penalty(length)
 
         found = minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded", options={"xatol": 0.02, "maxiter": 12})
         length = float(found.x) if found.fun < value(0.0) else 0.0
-        for rows, block in _blocks(state):
-            state[rows, :] = block + length * gain[rows, :]
-        return length
+        return self.problem.changed(add_multiple, state, gain, length), length
 
 
 UPDATES: dict[str, type[Update]] = {
