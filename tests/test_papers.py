@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
-from benchmarks import report
+from benchmarks import data, report
 from benchmarks.__main__ import app
 from benchmarks.objective import objectives
 from benchmarks.papers import ENTRIES, named, sources
-from benchmarks.stochastic import cutting_planes
+from benchmarks.stochastic import cutting_planes, limits
 from manyclass import SDCAClassifier
 
 
@@ -42,6 +42,31 @@ def test_unknown_names_and_missing_data_are_sentences(tmp_path, monkeypatch, cap
         sources.at_hand("cifar10", quick=True)
     ran = CliRunner().invoke(app, ["papers", "least-squares/figure-3", "--data", str(tmp_path)])
     assert ran.exit_code == 0 and "least-squares/figure-3 was left out: cifar10 wants" in ran.output
+
+
+def test_quick_size_takes_the_same_random_rows_each_time_and_keeps_them_apart():
+    whole, y = data.rows("digits")
+    with data.at_most(100):
+        X, codes, X_test, _ = data.split("digits")
+        again = data.rows("digits")[0]
+        assert X.shape[0] == 80 and X_test.shape[0] == 20 and data.allowed(7) == 7
+        assert data.cache() != data.CACHE
+        with data.at_most(None):
+            assert data.rows("digits")[0].shape == whole.shape
+    with data.at_most(100):
+        np.testing.assert_array_equal(data.rows("digits")[0], again)
+    assert data.cache() == data.CACHE and len(np.unique(codes)) == len(np.unique(y))
+
+
+def test_work_past_its_processor_time_is_ended():
+    def endless() -> None:
+        while True:
+            pass
+
+    assert limits.limited(lambda: 3, 5) == 3
+    assert limits.limited(endless, 1) is None
+    with pytest.raises(RuntimeError, match="ended without an answer"):
+        limits.limited(lambda: 1 / 0, 5)
 
 
 def test_a_cheap_entry_ends_in_a_page_and_a_picture(tmp_path, monkeypatch):
