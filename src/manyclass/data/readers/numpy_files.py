@@ -87,11 +87,13 @@ def _sparse(where: Any) -> sparse.csr_array:
     if not isinstance(where, Path):
         where.seek(0)
     stored = sparse.load_npz(where)
+    # SciPy's own loops trust the indices, those that convert to CSR too.
+    if hasattr(stored, "check_format"):
+        stored.check_format(full_check=True)
     # All but CSR need not hold anything of a row that they announce.
     if stored.shape[0] > _EMPTY_ROWS + 16 * stored.nnz:
         raise DataFileError(f"it holds {stored.nnz} numbers for {stored.shape[0]} rows: leave the empty rows out")
     matrix = sparse.csr_array(stored)
-    # SciPy's own loops trust the indices.
     matrix.check_format(full_check=True)
     return matrix
 
