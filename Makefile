@@ -2,8 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+UV := $(BIN)/uv
 TORCH := torch==2.13.0
 CPU_WHEELS := https://download.pytorch.org/whl/cpu
+# On Linux, PyPI's torch brings several gigabytes of CUDA libraries: take the CPU build, without its dependencies (the
+# few it needs are locked). pip, unlike uv, also looks where the user's settings say that wheels lie.
+INSTALL_TORCH = python -m pip install --quiet --no-deps --retries 1 --extra-index-url $(CPU_WHEELS) '$(TORCH)' \
+	|| echo 'No wheel of $(TORCH) for this Python: the tests that need torch will be skipped.'
 # One BLAS thread per test process: pytest-xdist already keeps every core busy.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
@@ -42,7 +47,7 @@ docs: $(VENV)/.docs  ## the site, gallery included, in docs/_build/html; a warni
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 $(VENV)/.docs: $(VENV)/.ready requirements/docs.lock
-	$(BIN)/python -m pip install --quiet -r requirements/docs.lock
+	$(UV) pip install --quiet --python $(VENV) -r requirements/docs.lock
 	touch $@
 
 check: lint types readme docs test test-kernels
@@ -51,24 +56,21 @@ $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"manyclass needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements/dev.lock
-	@# On Linux, PyPI's torch brings several gigabytes of CUDA libraries: take the CPU build, without its
-	@# dependencies (the few it needs are locked in dev.lock). Where there is no wheel, its tests are skipped.
-	$(BIN)/python -m pip install --quiet --no-deps --retries 1 --extra-index-url $(CPU_WHEELS) '$(TORCH)' \
-		|| echo 'No wheel of $(TORCH) for this Python: the torch tests will be skipped.'
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(BIN)/python -m pip install --quiet $$(grep '^uv==' requirements/dev.lock)
+	$(UV) pip install --quiet --python $(VENV) -r requirements/dev.lock
+	$(BIN)/$(INSTALL_TORCH)
+	$(UV) pip install --quiet --python $(VENV) --no-deps --editable .
 	touch $@
 
 # Other environments than .venv, each from a lock or the lowest versions that pyproject.toml admits.
-UV := $(BIN)/uv
-
 clients: .venv-clients/.ready  ## what other packages do with our estimators (docs/clients.md)
 	$(ONE_THREAD) .venv-clients/bin/python -m pytest -q tests/clients
 
 .venv-clients/.ready: requirements/clients.lock | $(VENV)/.ready
 	$(PYTHON) -m venv --clear $(@D)
-	$(UV) pip install --quiet --python $(@D) --no-deps -r requirements/clients.lock
-	$(@D)/bin/python -m pip install --quiet --no-deps --extra-index-url $(CPU_WHEELS) '$(TORCH)'
+	$(UV) pip install --quiet --python $(@D) --no-deps -r requirements/clients.lock || { echo \
+		'The clients could not be installed, so nothing is known of them: uv says above what was missing.'; exit 1; }
+	$(@D)/bin/$(INSTALL_TORCH)
 	$(UV) pip install --quiet --python $(@D) --no-deps --editable .
 	touch $@
 
@@ -77,18 +79,21 @@ wheel: $(VENV)/.ready  ## the wheel and the source distribution, in dist/
 	$(UV) build --quiet --out-dir dist
 	$(UV) tool run --quiet twine check --strict dist/*
 
-# What needs nothing but pytest; the tests are in the source distribution too.
-SMOKE := tests/test_package.py tests/release tests/cli/test_predict.py tests/estimators/test_glm.py
+# What needs nothing but pytest and the package, run from the source distribution.
+SMOKE := tests/test_package.py tests/release tests/linear_model tests/cli/test_predict.py tests/subgradient/test_losses.py
 
 test-wheel: wheel  ## the wheel in a fresh environment: the newest versions of what it needs, and no extras
 	$(PYTHON) -m venv --clear .venv-wheel
-	$(UV) pip install --quiet --python .venv-wheel pytest array-api-strict dist/*.whl
-	$(ONE_THREAD) .venv-wheel/bin/python -m pytest -q -p no:cacheprovider $(SMOKE)
+	$(UV) pip install --quiet --python .venv-wheel pytest dist/*.whl
+	tar -xzf dist/*.tar.gz -C .venv-wheel
+	cd .venv-wheel/manyclass-* && rm -r src && $(ONE_THREAD) ../bin/python -m pytest -q -p no:cacheprovider $(SMOKE)
 
-OLDEST := tests/data tests/model tests/fit tests/curvature tests/solvers tests/estimators tests/cli tests/export \
-	tests/linear_model tests/features tests/release
+# Every dependency at work: arrays and frames, files and models of each kind, compiled loops, ONNX, plots, the terminal.
+OLDEST := $(SMOKE) tests/data/test_rows.py tests/data/test_readers_text.py tests/data/test_readers_binary.py \
+	tests/model tests/fit tests/solvers tests/dual/test_homotopy.py tests/export tests/diagnostics/test_displays.py \
+	tests/cli/test_modelfile.py tests/cli/test_terminal.py
 
-test-oldest: $(VENV)/.ready  ## the tests with the oldest versions that pyproject.toml admits
+test-oldest: $(VENV)/.ready  ## a part of the tests, with the oldest versions that pyproject.toml admits
 	$(PYTHON) -m venv --clear .venv-oldest
 	$(UV) pip compile --quiet --resolution lowest-direct --no-annotate --no-header --python .venv-oldest \
 		--extra arff --extra export --extra frames --extra plot pyproject.toml -o .venv-oldest/lock.txt
@@ -113,7 +118,7 @@ lock: $(VENV)/.ready  ## resolve the newest versions again, for every platform
 
 # Benchmarks take minutes, want an otherwise idle machine, and use every core.
 bench-peers: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet -r requirements/bench.lock
+	$(UV) pip install --quiet --python $(VENV) -r requirements/bench.lock
 
 bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile bench-bound bench-dual \
 	bench-stagewise bench-stochastic: bench-%: bench-peers

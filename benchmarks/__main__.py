@@ -40,7 +40,7 @@ def papers(
     if show:
         for entry in chosen:
             typer.echo(f"{entry.name}: {entry.what}")
-            for name in entry.names():
+            for name in entry.names(quick):
                 typer.echo(f"    {sources.described(name, quick)}")
         return
     if run_all(chosen, quick, None if folder else data):

@@ -3,14 +3,15 @@
 ``MANYCLASS_DATA`` names the folder with the real data sets; the default is ``../shared/data``, seen from the root of
 the repository. Wherever a benchmark takes the name of a data set it takes a file as well, of any format that
 `manyclass.data.readers` knows (LIBSVM, CSV, Parquet, NPZ, ...): ``TRAIN`` or ``TRAIN,TEST``; without a test file a part
-of the rows is held out. What takes long to make is kept in benchmarks/.cache.
+of the rows is held out. What takes long to make is kept in benchmarks/.cache. Inside `at_most` sets are random parts.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,36 @@ CACHE = ROOT / ".cache"
 Rows = tuple[Any, np.ndarray]
 Split = tuple[Any, np.ndarray, Any, np.ndarray]
 """X_train, y_train, X_test, y_test."""
+_most: list[int | None] = [None]
+
+
+@contextmanager
+def at_most(n_rows: int | None) -> Iterator[None]:
+    """Sets have at most so many training rows, and so many test rows, from here on."""
+    _most.append(n_rows)
+    try:
+        yield
+    finally:
+        _most.pop()
+
+
+def allowed(n_rows: int) -> int:
+    """So many rows, or as many as `at_most` leaves of them."""
+    return n_rows if _most[-1] is None else min(n_rows, _most[-1])
+
+
+def part_of(*arrays: Any) -> tuple:
+    """The same random rows of each, as many as are allowed, in their order."""
+    n = arrays[0].shape[0]
+    if allowed(n) == n:
+        return arrays
+    kept = np.sort(np.random.default_rng(0).permutation(n)[: allowed(n)])
+    return tuple(array[kept] for array in arrays)
+
+
+def cache() -> Path:
+    """Where to keep what depends on how many rows are allowed; whole sets are in `CACHE` itself."""
+    return CACHE if _most[-1] is None else CACHE / f"at-most-{_most[-1]}"
 
 
 def data_dir() -> Path:
@@ -41,7 +72,7 @@ def found_data_dir() -> Path | None:
 
 def mnist(part: str = "train") -> tuple[np.ndarray, np.ndarray]:
     """Pixels in [0, 1] as float32 of shape (n, 784), digits as int64."""
-    return _images(data_dir() / "mnist", part)
+    return part_of(*_images(data_dir() / "mnist", part))
 
 
 def _images(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -63,10 +94,14 @@ def title(name: str) -> str:
 
 def rows(name: str) -> Rows:
     """Training rows of a set in the folder, or all rows of a file; y as it is there."""
+    return part_of(*_all_rows(name))
+
+
+def _all_rows(name: str) -> Rows:
     if is_file(name):
         return _read(Path(name.partition(",")[0]))
     if name == "mnist":
-        return mnist()
+        return _images(data_dir() / "mnist", "train")
     if name == "digits":  # comes with scikit-learn, and stands in where a set is not at hand
         X, y = load_digits(return_X_y=True)
         return X.astype(np.float32) / 16, y
@@ -94,6 +129,7 @@ def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
         index = np.arange(X.shape[0])
         index, out = train_test_split(index, test_size=test_size, random_state=0, stratify=y if stratify else None)
         X, y, X_test, y_test = X[index], y[index], X[out], y[out]
+    X, y, X_test, y_test = *part_of(X, y), *part_of(X_test, y_test)
     if y.ndim == 2:
         return X, y, X_test, y_test
     codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)[1]
@@ -111,12 +147,12 @@ def _read(path: Path, n_features: int | None = None) -> Rows:
 
 def kept(file: str, name: str, work: Callable[[], Any]) -> Any:
     """What `work` gives, from a file of the cache where it has been done before."""
-    path = CACHE / f"{file}.json"
+    path = cache() / f"{file}.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     if name not in known:
         known[name] = work()
         print(name, known[name], flush=True)
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(known, indent=1))
         unfinished.replace(path)

@@ -138,6 +138,15 @@ def figure(
     plt.close(fig)
 
 
+def plain_ticks(axis: Any) -> None:
+    """Ticks of a log scale over few decades: 1, 2, 5, 10, 20, ... as numbers, and none between."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+
+
 def plot_gaps(name: str, title: str, curves: dict[str, tuple], targets: tuple[float, ...]) -> None:
     """Relative gap against seconds on log scales; `curves` maps a label to (seconds, gaps)."""
     with figure(name) as ax:

@@ -1,5 +1,7 @@
 """Small problems that every layer is tested on."""
 
+from functools import cache
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -7,6 +9,7 @@ from manyclass.curvature.class_bounds import CLASS_BOUNDS
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Clock, Run
 from manyclass.model import SMOOTH_LOSSES, Problem
+from tests.oracles import glm as oracle
 
 ESTIMATORS = {
     "GLMClassifier": {},
@@ -56,6 +59,13 @@ def problem(loss="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=np
         as_rows(sp.csr_array(X) if sparse else X), targets, SMOOTH_LOSSES[loss], alpha, weight=weights, **options
     )
     return built, X, Y, weight if weighted else np.ones(len(X))
+
+
+@cache
+def optimum(loss, fit_intercept):
+    """The least value of `problem(loss)`, W and b, which takes the oracle seconds."""
+    F, X, Y, s = problem(loss, fit_intercept=fit_intercept)
+    return oracle.minimum(loss, X, Y, s, F.alpha, fit_intercept)
 
 
 def serves(curvature, loss):

@@ -28,7 +28,7 @@ def test_the_list_shows_every_entry_and_the_data_it_wants():
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_entry_calls_a_function_with_arguments_it_has(name, quick):
     for call in ENTRIES[name].calls:
-        arguments = (call.quick if quick else call.full) | call.data
+        arguments = ((call.quick or {}) if quick else call.full) | call.data
         inspect.signature(call.resolve()).bind(**arguments)
         assert set(call.names()) <= set(sources.SOURCES)
 

@@ -45,9 +45,9 @@ def main(
             alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
             publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
         elif one is Part.ERRORS:
-            publish_errors(
-                [shown(errors.contest(name, limit), errors.rows_of, as_json) for name in found], suffix, as_json
-            )
+            before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
+            contests = (before.get(name) or compared(name, limit, as_json) for name in found)
+            publish_errors(list(contests), limit, suffix, as_json)
         elif one is Part.LIMITS:
             grid = limits.LIMITS[:2] if quick else limits.LIMITS
             publish_limits(
@@ -64,13 +64,20 @@ def shown(result: Any, cells: Any, as_json: bool) -> Any:
     return result
 
 
+def lines_of(known: Path | None) -> list[dict[str, Any]]:
+    if known is None:
+        return []
+    return [json.loads(line[line.index("{") :]) for line in known.read_text().splitlines() if "{" in line]
+
+
+def compared(name: str, limit: float, as_json: bool) -> errors.Result:
+    return shown(errors.contest(name, limit), errors.rows_of, as_json)
+
+
 def raced(
     names: list[str], alphas: list[float], limit: float, threads: int, known: Path | None, as_json: bool
 ) -> Iterator[speed.Result]:
-    before: dict[tuple[str, float], speed.Result] = {}
-    if known is not None:
-        lines = (json.loads(line) for line in known.read_text().splitlines() if line.startswith("{"))
-        before = {(one["case"], one["alpha"]): speed.Result(**one) for one in lines}
+    before = {(line["case"], line["alpha"]): speed.Result(**line) for line in lines_of(known) if "alpha" in line}
     for name in names:
         for value in alphas:
             if (name, value) in before:
@@ -99,7 +106,7 @@ def publish_speed(results: list[speed.Result], limit: float, suffix: str, as_jso
         table.publish("battery" + suffix)
 
 
-def publish_errors(results: list[errors.Result], suffix: str, as_json: bool) -> None:
+def publish_errors(results: list[errors.Result], limit: float, suffix: str, as_json: bool) -> None:
     columns = ["case", "n×d×k", *errors.peers(False), *errors.ours()]
     table = report.Table("Errors of every default on held-out rows, in %", columns)
     for result in sorted(results, key=lambda one: max(map(one.excess, errors.found(one)), default=0.0), reverse=True):
@@ -108,6 +115,7 @@ def publish_errors(results: list[errors.Result], suffix: str, as_json: bool) -> 
     table.note(
         "Points beyond 1.2 times or one point more than LogisticRegression(): " + (", ".join(beyond) or "none") + "."
     )
+    table.note(f"Ours were given {limit:g} seconds.")
     if not as_json:
         table.publish("battery_errors" + suffix)
 

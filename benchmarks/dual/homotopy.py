@@ -190,8 +190,9 @@ def compare(
         "measuring is not; seconds are those of the processor. A phase before the last ends at an estimated gap of "
         f"{PHASE_TOL:g} of its own problem, or at its share of half of all epochs. 80 % of the rows train; one thread."
     )
-    table.publish(f"dual_homotopy_{data.title(source)}")
-    draw(data.title(source), plots)
+    name = data.title(source) if tuple(losses) == LOSSES_SHOWN else "_".join([data.title(source), *losses])
+    table.publish(f"dual_homotopy_{name}")
+    draw(name, plots)
 
 
 def to_level(curve: Curve, left: np.ndarray, level: float) -> str:

@@ -58,9 +58,9 @@ class Problem:
         param = parameter(f"-s {solver} -c {C!r} -e {eps!r} -B {self.bias!r}")
         listen = PRINT_STRING_FUN(printed.append)
         liblinear.set_print_string_function(listen)
-        start = time.perf_counter()
+        start = time.process_time()
         model = liblinear.train(self.problem, param)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         text = b"".join(printed).decode()
         coef = self._coef(model.contents, joint=solver == SOLVERS["crammer_singer"])
         liblinear.free_and_destroy_model(model)

@@ -1,13 +1,13 @@
 """Steps of *Homotopic Initialization* beside those we take: (18) against 1/G_rr, (23) against quasi-Newton.
 
-``python -m benchmarks.dual.steps``
+``python -m benchmarks.dual.steps [a9a w8a FILE ...]``
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import data
 from benchmarks.dual.descent import ALPHA, NU, Ridge
 from benchmarks.dual.problems import two_classes
-from benchmarks.report import Table
+from benchmarks.report import Table, figure
 from manyclass import GLMClassifier
 
 EPOCHS = (1, 10, 100)
@@ -36,7 +36,7 @@ def epoch(X, y, a, v, order, steps, penalty):
         v += change * X[r]
 
 
-def coordinate_steps(name: str = "a9a", rows: int = 4000) -> Table:
+def coordinate_steps(name: str, rows: int, ax: Any) -> Table:
     """Random coordinate descent on the dual of ridge regression, from zero and from a*_ν, with either steps."""
     ridge = Ridge.load(name)
     kept = np.random.default_rng(0).permutation(len(ridge.y))[:rows]
@@ -52,12 +52,14 @@ def coordinate_steps(name: str = "a9a", rows: int = 4000) -> Table:
     for (label, steps), (start, a) in [(s, t) for s in lengths.items() for t in (("0", 0 * best), ("a*_ν", warm))]:
         a, rng, left = a.copy(), np.random.default_rng(0), []
         v = ridge.X.T @ a
-        for number in range(EPOCHS[-1] + 1):
+        for _ in range(EPOCHS[-1] + 1):
             error = a - best
-            if number in (0, *EPOCHS):
-                left.append((np.sum((ridge.X.T @ error) ** 2) / penalty + error @ error) / (2 * n))
+            left.append((np.sum((ridge.X.T @ error) ** 2) / penalty + error @ error) / (2 * n))
             epoch(ridge.X, ridge.y, a, v, rng.permutation(n), steps, penalty)
-        table.add(label, start, f"{np.median(steps * np.diag(G)):.1e}", *(f"{value:.1e}" for value in left))
+        shown = (f"{left[number]:.1e}" for number in (0, *EPOCHS))
+        table.add(label, start, f"{np.median(steps * np.diag(G)):.1e}", *shown)
+        ax.plot(left, label=f"steps {label}, from {start}")
+    ax.set(yscale="log", xlabel="epochs", ylabel="dual suboptimality", title=f"{data.title(name)}: ridge regression")
     return table
 
 
@@ -86,13 +88,13 @@ def exact_schedule(X: np.ndarray, y: np.ndarray, best: np.ndarray, steps: int) -
     return values
 
 
-def biased_gradient(names: Sequence[str], steps: int = 300) -> Table:
+def biased_gradient(names: Sequence[str], steps: int, axes: Sequence[Any]) -> Table:
     """Steps to what is left of the log loss: gradient descent, (23) by a search in the plane, quasi-Newton."""
     table = Table(
         f"Log loss, alpha {ALPHA:g}: steps until (F − F*)/F(0) is below a level",
         ["data", "solver", *(f"steps to {level:g}" for level in LEVELS), f"left after {steps}"],
     )
-    for name in names:
+    for name, ax in zip(names, axes, strict=True):
         X, y = gaussian() if name == GAUSSIAN else two_classes(name)
         models = {solver: fitted(X, y, solver, steps) for solver in SOLVERS}
         best = fitted(X, y, "newton-cg", 300)
@@ -105,6 +107,8 @@ def biased_gradient(names: Sequence[str], steps: int = 300) -> Table:
             table.add(
                 data.title(name), solver, *(reached(left, level) for level in LEVELS), f"{max(left[-1], 0):.1e}"
             )  # fmt: skip
+            ax.plot(left, label=solver)
+        ax.set(yscale="log", ylim=(1e-8, 2), xlabel="steps", title=f"{data.title(name)}: (F − F*)/F(0) of the log loss")
     return table
 
 
@@ -120,9 +124,17 @@ def fitted(X: Any, y: np.ndarray, solver: str, steps: int) -> GLMClassifier:
         return model.fit(X, y)
 
 
-def main(rows: int = 4000, steps: int = 300, names: str = f"{GAUSSIAN},a9a,w8a,adult") -> None:
-    table = coordinate_steps(rows=rows)
-    table.note(str(biased_gradient(names.split(","), steps)))
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help="Sets or files of two classes.")] = None,
+    rows: int = 4000,
+    steps: int = 300,
+) -> None:
+    names = names or ["a9a", "w8a", "adult"]
+    with figure("dual_steps", 2 + len(names), (4.2 * (2 + len(names)), 3.8)) as axes:
+        table = coordinate_steps(names[0], rows, axes[0])
+        table.note(biased_gradient([GAUSSIAN, *names], steps, axes[1:]))
+        for ax in axes[:2]:
+            ax.legend(fontsize="small")
     table.note(
         "Columns of the first table centred, y at unit variance, a fresh permutation each epoch. Second table: two "
         "classes without an intercept; gradient descent from zero with steps of the best length, (23) with the best "

@@ -75,7 +75,7 @@ def main(
 ) -> None:
     first, *others = [compare(source, epochs, reference_seconds) for source in sources or ("w8a", "mnist")]
     for other in others:
-        first.note(str(other))
+        first.note(other)
     first.note("Shares of the loss of the zero model, at alpha; the epochs of all phases are counted.")
     first.publish("dual_svm_parts")
 

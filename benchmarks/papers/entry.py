@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.data import at_most
 from benchmarks.papers import sources
 from benchmarks.report import Table
 
+QUICK_ROWS = 2_000
+"""Training rows of a set at quick size, and test rows."""
 NOT_MEASURED = "not at this size"
 
 
@@ -57,18 +60,26 @@ class Call:
     needs : tuple of str
         Sets that the function finds by itself.
     full, quick : dict
-        The other arguments at either size.
+        The other arguments at either size; None where it is left out.
+    quick_rows : int or None
+        Rows of a set at most at quick size.
     """
 
     function: str
     data: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     full: dict[str, Any] = field(default_factory=dict)
-    quick: dict[str, Any] = field(default_factory=dict)
+    quick: dict[str, Any] | None = field(default_factory=dict)
+    quick_rows: int | None = QUICK_ROWS
 
     def resolve(self) -> Callable[..., Any]:
         module, _, name = self.function.partition(":")
         return getattr(importlib.import_module(f"benchmarks.{module}"), name)
+
+    def make(self, quick: bool, file: str | None = None) -> None:
+        function, arguments = self.resolve(), self.arguments(quick, file)
+        with at_most(self.quick_rows if quick else None):
+            function(**arguments)
 
     def names(self) -> list[str]:
         """All sets it wants."""
@@ -92,7 +103,7 @@ class Call:
                 found[argument] = [file] if file else [sources.at_hand(name, quick) for name in names]
             else:
                 found[argument] = file or sources.at_hand(names, quick)
-        return found | (self.quick if quick else self.full)
+        return found | ((self.quick or {}) if quick else self.full)
 
 
 @dataclass(frozen=True)
@@ -113,5 +124,9 @@ class Entry:
     calls: tuple[Call, ...]
     numbers: tuple[Number, ...] = ()
 
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(name for call in self.calls for name in call.names()))
+    def made(self, quick: bool) -> list[Call]:
+        """The calls that are made at this size."""
+        return [call for call in self.calls if not quick or call.quick is not None]
+
+    def names(self, quick: bool = False) -> list[str]:
+        return list(dict.fromkeys(name for call in self.made(quick) for name in call.names()))

@@ -50,20 +50,29 @@ def run(entry: Entry, quick: bool, file: str | None = None) -> Path:
     """The page, in results/papers or results/papers/quick."""
     folder = RESULTS / "papers" / ("quick" if quick else "")
     stem = entry.name.replace("/", "_")
-    calls = [(call.resolve(), call.arguments(quick, file)) for call in entry.calls]
-    started, used = time.perf_counter(), time.process_time()
+    calls = entry.made(quick)
+    for call in calls:
+        call.arguments(quick, file)  # says what is missing before any of them has run
+    started, used = time.perf_counter(), processor()
     with gather(folder / stem) as gathered:
-        for function, arguments in calls:
-            function(**arguments)
-        other = file is not None or any(missing(name) for name in entry.names())
+        for call in calls:
+            call.make(quick, file)
+        other = file is not None or any(missing(name) for name in entry.names(quick))
         beside = compared(entry, gathered.tables, " on other rows" if other else "")
         if not gathered.drawn:
             draw(beside, entry.name)
-    seconds = time.perf_counter() - started, time.process_time() - used
+    seconds = time.perf_counter() - started, processor() - used
+    print(f"{entry.name}: {seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem}.md"
     path.write_text(written(entry, quick, file, beside, gathered, seconds))
     return path
+
+
+def processor() -> float:
+    """Seconds of this process and of those that it waited for."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def compared(entry: Entry, tables: list[Table], where: str) -> Table:
@@ -77,20 +86,29 @@ def written(
     entry: Entry, quick: bool, file: str | None, beside: Table, gathered: Gathered, seconds: tuple[float, float]
 ) -> str:
     paper, _, name = entry.name.partition("/")
-    data = f"Rows of {file}." if file else ". ".join(described(name, quick) for name in entry.names()) + "."
-    small = quick and any(call.quick for call in entry.calls)
-    size = "Quick size: much smaller than the paper's; it shows that everything runs. " if small else ""
+    data = f"Rows of {file}." if file else ". ".join(described(name, quick) for name in entry.names(quick)) + "."
+    size = f"Quick size, which shows that everything runs: {reduced(entry)}. " if quick else ""
     options = f"{' --quick' if quick else ''}{f' --data {file}' if file else ''}"
     head = [
         f"# {name.replace('-', ' ').capitalize()} of *{PAPERS[paper]}*",
         f"{entry.what}.",
         f"`python -m benchmarks papers {entry.name}{options}` on {environment()}; "
-        f"{seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor in this process.",
+        f"{seconds[0]:.0f} s, {seconds[1]:.0f} s of the processor.",
         size + data,
     ]
     pictures = [f"![{entry.name}]({picture.name})" for picture in gathered.drawn]
     tables = [str(table).strip() for table in ([beside] if entry.numbers else []) + gathered.tables]
     return "\n\n".join([*head, *tables, *pictures]) + "\n"
+
+
+def reduced(entry: Entry) -> str:
+    """What is smaller than at full size."""
+    most = {call.quick_rows for call in entry.made(True)} - {None}
+    left_out = [call.function for call in entry.calls if call.quick is None]
+    parts = ["few seeds, steps or features"]
+    parts += [f"at most {rows:,} training rows of a set and as many test rows, but of text" for rows in most]
+    parts += [f"without {', '.join(dict.fromkeys(left_out))} on further sets"] if left_out else []
+    return "; ".join(parts)
 
 
 def draw(beside: Table, name: str) -> None:

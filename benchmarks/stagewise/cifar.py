@@ -75,7 +75,7 @@ def exact(
     total, curve = np.zeros((len(y) - n, 10)), []
     for seed in range(models):
         watch, here = Stopwatch(), banks(filters, patch_sizes, seed)
-        halves = [quantised(bank, images, data.CACHE / "cifar10", n) for bank in here]
+        halves = [quantised(bank, images, data.cache() / "cifar10", n) for bank in here]
         watch("features")
         scores = kernel_scores(halves, y, n_rows, test, bandwidth, ridge, watch)
         total += scores
@@ -94,6 +94,7 @@ def exact(
         with figure(name) as ax:
             ax.plot(*zip(*curve, strict=True), marker="s")
             ax.set(xlabel=f"models averaged, {filters} filters each", ylabel="test accuracy, %")
+            ax.set_xticks(range(1, models + 1))
 
 
 @app.command()
@@ -112,7 +113,7 @@ def choose(
     images, y, _, origin = cifar_images.shuffled(source)
     images, y = images[: N_CHOICE + N_HELD_OUT], y[: N_CHOICE + N_HELD_OUT]
     options = {"pool": pool, "overlap": overlap, "threshold": threshold, "whitening": whitening}
-    folder, held_out = data.CACHE / "cifar10", slice(N_CHOICE, N_CHOICE + N_HELD_OUT)
+    folder, held_out = data.cache() / "cifar10", slice(N_CHOICE, N_CHOICE + N_HELD_OUT)
     halves = [quantised(bank, images, folder, N_CHOICE) for bank in banks(filters, patch_sizes, 0, **options)]
     print(f"{origin}: {filters} filters of {patch_sizes}, {options}")
     for bandwidth in map(float, bandwidths.split(",")):

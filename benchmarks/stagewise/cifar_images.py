@@ -35,8 +35,8 @@ def load(files: str = "") -> data.Split:
         parts = _decoded()
         for name, array in zip(names, (*parts["train"], *parts["test"]), strict=True):
             np.save(folder / f"{name}.npy", array)
-    X_train, y_train, X_test, y_test = (np.load(folder / f"{name}.npy") for name in names)
-    return X_train, y_train, X_test, y_test
+    X_train, y_train, X_test, y_test = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in names)
+    return *data.part_of(X_train, y_train), *data.part_of(X_test, y_test)
 
 
 def shuffled(files: str = "") -> tuple[np.ndarray, np.ndarray, int, str]:

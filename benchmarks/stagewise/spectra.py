@@ -36,8 +36,8 @@ def main(
     width: int = WIDTH,
     max_rows: Annotated[int, typer.Option(help="Rows taken at most, the first.")] = 60_000,
 ) -> None:
-    columns = ["data", "rows", "features", "σ₂/σ_r", "σ₁/σ₂"]
-    table = Table(f"Largest singular values of rows that are not centred, r = {rank}", columns, live=True)
+    columns = ["data", "rows", "features", f"σ₂/σ_{rank}", "σ₁/σ₂"]
+    table = Table("Largest singular values of rows that are not centred", columns, live=True)
     with figure("stagewise_spectra") as ax:
         for name in data or DATA:
             X = rows(name, width)[:max_rows]
@@ -48,7 +48,7 @@ def main(
         ax.set(xlabel="rank", ylabel=f"share of the {rank} largest singular values", ylim=(0, 1))
         ax.legend()
     table.note(
-        f"20 Newsgroups: log(1 + tf), 15 000 posts. MNIST: {width} random Fourier features of 50 principal components, "
+        f"20 Newsgroups: log(1 + tf). MNIST: {width} random Fourier features of 50 principal components, "
         f"bandwidth the median squared distance. At most the first {max_rows:,} rows."
     )
     table.publish("stagewise_spectra")

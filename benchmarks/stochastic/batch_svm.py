@@ -77,11 +77,11 @@ def batch(name: str, problem: Problem, alpha: float, limit: float) -> tuple[floa
 def compare(name: str, sizes: list[int], limit: float, table: Table, ax: Any) -> None:
     """All solvers on growing parts of one data set: rows of the table and a panel."""
     whole = load(name)
+    sizes = [n for n in sizes if n <= len(whole.y)] or [len(whole.y)]
     subset = Problem(whole.X[:60_000], whole.y[:60_000], whole.X_test, whole.y_test)
-    alpha = choose_alpha(subset, ["crammer_singer"], 100_000)
+    alpha = choose_alpha(subset, ["crammer_singer"], min(100_000, PASSES * sizes[-1]))
     known = [peer for peer in BATCH if installed(peer)]
     spent: dict[str, list[float]] = {peer: [] for peer in [*known, "Pegasos"]}
-    sizes = [n for n in sizes if n <= len(whole.y)] or [len(whole.y)]
     for n in sizes:
         part = Problem(whole.X[:n], whole.y[:n], whole.X_test, whole.y_test)
         steps = geometric(max(n // 20, 500), min(PASSES * n, MOST_STEPS), 5)

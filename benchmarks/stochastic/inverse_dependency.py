@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from benchmarks.data import title
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 from benchmarks.stochastic.trajectory import (
     SETTINGS,
     VARIANTS,
@@ -109,8 +109,6 @@ def plot(data: str, found: dict[str, Any], times: dict[str, list[tuple[float, np
 
 
 def draw(axes: np.ndarray, found: dict[str, Any], times: dict[str, list[tuple[float, np.ndarray]]]) -> None:
-    from matplotlib.ticker import LogLocator
-
     sizes, steps = found["sizes"], found["steps"]
     for place, (name, (_, errors)) in enumerate(found["runs"].items()):
         row, column = divmod(place, len(ALGORITHMS))
@@ -121,9 +119,7 @@ def draw(axes: np.ndarray, found: dict[str, Any], times: dict[str, list[tuple[fl
             _band(bottom, sizes, errors[:, :, at], f"T = {steps[at]:,}")
         top.set(title=name, xscale="log", yscale="log")
         bottom.set(xlabel="training rows", xscale="log")
-        top.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        top.yaxis.set_major_formatter("{x:g}")
-        top.yaxis.set_minor_formatter("")
+        plain_ticks(top.yaxis)
         for ax in (top, bottom):
             ax.legend(fontsize="x-small")
     for row, ax in enumerate(axes[:, 0]):

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from benchmarks import data as sets
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 from benchmarks.stochastic.trajectory import (
     SETTINGS,
     VARIANTS,
@@ -67,8 +67,7 @@ def compare(name: str, steps: np.ndarray, shown: np.ndarray, seeds: int, table: 
             low = np.maximum(mean - spread, mean / 2)
             ax.fill_between(steps, low, mean + spread, alpha=0.2, color=line.get_color())
         ax.set(xscale="log", yscale="log", xlabel="T", title=sets.title(name) + variant)
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
+        plain_ticks(ax.yaxis)
 
 
 if __name__ == "__main__":

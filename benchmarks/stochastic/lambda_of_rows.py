@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from benchmarks.data import title
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 from benchmarks.stochastic.trajectory import SETTINGS, VARIANTS, Problem, load, stream, trajectory
 
 ALPHAS = np.geomspace(1e-2, 1e-7, 11)
@@ -82,6 +82,8 @@ def main(
                 (line,) = ax.plot(steps, ALPHAS[best[i]], "o", label=f"{n:,} rows")
                 ax.plot(steps, alphas[i], color=line.get_color())
             ax.set(xscale="log", yscale="log", xlabel="T", title=f"{LOSS}{variant}: best alpha, and the rule")
+            plain_ticks(ax.xaxis)
+            plain_ticks(ax.yaxis)
             ax.legend(fontsize="small")
         axes[0].set_ylabel("alpha over mean ‖x‖²")
     table.note(

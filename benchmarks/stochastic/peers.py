@@ -87,11 +87,11 @@ def absolute(alpha: float, X: Any) -> float:
 
 
 def _timed_estimator(estimator: Any, X: Any, y: np.ndarray) -> tuple[float, Predict]:
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(X, y)
-    return time.perf_counter() - start, estimator.predict
+    return time.process_time() - start, estimator.predict
 
 
 def ours(loss: str, **options: Any) -> Method:
@@ -114,10 +114,10 @@ def ours(loss: str, **options: Any) -> Method:
 def warm_up(X: Any, y: np.ndarray) -> float:
     """Compile, or load from Numba's cache, what our methods run; the seconds of it."""
     rows = np.concatenate([np.flatnonzero(y == c)[:2] for c in np.unique(y)])
-    start = time.perf_counter()
+    start = time.process_time()
     model = PegasosClassifier(max_iter=1).fit(X[rows], y[rows])
     model.predict(X[rows])
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def linear_svc(prepared: Any, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:
@@ -188,9 +188,9 @@ class VowpalRows:
         for word in arguments:
             words.append(str(self.path / word) if last in files else word)
             last = word
-        start = time.perf_counter()
+        start = time.process_time()
         Workspace(arg_list=words).finish()
-        return time.perf_counter() - start
+        return time.process_time() - start
 
 
 def vowpal_wabbit(prepared: VowpalRows, setting: Setting, budget: float, seed: int) -> tuple[float, Predict]:

@@ -27,7 +27,7 @@ def factors(rng, b, m, loss):
     st.integers(1, 8),
     st.sampled_from(["softmax", "logistic"]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_never_falls_below_the_true_sum(seed, d, m, rank, loss):
     """Σ_lowrank ⪰ Σ_true after every block, whatever the rank, with repeated rows and rows on a few columns."""
     rng = np.random.default_rng(seed)

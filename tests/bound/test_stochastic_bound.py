@@ -10,6 +10,7 @@ from manyclass.fit import Clock, OutOfTime, Run, Status
 from manyclass.model import LOSSES, Problem
 from manyclass.solvers import SOLVERS
 from tests import problems
+from tests.covering import in_turn
 from tests.oracles.stochastic_bound import stochastic_bound
 
 
@@ -123,8 +124,7 @@ def test_low_rank_with_all_directions_is_full_rank(loss, refresh):
     np.testing.assert_allclose(full, low, atol=1e-6)
 
 
-@pytest.mark.parametrize("rank", [None, 2])
-@pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.1])
+@pytest.mark.parametrize(("alpha", "rank"), in_turn([0.0, 1e-4, 0.1], [None, 2]))
 def test_steps_that_grow_never_lose_what_was_reached(rank, alpha):
     """With rows of weight 10⁷ times others and scores that saturate, where too long a step would be the end."""
     weight = np.where(np.arange(200) % 7 == 0, 1e4, 1e-3)

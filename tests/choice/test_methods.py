@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import cg
 
-from manyclass.choice import choose, methods
-from manyclass.data import ClassTargets, as_rows, memory
+from manyclass.choice import choose
+from manyclass.choice.spectrum import quadratic_steps
+from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -49,12 +51,30 @@ def test_the_squared_loss_is_solved_by_its_own_hessian():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_larger_penalty_never_takes_more_passes(sparse):
-    passes = [methods.plain_passes(problem(300, 80, 3, alpha, sparse), 1e-3) for alpha in (1e-6, 1e-4, 1e-2, 1.0)]
-    assert passes == sorted(passes, reverse=True) and passes[0] > passes[-1]
+def test_a_larger_penalty_never_takes_more_steps(sparse):
+    steps = [quadratic_steps(problem(300, 80, 3, alpha, sparse), 1e-3) for alpha in (1e-6, 1e-4, 1e-2, 1.0)]
+    assert steps == sorted(steps, reverse=True) and steps[0] > steps[-1]
 
 
 def test_the_units_of_the_columns_do_not_matter_without_a_penalty():
     units = 10.0 ** np.linspace(-3, 3, 20)
-    passes = [methods.plain_passes(problem(300, 20, 3, 0.0, scale=scale), 1e-3) for scale in (None, units)]
-    assert passes[0] == pytest.approx(passes[1], rel=1e-6)
+    assert quadratic_steps(problem(300, 20, 3, 0.0), 1e-3) == quadratic_steps(
+        problem(300, 20, 3, 0.0, scale=units), 1e-3
+    )
+
+
+@pytest.mark.parametrize(("n", "d"), [(150, 30), (40, 90), (100, 100)])
+@pytest.mark.parametrize("alpha", [1e-4, 1e-1])
+def test_the_steps_are_those_of_conjugate_gradients_on_the_rows_themselves(n, d, alpha):
+    given = problem(n, d, 1, alpha, loss="squared")
+    X = given.rows.dense() - given.rows.dense().mean(axis=0)
+    H = X.T @ X / n + alpha * np.eye(d)
+    y = np.arange(n) % 2
+    given = Problem(given.rows, MatrixTargets(y[:, None].astype(float)), given.loss, alpha)
+    gradient, unit = X.T @ (y - y.mean()) / n, np.diag(H) ** -0.5
+    points = []
+    cg(unit[:, None] * H * unit, unit * gradient, rtol=1e-12, callback=lambda x: points.append(unit * x))
+    best = np.linalg.solve(H, gradient)
+    height = [(w - best) @ H @ (w - best) / (best @ H @ best) for w in points]
+    expected = 1 + next(i for i, left in enumerate(height) if left <= 1e-3)
+    assert abs(quadratic_steps(given, 1e-3) - expected) <= 1

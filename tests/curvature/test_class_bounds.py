@@ -26,7 +26,7 @@ scale = st.floats(-3, 3).map(lambda e: 10.0**e)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 7), st.integers(1, 5), scale, scale, st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_touches_and_dominates_for_any_features_and_measure(seed, n, p, features_scale, theta_scale, tied):
     """Theorem 1, over scales up to 10³, with impossible outcomes and with a = z at some step."""
     rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def test_structured_form_is_the_general_one(seed, k, d, size):
 
 
 @given(st.integers(0, 2**31), st.integers(1, 8), scale, st.sampled_from(sorted(CLASS_BOUNDS)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_class_bound_dominates_in_score_space(seed, k, size, loss):
     rng = np.random.default_rng(seed)
     Z, U = size * rng.standard_normal((20, k)), rng.choice([1e-2, 1.0, 1e3]) * rng.standard_normal((20, k))

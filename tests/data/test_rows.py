@@ -210,14 +210,16 @@ def test_narrow_numbers_are_never_converted_all_at_once(dtype, rng):
     assert peak < 24 << 20
 
 
-def test_every_number_of_half_precision_is_read_by_compiled_loops():
-    from manyclass.dual.row_kernels import gather
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int8, np.uint16, np.int32, np.int64])
+def test_every_number_is_read_by_compiled_loops(dtype):
+    from manyclass.dual.row_kernels import row_add
 
-    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    halves = halves[np.isfinite(halves)]
-    total = np.zeros((len(halves), 1))
-    gather(*as_rows(halves[None, :]).arrays(), np.ones((1, 1)), total)
-    np.testing.assert_array_equal(total[:, 0], halves.astype(np.float64))
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.uint8 if np.dtype(dtype).itemsize == 1 else np.uint16)
+    numbers = numbers.view(dtype) if np.dtype(dtype).itemsize < 4 else numbers.astype(dtype) * 32_768 - 2**30
+    numbers = numbers[np.isfinite(numbers)]
+    found = np.zeros(len(numbers))
+    row_add(*as_rows(numbers[None, :]).arrays()[:2], 0, len(numbers), 1.0, found)
+    np.testing.assert_array_equal(found, numbers.astype(np.float64))
 
 
 @every_held_kind

@@ -1,8 +1,5 @@
 """What the plots hold is what was computed."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -79,8 +76,3 @@ def test_path(ax):
         display.plot(ax, kind="both")
     with pytest.raises(ValueError, match="256 MB"):
         PathDisplay(model.alphas_, model.scores_).plot(ax, kind="coefficients")
-
-
-def test_matplotlib_is_not_imported_before_it_is_needed():
-    code = "import sys, manyclass; manyclass.diagnostics.spectrum; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

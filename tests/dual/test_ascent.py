@@ -18,8 +18,7 @@ ALPHAS = (1e-12, 1e-6, 1.0, 1e8)
 CASES = ("duplicates", "zero rows", "wide", "one row", "all zero")
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("name", "fit_intercept"), in_turn(LOSSES, [True, False]))
 def test_reaches_the_optimum_of_the_oracle(name, fit_intercept):
     X, codes, weight = small()
     y = targets(name, codes)
@@ -31,8 +30,7 @@ def test_reaches_the_optimum_of_the_oracle(name, fit_intercept):
     assert value == pytest.approx(least, rel=1e-6)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("name", "fit_intercept"), in_turn(LOSSES, [True, False], start=1))
 def test_every_measured_gap_brackets_the_optimum(name, fit_intercept):
     X, codes, weight = small(2)
     y = targets(name, codes)
@@ -90,8 +88,13 @@ def test_coef_is_what_the_dual_variables_say(name):
     np.testing.assert_allclose(found.model.coef, (X - mean).T @ (share[:, None] * found.model.dual), atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "dtype", "index"), in_turn(LOSSES, [np.float64, np.float32], [np.int32, np.int64]))
-def test_sparse_rows_are_dense_rows(name, dtype, index):
+HELD = [(np.float64, np.int32), (np.float32, np.int32), (np.float64, np.int64)]
+"""Numbers and indices; loops are compiled anew for each pair, which takes many seconds."""
+
+
+@pytest.mark.parametrize(("name", "held"), in_turn(LOSSES, HELD))
+def test_sparse_rows_are_dense_rows(name, held):
+    dtype, index = held
     X, codes, weight = small(5)
     X = np.where(np.abs(X) > 0.7, X, 0).astype(dtype)
     S = sp.csr_array(X)

@@ -10,12 +10,13 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier
 from manyclass.estimators import candidates
 from manyclass.estimators.halving import Entry
 from manyclass.fit import Status
+from tests.checks import checks
 
 POINT = 0.01
 
@@ -196,6 +197,6 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks([AutoClassifier()], expected_failed_checks=lambda estimator: EXPECTED)
+@pytest.mark.parametrize(("estimator", "check"), [*checks(AutoClassifier(), EXPECTED)], ids=_get_check_estimator_ids)
 def test_sklearn_estimator_checks(few, estimator, check):
     check(estimator)

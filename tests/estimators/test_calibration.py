@@ -8,9 +8,9 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 
 from manyclass import GLMClassifier, SDCAClassifier
+from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
-LOSSES = pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "crammer_singer"])
 
 
 def problem(n_classes, seed=0):
@@ -20,9 +20,10 @@ def problem(n_classes, seed=0):
     return X[:1000], y[:1000], X[1000:], y[1000:]
 
 
-@EACH
-@LOSSES
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    ("calibrate", "loss", "n_classes"),
+    every_pair(["sigmoid", "temperature"], ["hinge", "squared_hinge", "crammer_singer"], [2, 4]),
+)
 def test_log_loss_is_near_that_of_logistic_regression(calibrate, loss, n_classes):
     X, y, X_test, y_test = problem(n_classes)
     model = SDCAClassifier(loss, calibrate=calibrate, alpha=1e-3).fit(X, y)

@@ -92,8 +92,8 @@ def test_zero_and_constant_models(loss):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("center", [True, False])
 def test_duality_gap_bounds_the_suboptimality_and_closes(loss, fit_intercept, center, rng):
-    F, X, Y, s = problems.problem(loss, fit_intercept=fit_intercept, center=center)
-    least, W, b = oracle.minimum(loss, X, Y, s, F.alpha, fit_intercept)
+    F, *_ = problems.problem(loss, fit_intercept=fit_intercept, center=center)
+    least, W, b = problems.optimum(loss, fit_intercept)
     for size in (0.0, 1e-3, 0.1, 1.0, 10.0):
         theta = F.pack(W + size * rng.standard_normal(W.shape), b + size * fit_intercept * rng.standard_normal(3))
         found = F.value_and_gradient(theta)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from manyclass.curvature import CURVATURES
 from manyclass.model import SMOOTH_LOSSES
 from tests import problems
+from tests.covering import in_turn
 
 MAJORIZERS = [
     (name, loss)
@@ -24,12 +25,12 @@ def metric(curvature, shape):
     return np.linalg.inv(inverse)
 
 
-@pytest.mark.parametrize(("curvature_name", "loss"), MAJORIZERS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("majorizer", "fit_intercept"), in_turn(MAJORIZERS, [True, False]), ids=str)
 @given(seed=st.integers(0, 10_000), reach=st.floats(1e-2, 1e2), size=st.floats(0, 10))
 @settings(max_examples=25, deadline=None)
-def test_touches_and_dominates(curvature_name, loss, fit_intercept, seed, reach, size):
-    kind = CURVATURES[curvature_name]
+def test_touches_and_dominates(majorizer, fit_intercept, seed, reach, size):
+    name, loss = majorizer
+    kind = CURVATURES[name]
     rng = np.random.default_rng(seed)
     F, *_ = problems.problem(loss, seed=seed % 7, center=kind.center, fit_intercept=fit_intercept)
     curvature = kind.build(F, rng)

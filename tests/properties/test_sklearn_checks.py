@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import _get_check_estimator_ids, estimator_checks_generator
+from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 import manyclass
 from manyclass import (
@@ -18,13 +17,8 @@ from manyclass import (
     StagewiseClassifier,
     StagewiseRegressor,
 )
+from tests.checks import ELSEWHERE, OF_NUMBERS, WEIGHT_CHECKS, checks
 
-OF_NUMBERS = re.compile(
-    "check_.*(equivalence|invariance|idempotent|consistency|one_label|fit2d_1|dtypes|sparse_array"
-    "|classifiers_classes|classifiers_train|output_format|n_iter)"
-)
-"""Checks whose outcome can depend on the method; what else is checked is the business of the base class."""
-WEIGHT_CHECKS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 SMALL = {"n_components": 60, "block_size": 20}
 
 NO_SUMS = {"check_fit_score_takes_y": "partial_fit after fit is refused, as fit keeps no sums to add to"}
@@ -42,10 +36,6 @@ OTHER_ORDER = dict.fromkeys(
     "weights and repetitions are two orders of coordinates that agree to tol, where the check asks for seven digits; "
     "they are compared to tol in test_sdca.py::test_weights_are_repetitions",
 )
-OTHER_ROWS = dict.fromkeys(WEIGHT_CHECKS, "which rows are held out depends on how rows are repeated")
-# As published, the model depends on the order of the rows for any number of passes (it swings about the optimum), and a
-# row given twice is met at two moments, one of weight 2 at a single one.
-NO_LIMIT = dict.fromkeys(WEIGHT_CHECKS, "the published stream has no limit that repeated rows could share")
 
 # The weight checks compare two fits to seven digits; only sums of squares can be judged so finely by a dual gap.
 EXACT_DUAL = {"tol": 1e-20, "max_iter": 100_000}
@@ -65,37 +55,33 @@ WHOLE = [
     (SDCARegressor(), {}, EXACT_DUAL),
     (BoundMajorizationClassifier(alpha=0.3), {}, EXACT_BOUND),
 ]
+# What else can be chosen has its properties in `registry` and in tests/estimators.
 OTHER_WAYS = [
-    (GLMClassifier(loss="squared", solver="majorize"), {}, {}),
     (GLMClassifier(loss="logistic", curvature="diagonal"), {}, ONE_METHOD),
-    (CalibratedLeastSquaresClassifier(early_stopping=True), OTHER_ROWS, {}),
     (StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"), PROJECTED, {}),
     (
         PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
         STOCHASTIC,
         {},
     ),
-    (PegasosClassifier(loss="hinge", schedule="paper"), STOCHASTIC, {}),
-    (SDCAClassifier("squared", homotopy=4), {}, EXACT_DUAL),
-    (BoundMajorizationClassifier(step="paper", max_iter=5), NO_LIMIT, {}),
     (BoundMajorizationClassifier(method="batch", alpha=0.3), {}, EXACT_BOUND),
 ]
 
 
-def checks(instances, which):
-    """One parameter set for each estimator and check of it."""
+COMPILED = (PegasosClassifier, SDCAClassifier, SDCARegressor)
+# Their loops are compiled anew for each kind of number: see tests/data/test_rows.py and test_kinds_of_numbers.py.
+ELSEWHERE_TOO = re.compile(f"{ELSEWHERE.pattern}|check_estimators_dtypes")
+
+
+def cases(instances, which=None):
     for estimator, failures, exact in instances:
-        for case in estimator_checks_generator(estimator, expected_failed_checks=failures, mark="xfail"):
-            values, marks = (case.values, case.marks) if hasattr(case, "values") else (case, ())
-            name = values[1].func.__name__
-            if which.match(name):
-                given = clone(estimator).set_params(**exact) if name in WEIGHT_CHECKS else values[0]
-                yield pytest.param(given, values[1], marks=marks)
+        elsewhere = ELSEWHERE_TOO if isinstance(estimator, COMPILED) else ELSEWHERE
+        yield from checks(estimator, failures, exact, which, elsewhere)
 
 
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    [*checks(WHOLE, re.compile("")), *checks(OTHER_WAYS, OF_NUMBERS)],
+    [*cases(WHOLE), *cases(OTHER_WAYS, OF_NUMBERS)],
     ids=_get_check_estimator_ids,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -11,7 +11,6 @@ from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
 from tests import problems
-from tests.oracles import glm as oracle
 
 TIGHT = 1e-8
 """A gap that float64 leaves room for: objectives are known to about 1e-15, lengths of steps to the root of it."""
@@ -26,8 +25,8 @@ def run(F, solver, curvature=None, start=None, **limits):
 @pytest.fixture(scope="module", params=[(loss, fit) for loss in SMOOTH_LOSSES for fit in (True, False)], ids=str)
 def solved(request):
     loss, fit_intercept = request.param
-    F, X, Y, s = problems.problem(loss, fit_intercept=fit_intercept)
-    return F, oracle.minimum(loss, X, Y, s, F.alpha, fit_intercept)
+    F, *_ = problems.problem(loss, fit_intercept=fit_intercept)
+    return F, problems.optimum(loss, fit_intercept)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -13,9 +13,10 @@ from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
-SAMPLED_ROWS = 1500
-"""Rows whose leave-one-out errors are compared: two decompositions in a second or two."""
-SAMPLED_FEATURES = 2048
+SAMPLED_ROWS = 768
+"""Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
+SAMPLED_FEATURES, FEWEST_FEATURES, MOST_DRAWN = 2048, 512, 5e7
+"""Features that are generated, or so many fewer that no more random numbers than that are drawn for them."""
 SMALLEST_SHARE = 1 / 16
 """Of these numbers, where memory is short."""
 CLEARLY = 0.98
@@ -31,13 +32,11 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp = problem.rows, problem.xp
-    weight = rows.here(problem.weight)
-    present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight))
-    rng = np.random.default_rng(0)
-    most = min(len(present), SAMPLED_ROWS), min(n_components or SAMPLED_FEATURES, SAMPLED_FEATURES)
+    n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
+    most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features)
     n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
-    index = np.sort(rng.permutation(present)[:n_rows])
-    sample, targets = rows.take(index), problem.targets.take(index)
+    rng, index = np.random.default_rng(0), problem.sample(n_rows)
+    sample, targets, weight = rows.take(index), problem.targets.take(index), rows.here(problem.weight)
     if weight is not None:
         weight = xp.astype(xp.take(weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)

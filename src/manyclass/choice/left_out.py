@@ -11,6 +11,7 @@ penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +19,16 @@ import numpy as np
 
 from manyclass.choice.descent import Descent
 from manyclass.curvature.hessian import hessian_matrix, with_ones
-from manyclass.curvature.kronecker import ROWS_PER_FEATURE, Kronecker
-from manyclass.curvature.sampling import weighted_sample
+from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.curvature.sampling import RowSample, weighted_sample
+from manyclass.data.factor import Metric
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, to_numpy
 from manyclass.model import Problem
 
 EXACT = 1024
-"""Most parameters for which H is the Hessian itself; above, H is that of `Kronecker`."""
+"""Most parameters for which H is the Hessian itself; above, it is taken for each output by itself."""
+NEGLIGIBLE = 1e-3
+"""Differences of a probability from its target that move no score."""
 LEAST_LEFT = 0.05
 """Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
 
@@ -35,7 +39,7 @@ def left_out_scores(problem: Problem, coef: Array, intercept: Array) -> Array:
     W, b = problem.unpack(theta)
     if int(theta.shape[0]) * problem.n_outputs <= EXACT:
         return _exactly(problem, theta, W, b)
-    return _by_factors(problem, theta, W, b)
+    return _by_outputs(problem, theta, W, b)
 
 
 def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
@@ -66,26 +70,56 @@ def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     return xp.concat(found)
 
 
-def _by_factors(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
-    """With H = A ⊗ Σ_i t_i x̃_i x̃_iᵀ/S + alpha·I, t_i = tr ∇²Φ(z_i), and C_i by its diagonal c_i.
+def _by_outputs(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
+    """With what H has for each output by itself, H_j = (1/S) Σ_i s_i v_ij x̃_i x̃_iᵀ + alpha·I, v_ij = ∂²Φ(z_i)/∂z_j².
 
-    A_i is then what row i has in that H, t_i·A, so that no leverage t_i a_j c_ij/S is above 1: with the row's own ∇²Φ,
-    of which H knows only the mean, rows that stand out would be moved without bound.
+    A row has in H_j just what leaving it out takes from it, so that no leverage v_ij c_ij u_i/S is above 1. H_j is
+    summed over the rows that carry it, and only rows that pull at output j are moved: few where classes are many.
     """
-    xp, found = problem.xp, []
-    trace = problem.value_and_gradient(theta, with_row_weight=True).row_weight
-    assert trace is not None
-    n_rows = ROWS_PER_FEATURE * problem.rows.n_features
-    curvature = Kronecker(problem, weighted_sample(trace, n_rows, np.random.default_rng(0)), theta)
-    a = curvature.classes.a[None, :]
-    for part, block, weight in problem.blocks(GRAM_BLOCK_BYTES):
+    xp, rows, rng = problem.xp, problem.rows, np.random.default_rng(0)
+    Z, g, V = (xp.concat(parts) for parts in zip(*_curved(problem, W, b), strict=True))
+    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
+    share = _share(problem, weight)
+    assert share is not None
+    for output in range(problem.n_outputs):
+        v = V[:, output]
+        sample = weighted_sample(to_numpy(v * weight), ROWS_PER_FEATURE * rows.n_features, rng)
+        metric = Metric(_block_of_hessian(problem, v, sample), float(xp.finfo(xp.float64).eps))
+        pulling = to_numpy(xp.abs(g[:, output]) > NEGLIGIBLE)
+        found, moved = [], RowSample(np.flatnonzero(pulling), None)
+        for block, _ in moved.blocks(problem):
+            X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
+            found.append(xp.sum(X * metric.solve(X.T).T, axis=1))
+        if found:
+            at = rows.asarray(moved.index, xp.int64)
+            c = xp.concat(found) * xp.take(share, at)
+            left = xp.clip(1.0 - c * xp.take(v, at), min=LEAST_LEFT)
+            Z[at, output] += c * xp.take(g[:, output], at) / left
+    return Z
+
+
+def _curved(problem: Problem, W: Array, b: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """z, g and the diagonal of ∇²Φ(z), block by block."""
+    for part, block, _ in problem.blocks(GRAM_BLOCK_BYTES):
         Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
-        share = _share(problem, weight)
-        C = curvature.leverages(problem, block)
-        C = C / problem.total_weight if share is None else C * share[:, None]
-        own = problem.loss.hessian_trace(P, xp)[:, None] * a * C
-        found.append(Z + C * g / xp.clip(1.0 - own, min=LEAST_LEFT))
-    return xp.concat(found)
+        v, u = problem.loss.hessian(P, problem.xp)
+        yield Z, g, v if u is None else v - u * u
+
+
+def _block_of_hessian(problem: Problem, v: Array, sample: RowSample) -> Array:
+    xp, rows = problem.xp, problem.rows
+    index = np.arange(rows.n_rows) if sample.index is None else sample.index
+    size, start = rows.n_features + problem.fit_intercept, 0
+    H = rows.zeros((size, size), dtype=xp.float64)
+    for block, weight in sample.blocks(problem):
+        X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
+        at = rows.asarray(index[start : start + block.n_rows], xp.int64)
+        start += block.n_rows
+        H += (X * (weight * xp.take(v, at))[:, None]).T @ X
+    H /= problem.total_weight
+    penalised = xp.astype(xp.arange(size, device=rows.device) < rows.n_features, xp.float64)
+    add_to_diagonal(H, problem.alpha * penalised)
+    return H
 
 
 def _residuals(problem: Problem, part: slice, Z: Array) -> tuple[Array, Array, Array]:

@@ -9,24 +9,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manyclass.choice.rates import Rates, rates
+from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
 from manyclass.data.memory import room_for, told
-from manyclass.data.rows import to_numpy
 from manyclass.model import Problem
 
-SAMPLED_ROWS = 192
-"""Rows from which the leading part of the spectrum is read: their Gram matrix is decomposed in milliseconds."""
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
 HESSIAN_PASSES = 16
 """Passes of L-BFGS in the metric of a Hessian of sampled rows."""
 LOOKS = 4
 """How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
-PASSES_PER_DIRECTION = 3.0
-"""Passes of L-BFGS for each direction in which the curvature lies apart from that of the others."""
-METRIC_PASSES = 36
-"""Most passes of L-BFGS in the metric of a curvature that knows the spectrum; half of those without it where few do."""
+PASSES_PER_STEP = 6.0
+"""Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
+quadratic that touches the objective at the constant model: the curvature changes on the way."""
+FEWEST_PASSES = 5.0
+METRIC_PASSES = 18.0, 36.0
+"""Passes of L-BFGS in the metric of a curvature that knows the spectrum: half of those without it, between these."""
 INTERPRETED_PASS, INTERPRETED_DIRECTION = 5e-4, 4e-4
 """Seconds that a pass, and a direction of L-BFGS, take whatever the size of the arrays: all that small fits are."""
 MEMORY_PAIRS = 20
@@ -120,9 +120,9 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
 
 
 def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
-    shape, plain = Shape.of(problem), plain_passes(problem, tol)
+    shape, plain = Shape.of(problem), max(PASSES_PER_STEP * quadratic_steps(problem, tol), FEWEST_PASSES)
     n, d, k, speed, rows = shape.n, shape.d, shape.k, shape.speed, problem.rows
-    metric = min(METRIC_PASSES, max(6.0, 0.5 * plain))
+    metric = min(plain, float(np.clip(plain / 2.0, *METRIC_PASSES)))
     for row_space in (False, True):
         if row_space and (n >= d or rows.parts is not None):
             break
@@ -214,31 +214,3 @@ class Shape:
             step = self.hessian(size, self.n) + NEWTON_PASSES * one
             passes = NEWTON_STEPS * NEWTON_PASSES
             yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
-
-
-def plain_passes(problem: Problem, tol: float) -> float:
-    """Passes that L-BFGS in the metric of "jacobi" is expected to take, from the spectrum of a sample of rows.
-
-    With μ the eigenvalues of the covariance in the units of that metric and f the share of the penalty in it, j
-    leading eigenvalues are learned at `PASSES_PER_DIRECTION` each; what is left has the condition number
-    κ_j = (μ_{j+1} + f)/f. The least j·PASSES_PER_DIRECTION + ½ √κ_j log(2/tol) over j. Without a penalty, tol times
-    the mean eigenvalue takes the place of f.
-    """
-    rows, n = problem.rows, problem.rows.n_rows
-    index = np.sort(np.random.default_rng(0).choice(n, min(n, SAMPLED_ROWS), replace=False))
-    sample, _ = rows.take(index).compact()
-    X = to_numpy(sample).astype(np.float64)
-    X = X - X.mean(axis=0) if problem.fit_intercept else X
-    variance = np.mean(X * X, axis=0)
-    curvature = problem.loss.lipschitz * variance
-    unit = curvature + problem.alpha
-    X = X / np.sqrt(np.where(unit > 0, unit, 1.0))
-    gram = X @ X.T if len(X) <= X.shape[1] else X.T @ X
-    values = problem.loss.lipschitz * np.linalg.eigvalsh(gram / len(index))[::-1]
-    values = np.maximum(values, 0.0)
-    share = float(np.average(problem.alpha / np.where(unit > 0, unit, 1.0), weights=variance + 1e-300))
-    floor = max(share, tol * float(values.mean()) * 1e-2, 1e-300)
-    # No sample shows more directions than it has rows or columns.
-    learned = PASSES_PER_DIRECTION * np.arange(len(values))
-    steps = learned + 0.5 * np.sqrt(1.0 + values / floor) * math.log(2.0 / max(tol, 1e-12))
-    return float(np.clip(steps.min(), 6.0, 5000.0))

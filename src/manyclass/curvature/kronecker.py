@@ -7,8 +7,8 @@ import numpy as np
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_factor import ClassFactor
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
-from manyclass.data import Moments, Rows
-from manyclass.data.factor import Metric, eigh_in_place
+from manyclass.data import Moments
+from manyclass.data.factor import Metric
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.model import Problem
@@ -58,7 +58,6 @@ class Kronecker(Curvature):
             add_to_diagonal(second, self._unseen(problem, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the memory.
         self._second, self._precision = xp.astype(second, rows.dtype, copy=False), rows.precision
-        self._spectrum: tuple[Array, Array] | None = None
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
         self._mean_weight = moments.weight / problem.total_weight
         self._factor_anew(problem)
@@ -138,23 +137,6 @@ class Kronecker(Curvature):
             found = found - xp.mean(found, axis=1)[:, None]
             found = found + common / self.alpha if self.alpha > 0 else found
         return found
-
-    def leverages(self, problem: Problem, block: Rows) -> Array:
-        """The diagonal of (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I) for rows of the problem, of shape (n_rows, n_outputs), float64.
-
-        The rank-one part of (λA + alpha·I)⁻¹ is left out: where the penalty is small diag(1/a) is itself a generalised
-        inverse of A, and where it is large both parts are.
-        """
-        xp, a = self.xp, self.classes.a
-        if self._spectrum is None:
-            self._spectrum = eigh_in_place(self._second + 0.0)
-        eigenvalues, Q = self._spectrum
-        origin = problem.center + xp.astype(self._shift, xp.float64)
-        Z = xp.astype(block.matmat(Q), xp.float64) - origin @ xp.astype(Q, xp.float64)
-        floor = self._precision * max(float(eigenvalues[-1]), 0.0) or 1.0
-        eigenvalues = xp.clip(xp.astype(eigenvalues, xp.float64), min=floor) * self._mean_weight
-        found = (Z * Z) @ (1.0 / (eigenvalues[:, None] * a[None, :] + self.alpha))
-        return found + 1.0 / (a * self._mean_weight) if self.fit_intercept else found
 
 
 def _factor_sums(

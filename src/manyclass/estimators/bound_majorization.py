@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -17,6 +18,42 @@ from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates, restore
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
+
+
+def _batch(model: BoundMajorizationClassifier, task: Task) -> Iterates:
+    kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
+    iterates = iterates_in(kind, solver, task.problem, task.rng, model._start(task.problem), task.saved)
+    if task.saved is not None:
+        next(iterates)  # which has been yielded before
+    return (yield from iterates)
+
+
+def _stochastic(model: BoundMajorizationClassifier, task: Task) -> Iterates:
+    problem = task.problem
+    start = model._start(problem)
+    problem.centred = False
+    stochastic = StochasticBound(
+        problem,
+        DenseInverse(problem) if model.rank is None else LowRank(problem, int(model.rank)),
+        None if start is None else problem.pack(*start),
+        eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(str(model.step)) or float(model.step),
+        refresh=model.step == "refreshed",
+        rng=task.rng,
+    )
+    if task.saved is not None:
+        restore(stochastic, task.saved["run"])
+    return (yield from stochastic.iterates())
+
+
+class Method(NamedTuple):
+    """What builds the iterates of a method, and what it can be given."""
+
+    iterates: Callable[[BoundMajorizationClassifier, Task], Iterates]
+    needs_numpy: bool
+    takes_rank: bool
+
+
+METHODS = {"stochastic": Method(_stochastic, True, True), "batch": Method(_batch, False, False)}
 
 
 @dataclass(eq=False, repr=False)
@@ -98,7 +135,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
-        "method": [StrOptions({"stochastic", "batch"})],
+        "method": [StrOptions(set(METHODS))],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "step": [StrOptions({"paper", "refreshed"}), Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
@@ -124,12 +161,14 @@ class BoundMajorizationClassifier(LinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if self.rank is not None and self.method == "batch":
-            raise ValueError("rank belongs to method='stochastic'; method='batch' keeps the full curvature.")
+        if self.rank is not None and not METHODS[self.method].takes_rank:
+            raise ValueError(f"rank belongs to method='stochastic'; method='{self.method}' keeps the full curvature.")
 
     def _check_rows(self, rows: Rows) -> None:
-        if self.method == "stochastic" and not rows.is_numpy:
-            raise ValueError("method='stochastic' runs on NumPy arrays; use method='batch', or GLMClassifier, instead.")
+        if METHODS[self.method].needs_numpy and not rows.is_numpy:
+            raise ValueError(
+                f"method='{self.method}' runs on NumPy arrays; use method='batch', or GLMClassifier, instead."
+            )
 
     def _n_multiplications(self, problem: Problem) -> float:
         # The largest product of a block or a factor is a hundred times as large, but most are of this size, and each
@@ -138,23 +177,4 @@ class BoundMajorizationClassifier(LinearClassifier):
         return size * (size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs))
 
     def _iterates(self, task: Task) -> Iterates:
-        problem = task.problem
-        start = self._start(problem)
-        if self.method == "batch":
-            kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
-            iterates = iterates_in(kind, solver, problem, task.rng, start, task.saved)
-            if task.saved is not None:
-                next(iterates)  # which has been yielded before
-            return (yield from iterates)
-        problem.centred = False
-        stochastic = StochasticBound(
-            problem,
-            DenseInverse(problem) if self.rank is None else LowRank(problem, int(self.rank)),
-            None if start is None else problem.pack(*start),
-            eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(str(self.step)) or float(self.step),
-            refresh=self.step == "refreshed",
-            rng=task.rng,
-        )
-        if task.saved is not None:
-            restore(stochastic, task.saved["run"])
-        return (yield from stochastic.iterates())
+        return METHODS[self.method].iterates(self, task)

@@ -24,7 +24,7 @@ from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
-from manyclass.stagewise.equations import Equations, NormalEquations, ProductEquations, sampled_rows
+from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
 
 MANY_ROWS = 10_000
 """Rows from which ``early_stopping="auto"`` holds some out; fewer are cross-validated."""
@@ -203,7 +203,7 @@ def _equations(
     """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
     parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]
     if with_products:
-        sample = sampled_rows(problem)
+        sample = problem.sample(SAMPLED_ROWS)
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]
     if fold is None:
         return {}, []

@@ -47,7 +47,7 @@ class GLMClassifier(ExactStream, LinearClassifier):
         (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
     curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "sampled-hessian", \
             "jacobi", "identity"}, default="auto"
-        What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs one d×d decomposition;
+        What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs d×d factors;
         "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters,
         and "sampled-hessian" does so by a few rows for each of them; "second-moment" is the Hessian of least squares,
         and what the solvers that need a majorizer take; "diagonal" and "partition-bound"
@@ -68,7 +68,8 @@ class GLMClassifier(ExactStream, LinearClassifier):
         The solver and curvature taken, whether the rows were first rotated into as many dimensions as there are rows
         (``row_space``, for fewer rows than features: exact for a ridge penalty), and the estimated seconds of every
         method that could serve (``estimates``); and what took its place, because it needed more than twice what was
-        expected of it (``changed_to``).
+        expected of it (``changed_to``). The speed of this machine is measured once, and kept in the user's cache folder
+        or that which the environment variable ``MANYCLASS_CACHE`` names.
     duality_gap_ : float
         For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
     <shared>

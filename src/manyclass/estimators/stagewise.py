@@ -23,7 +23,7 @@ from manyclass.fit import Iterates
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks
 from manyclass.stagewise.blocks import Blocks, OriginalColumns
-from manyclass.stagewise.equations import Equations, ProductEquations, sampled_rows
+from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
 COPIES = 5
 """Matrices of a block's size that are there while its normal equations are made."""
@@ -63,7 +63,7 @@ class GeneratedBlocks(StagewiseEstimator):
             return (yield from super()._iterates(task))
         equations: dict[int, Equations] = {}
         if self.choice_["representation"] != "moments":
-            equations = {0: ProductEquations(problem, sampled_rows(problem))}
+            equations = {0: ProductEquations(problem, problem.sample(SAMPLED_ROWS))}
         draw = partial(OriginalColumns, problem.rows)
         return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates(task.saved))
 

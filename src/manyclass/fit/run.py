@@ -291,6 +291,11 @@ def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
     return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
 
 
+def blas_libraries() -> list[dict[str, Any]]:
+    """What threadpoolctl says of the libraries that multiply matrices here, threads of the moment included."""
+    return _controller().info()
+
+
 @cache
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController

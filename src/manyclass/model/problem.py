@@ -9,8 +9,10 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from manyclass.data import Rows, Targets
-from manyclass.data.rows import BLOCK_BYTES, Array, square
+from manyclass.data.rows import BLOCK_BYTES, Array, square, to_numpy
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
     column_sums,
@@ -161,6 +163,12 @@ class Problem:
         """All but the rows, their targets and weights, sent to the parts once."""
         plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=None)
         return self.rows.parts.broadcast(plain)
+
+    def sample(self, n_rows: int) -> np.ndarray:
+        """Up to so many rows of positive weight, by index; always the same."""
+        weight = self.rows.here(self.weight)
+        present = np.arange(self.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
 
     @property
     def traffic(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
 from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
 
 ROWS_PER_DIRECTION = 4
@@ -22,13 +22,6 @@ SAMPLED_ROWS = 1024
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
-
-
-def sampled_rows(problem: Problem) -> np.ndarray:
-    """Up to `SAMPLED_ROWS` rows of positive weight, always the same."""
-    weight = problem.weight
-    present = np.arange(problem.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight))
-    return np.random.default_rng(0).permutation(present)[:SAMPLED_ROWS]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+import json
+import os
+import time
+
+import pytest
+
+from manyclass.choice import rates as module
+from manyclass.choice.rates import Rates, rates
+
+SLOW = Rates(1.0, 2.0, 3.0, 4.0, 5.0)
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """What would be measured, in place of measuring, and how often it was."""
+    calls = []
+    monkeypatch.setenv("MANYCLASS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "_measured", lambda dtype: calls.append(dtype) or SLOW)
+    yield calls
+    rates.cache_clear()
+
+
+def again(dtype="float32"):
+    """As another process would ask."""
+    rates.cache_clear()
+    return rates(dtype)
+
+
+def test_another_process_measures_nothing(measured, tmp_path):
+    assert again() == again() == SLOW and measured == ["float32"]
+    assert again("float64") == SLOW and measured == ["float32", "float64"]
+    assert os.listdir(tmp_path / "cache") == ["rates.json"]
+
+
+def test_after_a_day_the_faster_is_kept(measured, tmp_path):
+    path = tmp_path / "cache" / "rates.json"
+    again()
+    known = json.loads(path.read_text())
+    (entry,) = known.values()
+    entry["at"], entry["rates"]["product"] = time.time() - module.LASTS - 1, 9.0
+    path.write_text(json.dumps(known))
+    assert again() == again() == Rates(9.0, 2.0, 3.0, 4.0, 5.0) and len(measured) == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"x": 1}', b"\xff\xfe"])
+def test_a_damaged_cache_is_written_anew(measured, tmp_path, text):
+    path = tmp_path / "cache" / "rates.json"
+    path.parent.mkdir()
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert again() == again() == SLOW and len(measured) == 1
+
+
+@pytest.mark.parametrize(
+    "entry", [1, {}, {"at": 1e99}, {"at": 0, "rates": {"product": "fast"}}, {"at": 0, "rates": []}]
+)
+def test_a_damaged_entry_is_measured_anew(measured, tmp_path, entry):
+    again()
+    path = tmp_path / "cache" / "rates.json"
+    path.write_text(json.dumps(dict.fromkeys(json.loads(path.read_text()), entry)))
+    assert again() == again() == SLOW and len(measured) == 2
+
+
+def test_where_nothing_can_be_written_it_is_measured(measured, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MANYCLASS_CACHE", str(tmp_path / "file" / "cache"))
+    assert again() == again() == SLOW and len(measured) == 2
+
+
+def test_what_is_measured_is_a_speed():
+    assert all(0 < speed < 1e15 for speed in vars(module._measured("float32")).values())

@@ -1,0 +1,32 @@
+"""What benchmarks record of a fit: every iterate, whatever the estimator."""
+
+import numpy as np
+import pytest
+
+import manyclass
+from benchmarks.recorder import EachIteration
+from tests.problems import ESTIMATORS, rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("models", [False, True])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_each_iteration_is_seen(name, models):
+    X, y, _ = rows()
+    seen = []
+    model = getattr(manyclass, name)(**ESTIMATORS[name])
+    model.set_params(**{option: value for option, value in (("tol", 0), ("max_iter", 4)) if hasattr(model, option)})
+    model.set_callbacks(EachIteration(lambda *given: seen.append(given), models=models)).fit(X, y)
+    assert [str(record) for record, *_ in seen] == [str(record) for record in model.history_]  # nan is not nan
+    assert all(len(given) == 1 + models for given in seen)
+    if models and len(seen) > 1:
+        first, last = (getattr(now, "decision_function", now.predict)(X) for _, now in (seen[0], seen[-1]))
+        assert np.abs(first - last).max() > 0
+
+
+@pytest.mark.parametrize("models", [False, True])
+def test_what_it_returns_may_end_the_fit(models):
+    X, y, _ = rows()
+    model = manyclass.GLMClassifier(tol=0).set_callbacks(EachIteration(lambda *_: True, models=models)).fit(X, y)
+    assert len(model.history_) == 1
