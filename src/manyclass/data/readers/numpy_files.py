@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ def _arrays(source: Source) -> Any:
     """The array or sparse matrix of a file, or the arrays of an archive by their names."""
     where = source.seekable()
     try:
+        if not isinstance(where, Path):
+            _check_size(where)
         loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
@@ -81,6 +84,20 @@ def _arrays(source: Source) -> Any:
     if not arrays:
         raise DataFileError("it is a zip archive without NumPy arrays: unpack it, or save X and y by numpy.savez")
     return arrays
+
+
+def _check_size(stream: Any) -> None:
+    """Refuse an array that announces more numbers than follow, before there is room made for them."""
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    if stream.read(6) == b"\x93NUMPY":
+        stream.seek(0)
+        version = np.lib.format.read_magic(stream)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(stream)
+        if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size:
+            raise DataFileError("it announces more numbers than it holds: copy it again")
+    stream.seek(0)
 
 
 def _sparse(where: Any) -> sparse.csr_array:
