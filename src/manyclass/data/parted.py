@@ -169,10 +169,7 @@ class PartedRows(Rows):
         return np.concatenate(found)[np.argsort(order)]
 
     def here(self, values: Any) -> Array | None:
-        if values is None:
-            return None
-        found = values.values()
-        return np.concatenate([found[number] for number in np.argsort(self._firsts)])
+        return None if values is None else np.concatenate(values.at(np.argsort(self._firsts).tolist()).values())
 
     def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
         if weight is not None:

@@ -20,8 +20,10 @@ from manyclass.data.readers.tables import Layout, refuse_text
 NAME, SUFFIXES, WHAT = "arff", (".arff",), "correct ARFF"
 _FALSE_TRUE = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t")}
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,"'][^\s,]*|)"""
+# White space is not given back: a line of blanks would take the cube of its length to fail.
 _DECLARATION = re.compile(
-    rf"""\s*@attribute\s+(?:"[^"]*"|'[^']*'|[^\s{{}}%,]+)\s+(?:[^{{]*|\{{\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*\}})\s*""",
+    rf"""\s*+@attribute\s++(?:"[^"]*"|'[^']*'|[^\s{{}}%,]+)\s++"""
+    rf"""(?:[^{{]*+|\{{\s*+{_VALUE}(?:\s*+,\s*+{_VALUE})*\s*+\}})\s*+""",
     re.IGNORECASE,
 )
 _MEKA = re.compile(r"-C\s+(-?\d+)")

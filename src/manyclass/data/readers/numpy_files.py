@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ def _arrays(source: Source) -> Any:
     """The array or sparse matrix of a file, or the arrays of an archive by their names."""
     where = source.seekable()
     try:
+        if not isinstance(where, Path):
+            _check_size(where)
         loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
@@ -83,15 +86,31 @@ def _arrays(source: Source) -> Any:
     return arrays
 
 
+def _check_size(stream: Any) -> None:
+    """Refuse an array that announces more numbers than follow, before there is room made for them."""
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    if stream.read(6) == b"\x93NUMPY":
+        stream.seek(0)
+        version = np.lib.format.read_magic(stream)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(stream)
+        if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size:
+            raise DataFileError("it announces more numbers than it holds: copy it again")
+    stream.seek(0)
+
+
 def _sparse(where: Any) -> sparse.csr_array:
     if not isinstance(where, Path):
         where.seek(0)
     stored = sparse.load_npz(where)
+    # SciPy's own loops trust the indices, those that convert to CSR too.
+    if hasattr(stored, "check_format"):
+        stored.check_format(full_check=True)
     # All but CSR need not hold anything of a row that they announce.
     if stored.shape[0] > _EMPTY_ROWS + 16 * stored.nnz:
         raise DataFileError(f"it holds {stored.nnz} numbers for {stored.shape[0]} rows: leave the empty rows out")
     matrix = sparse.csr_array(stored)
-    # SciPy's own loops trust the indices.
     matrix.check_format(full_check=True)
     return matrix
 
