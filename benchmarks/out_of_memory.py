@@ -60,7 +60,7 @@ def blocks(n_rows: int, seed: int):
     for start in range(0, n_rows, 10_000):
         y = rng.integers(0, N_CLASSES, min(10_000, n_rows - start))
         X = np.roll(noise[: len(y)], int(rng.integers(N_FEATURES)), axis=1)
-        X *= 4.0 * scale * rng.choice(np.float32([-1, 1]), N_FEATURES)
+        X *= 4.0 * scale * rng.choice(np.array([-1, 1], dtype=np.float32), N_FEATURES)
         X += centers[y]
         yield X, y
 

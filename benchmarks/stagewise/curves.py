@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -117,7 +117,7 @@ def figure_1(n_components: int = 8192, n_passes: int = 2, source: DATA = "mnist"
         for loss, style in zip(LOSSES, (":", "--", "-"), strict=True):
             cells = []
             for size, color in zip(BLOCKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
-                options = {"loss": loss, "block_size": size, "max_iter": n_passes}
+                options: dict[str, Any] = {"loss": loss, "block_size": size, "max_iter": n_passes}
                 found = run(split, n_components, **options)
                 ax.plot(found.seconds, found.errors, style, color=color, marker=".", label=f"{loss}, {size}")
                 cells.append(f"{found.seconds[-1]:.1f} s, {found.errors[-1]:.2f}")

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy.special import logsumexp, softmax
 
+from manyclass.curvature import compiled
 from manyclass.curvature.class_bounds import CLASS_BOUNDS, class_bound, curving
 from manyclass.model import SMOOTH_LOSSES
 from tests.oracles.log_linear import log_linear_bound
@@ -112,10 +114,13 @@ def test_a_loss_without_partition_function_is_refused():
         class_bound("sparsemax")
 
 
+@njit
+def bound_of_scores(z, softmax, scale, order, p, C):
+    compiled.bound_of_scores(z, softmax, scale, order, p, C)
+
+
 @pytest.mark.parametrize("loss", sorted(CLASS_BOUNDS))
 def test_the_compiled_bound_is_that_of_the_arrays(loss, rng):
-    from manyclass.curvature.compiled import bound_of_scores
-
     k = 5
     Z = rng.standard_normal((40, k)) * 10.0 ** rng.integers(-6, 3, (40, 1))
     B, P, rank = matrix(loss, Z), SMOOTH_LOSSES[loss].mean(Z.copy(), np), k - 1 if loss == "softmax" else k
@@ -127,8 +132,6 @@ def test_the_compiled_bound_is_that_of_the_arrays(loss, rng):
 
 
 def test_the_compiled_bound_takes_classes_in_any_order(rng):
-    from manyclass.curvature.compiled import bound_of_scores
-
     z, order = rng.standard_normal(5), rng.permutation(5)
     p, C = np.empty(5), np.empty((4, 5))
     bound_of_scores(z, True, 1.0, order, p, C)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from manyclass.data.penalty import ALIKE, Spectrum, best, effective_rows
+from manyclass.data import MatrixTargets, as_rows
+from manyclass.data.penalty import ALIKE, Spectrum, best
+from manyclass.model import SMOOTH_LOSSES, Problem
 
 
 def problem(n=14, d=5, k=3, seed=0):
@@ -12,6 +14,11 @@ def problem(n=14, d=5, k=3, seed=0):
     X = rng.standard_normal((n, d)) + 2.0
     Y = (rng.random((n, k)) < 0.4).astype(float)  # several labels at once
     return X, Y, 0.9 * rng.random(n) + 0.05
+
+
+def effective_rows(weight):
+    rows = as_rows(np.ones((len(weight), 1)))
+    return Problem(rows, MatrixTargets(np.ones((len(weight), 1))), SMOOTH_LOSSES["squared"], 1.0).effective_rows(weight)
 
 
 def ridge(X, Y, weight, penalty, fit_intercept):
@@ -61,8 +68,8 @@ def test_a_weight_of_copies_leaves_out_one_of_them():
     copied, ZZ, RR = spectrum(np.repeat(X, repeat, axis=0), np.repeat(Y, repeat, axis=0), np.ones(repeat.sum()), True)
     expected = copied.leave_one_out(alphas, [(ZZ, RR, None)])
     assert_allclose(weighted.leave_one_out(alphas, [(Z, R, weight)]), expected, rtol=1e-9)
-    assert effective_rows(weight, len(X)) == pytest.approx(repeat.sum())
-    assert effective_rows(np.full(7, 0.2), 7) == pytest.approx(7)
+    assert effective_rows(weight) == pytest.approx(repeat.sum())
+    assert effective_rows(np.full(7, 0.2)) == pytest.approx(7)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -83,7 +90,7 @@ def test_with_many_rows_both_agree():
     path, Z, R = spectrum(X, Y, weight, True)
     alphas = path.grid()
     squares = weight @ R**2 / weight.sum()
-    one = path.generalised_cross_validation(alphas, squares, effective_rows(weight, len(X)))
+    one = path.generalised_cross_validation(alphas, squares, effective_rows(weight))
     assert_allclose(one, path.leave_one_out(alphas, [(Z, R, weight)]), rtol=1e-2)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.dual import DualProblem, Limits, ascend, homotopy_path
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
+from manyclass.dual.losses import JointLoss
 from manyclass.fit import Clock, Outcome, Run
 from manyclass.model import LOSSES as MODEL_LOSSES
 from manyclass.model import Problem
@@ -24,7 +25,7 @@ def small(seed=0, n=40, d=4, k=3):
 
 def targets(name, codes, k=3, seed=1):
     loss = LOSSES[name](EPSILON)
-    if loss.joint:
+    if isinstance(loss, JointLoss):
         return codes
     if loss.labels:
         return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)

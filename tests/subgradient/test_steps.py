@@ -208,7 +208,7 @@ def test_the_warm_offset_bounds_the_first_step(name):
     mean_square, loss = float((X**2).sum(axis=1).mean()), LOSSES[name]
     one = solver(name, X, y, Schedule())
     assert one.state.offset == pytest.approx(warm_offset(one.problem, mean_square))
-    assert 1 / (ALPHA * (1 + one.state.offset)) <= (1 if loss.squared else 4) / (loss.curvature * mean_square)
+    assert 1 / (ALPHA * (1 + one.state.offset)) <= (1 if loss.squared else 4) / (loss.curvature() * mean_square)
 
 
 @pytest.mark.parametrize("name", ["squared_crammer_singer", "squared_hinge"])

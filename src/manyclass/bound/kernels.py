@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from manyclass.curvature.compiled import bound_of_scores
+from manyclass.data.compiled import entry, inner
 
 
-@njit(cache=True)
+@entry
 def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U, R, moved, lagged):
     """Rows of a block in order: bound, update of M, of μ, and step, all within the span of the block's rows.
 
@@ -87,7 +87,7 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U
     return by_phi, by_psi, lag_phi, lag_psi
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@inner(fastmath={"reassoc", "contract"})
 def dot(u, v, first, last):
     """u[first:last] · v[first:last], summed in whatever order is fastest."""
     u, v, total = u[first:last], v[first:last], 0.0
@@ -96,14 +96,14 @@ def dot(u, v, first, last):
     return total
 
 
-@njit(cache=True)
+@inner
 def add_scaled(factor, source, target, first, last):
     """target[first:last] += factor · source[first:last], without the temporary arrays of slices."""
     for i in range(first, last):
         target[i] += factor * source[i]
 
 
-@njit(cache=True)
+@inner
 def extend_cholesky(H, C, U, T, g, j):
     """Rows and columns of example j in the Cholesky factor U of I + C H Cᵀ."""
     rank, m = C.shape[1], C.shape[2]
@@ -134,7 +134,7 @@ def extend_cholesky(H, C, U, T, g, j):
                 g[r, n + q] -= U[row, n + r] * U[row, n + q]
 
 
-@njit(cache=True)
+@inner
 def remove_bound(C, U, base, x, v, j):
     """v −= Cᵀ (I + C H Cᵀ)⁻¹ C base, over the rows up to j."""
     rank, m = C.shape[1], C.shape[2]
@@ -156,7 +156,7 @@ def remove_bound(C, U, base, x, v, j):
                 v[i * m + a] -= C[i, q, a] * x[i * rank + q]
 
 
-@njit(cache=True)
+@entry
 def copy_upper_to_lower(M):
     """Make M symmetric, tile by tile."""
     n = M.shape[0]
@@ -168,7 +168,7 @@ def copy_upper_to_lower(M):
                     M[i, j] = M[j, i]
 
 
-@njit(cache=True)
+@entry
 def add_absorbed(rows, diagonal):
     """diagonal += Σ ‖w‖₁ |w| over the rows w."""
     for r in range(rows.shape[0]):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from manyclass.data.compiled import sigmoid
+from manyclass.data.compiled import inner, sigmoid
 
 
-@njit(cache=True)
+@inner
 def curving(u):
     """β(u) = tanh(u/2)/(2u)."""
     return 0.25 - u * u / 48.0 if abs(u) < 1e-3 else math.tanh(0.5 * u) / (2.0 * u)
 
 
-@njit(cache=True)
+@inner
 def bound_of_scores(z, softmax, scale, order, p, C):
     """The mean p and the factors C, of shape (rank, n_outputs), of scale²·B = CᵀC, classes taken in `order`."""
     m = z.shape[0]

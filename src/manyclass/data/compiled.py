@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
+
+entry: Any = partial(njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+"""Compiles what Python calls."""
+inner: Any = partial(entry, no_cpython_wrapper=True)
+"""Compiles what only compiled functions call: a way in from Python takes longer to compile than many of them."""
 
 
 def number(data, position):
@@ -26,7 +33,7 @@ def _number(data, position):
     return lambda data, position: np.float64(data[position])
 
 
-@njit(cache=True)
+@inner
 def widened(half):
     """A finite float16 as float32, from its bits: at their places in a float32, whose exponents are 112 higher."""
     sign, magnitude = half & np.uint32(0x8000), half & np.uint32(0x7FFF)
@@ -34,31 +41,31 @@ def widened(half):
     return bits.view(np.float32) * np.float32(2.0**112)
 
 
-@njit(cache=True)
+@inner
 def clip(value, low, high):
     return min(max(value, low), high)
 
 
-@njit(cache=True)
+@inner
 def soft_threshold(value, by):
     """The value, moved towards 0 by so much at most."""
     return math.copysign(max(abs(value) - by, 0.0), value)
 
 
-@njit(cache=True)
+@inner
 def sigmoid(t):
     """1/(1 + exp(−t)), without overflow."""
     decay = math.exp(-abs(t))
     return 1.0 / (1.0 + decay) if t >= 0.0 else decay / (1.0 + decay)
 
 
-@njit(cache=True)
+@inner
 def softplus(t):
     """log(1 + exp t), without overflow."""
     return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
 
 
-@njit(cache=True)
+@inner
 def log_sum_exp(z, size):
     """log Σ_j exp z_j over z[:size], without overflow."""
     top = z[0]
@@ -70,7 +77,7 @@ def log_sum_exp(z, size):
     return top + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def project_simplex(v, size, out):
     """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986)."""
     total, count = -1.0, size

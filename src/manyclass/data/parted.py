@@ -161,11 +161,11 @@ class PartedRows(Rows):
 
     def brought(self, index: np.ndarray, parts: Parts, function: Callable[..., Array], *arguments: Any) -> Array:
         """``function(value, places, *arguments)`` of the parts that hold the rows of these numbers, in their order."""
-        in_order = np.argsort(self._firsts)
+        in_order = np.argsort(self._firsts, kind="stable")  # of parts that begin at one row, only the last has any
         part = in_order[np.searchsorted(self._firsts[in_order], index, side="right") - 1]
         asked, order = np.unique(part), np.argsort(part, kind="stable")
         where = [index[part == number] - self._firsts[number] for number in asked]
-        found = parts.at(asked).map(function, Parts(parts.executor, where), *arguments).values()
+        found = parts.at(asked.tolist()).map(function, Parts(parts.executor, where), *arguments).values()
         return np.concatenate(found)[np.argsort(order)]
 
     def here(self, values: Any) -> Array | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from manyclass.data.compiled import inner
 
 AHEAD = 3
 """Visits between asking for a row and using it."""
@@ -39,7 +41,7 @@ def _touch(typingctx, array, position):
 touch: Any = intrinsic(_touch)
 
 
-@njit(cache=True)
+@inner
 def ask_ahead(data, indices, indptr, order, t, n_active):
     """Start loading the row that will be visited `AHEAD` visits after the t-th: its values and, if held, indices."""
     if t + AHEAD >= n_active:

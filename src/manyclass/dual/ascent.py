@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from manyclass.dual.gap import BestPoint, DualModel
+from manyclass.dual.losses import JointLoss
 from manyclass.dual.problem import DualProblem
 from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status, restore
 
@@ -42,7 +43,7 @@ def start_state(problem: DualProblem, start: Start | None = None, seed: int = 0)
     """The state for the kind of loss of `problem`; imports the compiled code."""
     from manyclass.dual.state import ColumnState, JointState
 
-    return (JointState if problem.loss.joint else ColumnState)(problem, start, seed)
+    return (JointState if isinstance(problem.loss, JointLoss) else ColumnState)(problem, start, seed)
 
 
 def ascend(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from manyclass.data.compiled import clip, sigmoid, soft_threshold, softplus
+from manyclass.data.compiled import clip, inner, sigmoid, soft_threshold, softplus
 
 NEWTON_STEPS = 30
 NEWTON_TOLERANCE = 1e-4
@@ -15,13 +13,13 @@ IDLE = -math.inf
 """In place of its share of the gap, of a row that needs no visit."""
 
 
-@njit(cache=True)
+@inner
 def nearest(phi, a, y):
     """The feasible dual variable nearest to a."""
     return y * clip(y * a, 0.0, phi.top) if phi.labels else clip(a, -phi.top, phi.top)
 
 
-@njit(cache=True)
+@inner
 def step(phi, a, z, y, q):
     """The a' that maximises −φ*(−a') − (a' − a) z − (q/2)(a' − a)², the exact coordinate step.
 
@@ -37,7 +35,7 @@ def step(phi, a, z, y, q):
     return a if abs(rise) == phi.kink else 0.0
 
 
-@njit(cache=True)
+@inner
 def logistic_step(a, z, y, q):
     """Newton's method for the logit t of β = ay: t + yz + q(σ(t) − β₀) = 0, kept inside its bracket."""
     margin, old = y * z, y * a
@@ -60,7 +58,7 @@ def logistic_step(a, z, y, q):
     return y * sigmoid(t)
 
 
-@njit(cache=True)
+@inner
 def loss_of_room(phi, room):
     """φ by how far y lies beyond z and the kink."""
     if room <= 0.0:
@@ -70,7 +68,7 @@ def loss_of_room(phi, room):
     return phi.top * (room - 0.5 * phi.curvature * phi.top)
 
 
-@njit(cache=True)
+@inner
 def loss(phi, z, y):
     """φ(z, y)."""
     if phi.entropic:
@@ -78,7 +76,7 @@ def loss(phi, z, y):
     return loss_of_room(phi, (y * (y - z) if phi.labels else abs(y - z)) - phi.kink)
 
 
-@njit(cache=True)
+@inner
 def conjugate(phi, a, y):
     """φ*(−a)."""
     if not phi.entropic:
@@ -91,7 +89,7 @@ def conjugate(phi, a, y):
     return value
 
 
-@njit(cache=True)
+@inner
 def slack(phi, a, z, y):
     """How hard a is pushed outwards where it sits at a bound; else minus the size of the derivative of the dual.
 
@@ -106,7 +104,7 @@ def slack(phi, a, z, y):
     return outwards if abs(a) >= phi.top else -abs(outwards)
 
 
-@njit(cache=True)
+@inner
 def fenchel(phi, a, z, y):
     """φ(z) + φ*(−a) + az ≥ 0, the row's share of the duality gap, in a form that loses no digits near 0."""
     if phi.entropic:
@@ -122,7 +120,7 @@ def fenchel(phi, a, z, y):
     return (phi.top - size) * (room - 0.5 * phi.curvature * (phi.top + size))
 
 
-@njit(cache=True)
+@inner
 def fenchel_estimate(phi, a, z, y):
     """As `fenchel`; for the logistic loss about half the squared distance of the logits: one logarithm, not four."""
     if not phi.entropic:

@@ -11,53 +11,78 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from numba.extending import overload
 
-from manyclass.data.compiled import log_sum_exp, project_simplex
+from manyclass.data.compiled import inner, log_sum_exp, project_simplex
 from manyclass.dual.column_losses import IDLE
+from manyclass.dual.losses import SoftmaxLoss
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6
 TINY = 1e-300
 
 
-@njit(cache=True, nogil=True)
 def step(phi, y, q, z, threshold, p, change, worst, work):
     """The exact step of a row, which changes p; the row's share of the gap, or `IDLE` if it needs no visit."""
-    k = p.size
-    new = work[0]
-    change[:] = 0.0
-    if phi.entropic:
-        gap = softmax_step(p, z, q, k, new, work[1])
-    else:
-        slack = crammer_singer_slack(p, z, y, k)
-        if slack > 0.0:
-            return IDLE if slack > threshold else 0.0
-        worst[0] = max(worst[0], -slack)
-        gap = crammer_singer_step(p, z, q, k, new)
-    for j in range(k):
-        change[j] = p[j] - new[j]
-        p[j] = new[j]
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(step)
+def _step(phi, y, q, z, threshold, p, change, worst, work):
+    return step_softmax if issubclass(phi.instance_class, SoftmaxLoss) else step_crammer_singer
+
+
+def step_softmax(phi, y, q, z, threshold, p, change, worst, work):
+    gap = softmax_step(p, z, q, p.size, work[0], work[1])
+    move(p, work[0], change)
     return gap
 
 
-@njit(cache=True, nogil=True)
+def step_crammer_singer(phi, y, q, z, threshold, p, change, worst, work):
+    slack = crammer_singer_slack(p, z, y, p.size)
+    if slack > 0.0:
+        change[:] = 0.0
+        return IDLE if slack > threshold else 0.0
+    worst[0] = max(worst[0], -slack)
+    gap = crammer_singer_step(p, z, q, p.size, work[0])
+    move(p, work[0], change)
+    return gap
+
+
+@inner
+def move(p, new, change):
+    for j in range(p.size):
+        change[j] = p[j] - new[j]
+        p[j] = new[j]
+
+
 def terms(phi, y, z, p):
     """ℓ(z), φ*(p), which is −H(p) or −pᵀΔ, and the slack, of which the softmax has none."""
-    k, matched, conjugate = p.size, z[y], 0.0
-    if phi.entropic:
-        for j in range(k):
-            if p[j] > 0.0:
-                conjugate += p[j] * math.log(p[j])
-        return log_sum_exp(z, k) - matched, conjugate, -math.inf
-    slack = crammer_singer_slack(p, z, y, k)
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(terms)
+def _terms(phi, y, z, p):
+    return softmax_terms if issubclass(phi.instance_class, SoftmaxLoss) else crammer_singer_terms
+
+
+def softmax_terms(phi, y, z, p):
+    conjugate = 0.0
+    for j in range(p.size):
+        if p[j] > 0.0:
+            conjugate += p[j] * math.log(p[j])
+    return log_sum_exp(z, p.size) - z[y], conjugate, -math.inf
+
+
+def crammer_singer_terms(phi, y, z, p):
+    matched, slack = z[y], crammer_singer_slack(p, z, y, p.size)
     best = z[0]
-    for j in range(1, k):
+    for j in range(1, p.size):
         best = max(best, z[j])
     return best - matched, p[y] - 1.0, slack
 
 
-@njit(cache=True, nogil=True)
+@inner
 def crammer_singer_slack(p, z, y, k):
     """How far a row at a corner of the simplex is from leaving it, or minus how far p is from optimal.
 
@@ -80,7 +105,7 @@ def crammer_singer_slack(p, z, y, k):
     return lowest - best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def crammer_singer_step(p, z, q, k, new):
     """The best p for scores z with Δ added; the row's share of the gap."""
     best, matched, winner = -math.inf, 0.0, 0
@@ -98,7 +123,7 @@ def crammer_singer_step(p, z, q, k, new):
     return best - matched
 
 
-@njit(cache=True, nogil=True)
+@inner
 def softmax_step(p, z, q, k, new, u):
     """The best p for scores z, by Newton's method in u = log p; the row's share of the gap, KL(p ‖ softmax z).
 

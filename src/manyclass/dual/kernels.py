@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import overload
 
+from manyclass.data.compiled import entry, inner
 from manyclass.data.prefetch import ask_ahead
 from manyclass.dual import column_losses, joint_losses
+from manyclass.dual.losses import JointLoss
 from manyclass.dual.row_kernels import FAST, row_add, row_dot, row_scores, row_spread_moved
 
 OFFSET, DUAL_SUM, MEAN_SCORE, LIFT = range(4)
@@ -37,7 +39,7 @@ class Point(NamedTuple):
     per_row: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@inner
 def beside_product(offset, dual_sum, mean_score, lift, product):
     """What the score of a row holds beside Vᵀx: b₀ + κ² Σ c a + (x − x̄)ᵀ(V − x̄ Σ c a) − xᵀV, `product` being xᵀx̄.
 
@@ -47,14 +49,14 @@ def beside_product(offset, dual_sum, mean_score, lift, product):
     return offset + dual_sum * (lift - product) - mean_score
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
+@inner(fastmath=FAST)
 def complete_scores(affine, product, z):
     """Add to Vᵀx what a score holds beside it, in place."""
     for j in range(affine.shape[1]):
         z[j] += beside_product(affine[OFFSET, j], affine[DUAL_SUM, j], affine[MEAN_SCORE, j], affine[LIFT, j], product)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def target(targets, i, j):
     """y of row i in output j: −1 or 1 from class codes, else an entry of Y."""
     if targets.codes.size:
@@ -62,9 +64,21 @@ def target(targets, i, j):
     return targets.Y[i, j]
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
-def step_columns(phi, targets, i, q, z, threshold, a, change, worst):
-    """A step in each output of a row by itself; the row's share of the gap, or `IDLE` if none needs a visit."""
+def step_row(phi, targets, i, q, z, threshold, a, change, worst, work):
+    """A step of all dual variables of a row; its share of the gap, or `IDLE` if none needs a visit."""
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(step_row, jit_options={"fastmath": FAST})
+def _step_row(phi, targets, i, q, z, threshold, a, change, worst, work):
+    return step_simplex if issubclass(phi.instance_class, JointLoss) else step_columns
+
+
+def step_simplex(phi, targets, i, q, z, threshold, a, change, worst, work):
+    return joint_losses.step(phi, targets.codes[i], q, z, threshold[0], a, change, worst, work)
+
+
+def step_columns(phi, targets, i, q, z, threshold, a, change, worst, work):
     gap, idle = 0.0, True
     for j in range(a.size):
         change[j] = 0.0
@@ -80,8 +94,34 @@ def step_columns(phi, targets, i, q, z, threshold, a, change, worst):
     return column_losses.IDLE if idle else gap
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
-def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold, worst):
+def row_terms(phi, targets, i, z, threshold, a):
+    """φ(z), φ*(−a) and φ(z) + φ*(−a) + az of a row, and whether it needs a visit; the third only of one score."""
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(row_terms)
+def _row_terms(phi, targets, i, z, threshold, a):
+    return simplex_terms if issubclass(phi.instance_class, JointLoss) else column_terms
+
+
+def simplex_terms(phi, targets, i, z, threshold, a):
+    loss, conjugate, slack = joint_losses.terms(phi, targets.codes[i], z, a)
+    return loss, conjugate, 0.0, slack <= threshold[0]
+
+
+def column_terms(phi, targets, i, z, threshold, a):
+    loss, conjugate, gap, active = 0.0, 0.0, 0.0, False
+    for j in range(a.size):
+        y = target(targets, i, j)
+        loss += column_losses.loss(phi, z[j], y)
+        conjugate += column_losses.conjugate(phi, a[j], y)
+        gap += column_losses.fenchel(phi, a[j], z[j], y)
+        active |= column_losses.slack(phi, a[j], z[j], y) <= threshold[j]
+    return loss, conjugate, gap, active
+
+
+@entry(fastmath=FAST)
+def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold, worst, work, moved):
     """A part of an epoch: all outputs of a row together, n_outputs contiguous numbers for each of its non-zeros.
 
     Parameters
@@ -95,6 +135,9 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
         has one slack for all.
     worst : array of shape (n_outputs,), raised
         The largest violation of optimality met, which is the next epoch's `threshold`.
+    work : array of shape (4, columns of V)
+        Zero in the columns beyond n_outputs, and overwritten. Arrays made here would be compiled with the loop.
+    moved : int64 array of shape (n_outputs,), overwritten
 
     Returns
     -------
@@ -106,8 +149,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
     data, indices, indptr = rows
     a, V, affine, per_row = point
     k = a.shape[1]
-    z, change, work = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros((2, k))
-    moved = np.empty(k, np.int64)
+    z, change, work = work[0], work[1], work[2:]
     estimate, t = 0.0, first
     for _ in range(n_visits):
         if t >= n_active:
@@ -118,10 +160,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
         share, q, product = per_row[i, 0], per_row[i, 1], per_row[i, 2]
         row_scores(data, indices, start, stop, V, z)
         complete_scores(affine, product, z)
-        if phi.joint:
-            gap = joint_losses.step(phi, targets.codes[i], q, z, threshold[0], a[i], change, worst, work)
-        else:
-            gap = step_columns(phi, targets, i, q, z, threshold, a[i], change, worst)
+        gap = step_row(phi, targets, i, q, z, threshold, a[i], change, worst, work)
         if gap == column_losses.IDLE:
             n_active -= 1
             order[t], order[n_active] = order[n_active], order[t]
@@ -140,7 +179,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
     return t, n_active, estimate
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
+@entry(fastmath=FAST)
 def visit_one(phi, rows, y, point, order, first, n_visits, n_active, threshold):
     """`visit` for one output, at twice the speed: what has a column per output is a vector; `worst` is returned."""
     data, indices, indptr = rows
@@ -176,16 +215,15 @@ def visit_one(phi, rows, y, point, order, first, n_visits, n_active, threshold):
     return t, n_active, estimate, worst
 
 
-@njit(cache=True, nogil=True)
-def gap_terms(phi, rows, targets, share, point, threshold, active):
+@entry
+def gap_terms(phi, rows, targets, share, point, threshold, active, z):
     """Σ r φ(z), Σ r φ*(−a) and Σ r (φ(z) + φ*(−a) + az) over all rows, r = s_i/S; and which rows still need visits.
 
-    The last is of losses of one score only; `active` is overwritten.
+    The last is of losses of one score only (`row_terms`); `active` and `z` are overwritten.
     """
     data, indices, indptr = rows
     a, V, affine, per_row = point
-    losses, conjugates, inner = 0.0, 0.0, 0.0
-    z = np.zeros(V.shape[1])
+    losses, conjugates, gap = 0.0, 0.0, 0.0
     for i in range(a.shape[0]):
         active[i] = False
         r = share[i]
@@ -193,22 +231,14 @@ def gap_terms(phi, rows, targets, share, point, threshold, active):
             continue
         row_scores(data, indices, indptr[i], indptr[i + 1], V, z)
         complete_scores(affine, per_row[i, 2], z)
-        if phi.joint:
-            loss, conjugate, slack = joint_losses.terms(phi, targets.codes[i], z, a[i])
-            losses += r * loss
-            conjugates += r * conjugate
-            active[i] = slack <= threshold[0]
-            continue
-        for j in range(a.shape[1]):
-            y = target(targets, i, j)
-            losses += r * column_losses.loss(phi, z[j], y)
-            conjugates += r * column_losses.conjugate(phi, a[i, j], y)
-            inner += r * column_losses.fenchel(phi, a[i, j], z[j], y)
-            active[i] |= column_losses.slack(phi, a[i, j], z[j], y) <= threshold[j]
-    return losses, conjugates, inner
+        loss, conjugate, own, active[i] = row_terms(phi, targets, i, z, threshold, a[i])
+        losses += r * loss
+        conjugates += r * conjugate
+        gap += r * own
+    return losses, conjugates, gap
 
 
-@njit(cache=True, nogil=True)
+@entry
 def scaled_conjugates(phi, targets, share, a, scale):
     """Σ r φ*(−a') with the positive entries of a scaled by scale[0] and the negative ones by scale[1]."""
     total = 0.0
@@ -219,7 +249,7 @@ def scaled_conjugates(phi, targets, share, a, scale):
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def constant_loss(phi, targets, share, z):
     """Σ_i r_i Σ_j φ(z_j, y_ij)."""
     total = 0.0
@@ -229,7 +259,7 @@ def constant_loss(phi, targets, share, z):
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def make_feasible(phi, targets, a):
     """Move every dual variable to the nearest feasible one, in place: what a warm start may need."""
     for i in range(a.shape[0]):

@@ -13,21 +13,17 @@ class DualLoss(NamedTuple):
         φ*(−a) = kink·|a| + ½ curvature·a² − ay   for |a| ≤ top, and ay ≥ 0 where y is a label,
 
     or an entropy for the log losses. The compiled loops take these numbers: functions given as arguments would be
-    compiled anew in each process.
+    compiled anew in each process. The type of a loss says which formulas are compiled into the loops.
 
     Attributes
     ----------
     labels : bool
         Whether y is −1 or 1 (the class code where the loss is joint) and a has its sign.
-    joint : bool
-        Whether all classes of a row are seen together: the row has one dual point in the simplex then, instead of
-        one dual number per output.
     entropic : bool
-        Whether it is the logistic loss, or the softmax where joint.
+        Whether it is the logistic loss or the softmax.
     """
 
     labels: bool = False
-    joint: bool = False
     entropic: bool = False
     kink: float = 0.0
     curvature: float = 0.0
@@ -38,6 +34,14 @@ class DualLoss(NamedTuple):
         return not (self.labels or self.kink) and self.top == math.inf
 
 
+class JointLoss(DualLoss):
+    """One that sees all classes of a row together, which has one dual point in the simplex, not a number per output."""
+
+
+class SoftmaxLoss(JointLoss):
+    """By its entropy."""
+
+
 DUAL_LOSSES: dict[str, Callable[[float], DualLoss]] = {
     "squared": lambda epsilon: DualLoss(curvature=1.0, top=math.inf),
     "hinge": lambda epsilon: DualLoss(labels=True),
@@ -46,7 +50,7 @@ DUAL_LOSSES: dict[str, Callable[[float], DualLoss]] = {
     "epsilon_insensitive": lambda epsilon: DualLoss(kink=epsilon),
     "squared_epsilon_insensitive": lambda epsilon: DualLoss(kink=epsilon, curvature=0.5, top=math.inf),
     "huber": lambda epsilon: DualLoss(curvature=1.0, top=epsilon),
-    "crammer_singer": lambda epsilon: DualLoss(labels=True, joint=True),
-    "softmax": lambda epsilon: DualLoss(labels=True, joint=True, entropic=True),
+    "crammer_singer": lambda epsilon: JointLoss(labels=True),
+    "softmax": lambda epsilon: SoftmaxLoss(labels=True, entropic=True),
 }
 """From the epsilon of a loss, where it has one."""

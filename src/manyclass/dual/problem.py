@@ -93,7 +93,7 @@ class DualProblem:
         from manyclass.dual.row_kernels import gather
 
         for part, rows in self.visits():
-            gather(*rows, weight[part], total)
+            gather(*rows, weight[part], total, np.zeros(total.shape[1]))
 
     @property
     def eliminates_intercept(self) -> bool:
@@ -121,7 +121,9 @@ class DualProblem:
         mean = self.feature_mean
         products, norms = np.empty((2, self.n_rows))
         for part, rows in self.visits():
-            products[part], norms[part] = products_and_norms(*rows, mean)
+            found = np.empty((2, len(rows.indptr) - 1))
+            products_and_norms(*rows, mean, *found)
+            products[part], norms[part] = found
         norms += mean @ mean - 2.0 * products
         np.maximum(norms, 0.0, out=norms)
         with np.errstate(over="ignore"):

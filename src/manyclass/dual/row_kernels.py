@@ -9,9 +9,8 @@ negative indices), or dense rows end to end in `data` with empty `indices`. Numb
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from manyclass.data.compiled import number
+from manyclass.data.compiled import entry, inner, number
 
 LANES = 8
 """Outputs that a row meets together in registers: one cache line of float64."""
@@ -29,7 +28,7 @@ def width(n_outputs):
     return -(-n_outputs // HALF_LANES) * HALF_LANES
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def row_dot(data, indices, start, stop, v):
     """xᵀv."""
     total = 0.0
@@ -42,7 +41,7 @@ def row_dot(data, indices, start, stop, v):
     return total
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def row_add(data, indices, start, stop, by, v):
     """v += by·x."""
     if indices.size:
@@ -53,7 +52,7 @@ def row_add(data, indices, start, stop, by, v):
             v[p - start] += by * number(data, p)
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def row_scores(data, indices, start, stop, V, z):
     """z = Vᵀx for V of shape (n_features, `width`)."""
     if z.size == 1:
@@ -89,7 +88,7 @@ def row_scores(data, indices, start, stop, V, z):
         z[first], z[first + 1], z[first + 2], z[first + 3] = s0, s1, s2, s3
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def row_spread(data, indices, start, stop, change, V):
     """V += x·changeᵀ."""
     sparse = indices.size > 0
@@ -100,7 +99,7 @@ def row_spread(data, indices, start, stop, change, V):
             row[j] += x * change[j]
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def row_spread_moved(data, indices, start, stop, change, moved, V):
     """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
     if moved.size * 4 > change.size:
@@ -110,24 +109,21 @@ def row_spread_moved(data, indices, start, stop, change, moved, V):
             row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
 
 
-@njit(cache=True, nogil=True)
-def products_and_norms(data, indices, indptr, v):
-    """x_iᵀv and ‖x_i‖², of shape (n_rows,), in one pass."""
-    products, norms = np.empty(indptr.size - 1), np.empty(indptr.size - 1)
+@entry
+def products_and_norms(data, indices, indptr, v, products, norms):
+    """Write x_iᵀv and ‖x_i‖², of shape (n_rows,), in one pass."""
     for i in range(products.size):
         products[i] = row_dot(data, indices, indptr[i], indptr[i + 1], v)
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             total += np.float64(number(data, p)) ** 2
         norms[i] = total
-    return products, norms
 
 
-@njit(cache=True, nogil=True)
-def gather(data, indices, indptr, weight, V):
-    """V += Σ_i x_i weight_iᵀ for weight of shape (n_rows, n_outputs)."""
+@entry
+def gather(data, indices, indptr, weight, V, by):
+    """V += Σ_i x_i weight_iᵀ for weight of shape (n_rows, n_outputs); `by` is zero and as long as a row of V."""
     k = weight.shape[1]
-    by = np.zeros(V.shape[1])
     for i in range(weight.shape[0]):
         n_used = 0
         for j in range(k):
@@ -143,7 +139,7 @@ def gather(data, indices, indptr, weight, V):
                     row_add(data, indices, indptr[i], indptr[i + 1], by[j], V[:, j])
 
 
-@njit(cache=True)
+@inner
 def next_random(state):
     """A number in [0, 1) from a 64-bit xorshift generator (Marsaglia, 2003) whose state is one non-zero word."""
     x = state[0]
@@ -154,7 +150,7 @@ def next_random(state):
     return np.float64(x >> np.uint64(11)) * 1.1102230246251565e-16
 
 
-@njit(cache=True)
+@entry
 def shuffle(order, size, state):
     """A fresh random permutation of the first `size` entries (Fisher and Yates)."""
     for i in range(size - 1):

@@ -172,6 +172,7 @@ class DualState(ABC):
         """A step in each active coordinate of some rows; how many of these stay active, and the share of the gap."""
         problem, targets, first, estimate = self.problem, self.problem.targets.part(part), 0, 0.0
         point = self._point(part)
+        work, moved = np.zeros((4, self.V.shape[1])), np.empty(len(worst), dtype=np.int64)
         shuffle(order, n_active, self.random_state)
         while first < n_active:
             if on_slice is not None:
@@ -184,7 +185,9 @@ class DualState(ABC):
                 )
                 worst[0] = max(worst[0], violation)
             else:
-                first, n_active, gap = kernels.visit(problem.loss, rows, targets, point, *where, self.threshold, worst)
+                first, n_active, gap = kernels.visit(
+                    problem.loss, rows, targets, point, *where, self.threshold, worst, work, moved
+                )
             estimate += gap
         self.a[part] = point.a  # a copy, where rows are named one by one
         return n_active, estimate
@@ -205,6 +208,7 @@ class DualState(ABC):
                 self._point(part),
                 self.threshold,
                 active[part],
+                np.zeros(self.V.shape[1]),
             )
         self._visit_only(active)
         losses, conjugates, own_gap = terms.tolist()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from manyclass.data.compiled import entry
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@entry(fastmath=True)
 def pool_rectified(response, mean, spread, filter_sum, offset, threshold, tops, bottoms, lefts, rights, out):
     """Add up max(±r − threshold, 0) over each cell of the grid, and divide by the number of its pixels.
 

@@ -34,7 +34,7 @@ class HeldOut:
     scored: Array
     index: np.ndarray
 
-    def loss(self, rows: Rows, targets: Targets, loss: Loss, coef: Array, intercept: Array) -> float:
+    def loss(self, rows: Rows, targets: Any, loss: Loss, coef: Array, intercept: Array) -> float:
         """The mean loss of a linear model on the rows that score."""
         xp, step = rows.xp, rows.rows_per_block(targets.n_outputs)
         if rows.parts is not None:

@@ -159,8 +159,8 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
         columns = [g(values) if callable(g) else _power(values, g) for g in calibrator.basis]
         columns.append(part.targets.dense(where, values, xp) - values)
         if sums is None:
-            zeros = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
-            sums = SumsOfEach(0.0, *zeros, xp.stack([xp.mean(column, axis=0) for column in columns]))
+            first, second = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
+            sums = SumsOfEach(0.0, first, second, xp.stack([xp.mean(column, axis=0) for column in columns]))
         columns = [column - sums.pilot[i, :] for i, column in enumerate(columns)]
         sums.total += float(xp.sum(weight))
         for i, column in enumerate(columns):

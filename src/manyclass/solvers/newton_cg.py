@@ -71,8 +71,8 @@ class NewtonCG(Solver):
 
 
 def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> float:
-    """⟨∇F, H⁻¹∇F⟩."""
-    return inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient))
+    """⟨∇F, H⁻¹∇F⟩, of which at the minimum only the rounding is left, and may be negative."""
+    return max(inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient)), 0.0)
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Responses:
         Of the sums of outputs that stand for them.
     """
 
-    stage: Problem
+    stage: Any
     cross: Array
     mean: Array
     total_weight: float

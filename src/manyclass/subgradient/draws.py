@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from manyclass.data.compiled import entry, inner
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -48,7 +49,7 @@ def make_draws(n_rows: int, seed: int, replace: bool, weight: np.ndarray | None 
     return Draws(index, n, np.uint64(seed), np.uint64(half), replace)
 
 
-@njit(cache=True, inline="always")
+@inner
 def mix(x):
     """SplitMix64 (Steele, Lea and Flood, 2014): 64 bits of which every one depends on every bit of x."""
     x = x + _GOLDEN
@@ -57,7 +58,7 @@ def mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@inner
 def permuted(position, n, half, key):
     """The image of `position` under a permutation of 0 .. n − 1 that is never stored.
 
@@ -75,7 +76,7 @@ def permuted(position, n, half, key):
             return np.int64(value)
 
 
-@njit(cache=True)
+@entry
 def draw(draws, position):
     """The row of draw number `position`."""
     if draws.replace:

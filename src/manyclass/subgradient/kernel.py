@@ -6,9 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from manyclass.data.compiled import number
+from manyclass.data.compiled import entry, inner, number
 from manyclass.data.prefetch import LINE, touch
 from manyclass.subgradient.draws import draw
 from manyclass.subgradient.losses import Formula, residual
@@ -75,6 +74,7 @@ class Rule(NamedTuple):
     """The constants of a run."""
 
     loss: Formula
+    columns: bool
     n_outputs: int
     width: int
     batch_size: int
@@ -85,14 +85,48 @@ class Rule(NamedTuple):
     unit: float
 
 
-@njit(cache=True, inline="always")
+class Scratch(NamedTuple):
+    """What `advance` writes over, for as many rows as a step has: arrays made in the loop would be compiled with it.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (3, max(size, `_PLACE_AHEAD`))
+        Of the present step, how many numbers of each are not zero, and the rows that come next.
+    steps, places : arrays of shape (size, stride)
+    v : array of shape (width,)
+    scores : array of shape (4, n_outputs), float64
+        z, g, the mean of g, and the signs.
+    bits : int64 array of shape (n_outputs,)
+    """
+
+    rows: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    v: np.ndarray
+    scores: np.ndarray
+    bits: np.ndarray
+
+
+def make_scratch(rule: Rule, n_draws: int, dtype: Any) -> Scratch:
+    size, stride = min(rule.batch_size, n_draws), rule.width * (2 if rule.average else 1)
+    return Scratch(
+        np.empty((3, max(size, _PLACE_AHEAD)), dtype=np.int64),
+        np.zeros((size, stride), dtype=dtype),
+        np.empty((size, stride), dtype=np.uint64),
+        np.empty(rule.width, dtype=dtype),
+        np.empty((4, rule.n_outputs)),
+        np.empty(rule.n_outputs, dtype=np.int64),
+    )
+
+
+@inner
 def row_of(rows, i):
     """Where row i begins and ends in `rows.data`, and by how much its place in `rows.indices` differs."""
     start = np.uint64(rows.indptr[i])
     return start, np.uint64(rows.indptr[i + 1]), start if rows.dense else np.uint64(0)
 
 
-@njit(cache=True)
+@inner
 def signs(targets, i, k, sign):
     """±1 of the k columns for row i."""
     if len(targets.indicator):
@@ -103,7 +137,7 @@ def signs(targets, i, k, sign):
         sign[targets.codes[i]] = 1.0
 
 
-@njit(cache=True, inline="always")
+@inner
 def ask_for_place(rows, targets, weights, k, i):
     """Start loading where row i lies, and its target and weight."""
     prefetch(rows.indptr, i)
@@ -115,7 +149,7 @@ def ask_for_place(rows, targets, weights, k, i):
         prefetch(weights.values, i)
 
 
-@njit(cache=True, inline="always")
+@inner
 def ask_for_row(rows, i):
     """Start loading row i.
 
@@ -130,7 +164,7 @@ def ask_for_row(rows, i):
             prefetch(rows.indices, p)
 
 
-@njit(cache=True)
+@inner
 def non_zeros(step, places):
     """Write where `step` is not zero to the start of `places`; how many places these are."""
     count = 0
@@ -141,7 +175,7 @@ def non_zeros(step, places):
 
 
 # Indices are unsigned throughout: numba checks signed ones for being negative, which keeps loops from being vectorised.
-@njit(cache=True, fastmath={"contract", "nsz"})
+@inner(fastmath={"contract", "nsz"})
 def gather(rows, i, table, stride, width, v):
     """v = Vᵀx_i."""
     start, stop, base = row_of(rows, i)
@@ -156,7 +190,7 @@ def gather(rows, i, table, stride, width, v):
             v[c] += x * table[at + c]
 
 
-@njit(cache=True, fastmath={"contract", "nsz"})
+@inner(fastmath={"contract", "nsz"})
 def scatter(rows, i, table, stride, step):
     """V and U less the outer products of x_i and `step`."""
     start, stop, base = row_of(rows, i)
@@ -169,7 +203,7 @@ def scatter(rows, i, table, stride, step):
             table[at + c] -= x * step[c]
 
 
-@njit(cache=True, fastmath={"contract", "nsz"})
+@inner(fastmath={"contract", "nsz"})
 def scatter_few(rows, i, table, stride, step, places, count):
     """What `scatter` does where `step` is zero but in the first `count` of `places`."""
     start, stop, base = row_of(rows, i)
@@ -180,7 +214,7 @@ def scatter_few(rows, i, table, stride, step, places, count):
             table[at + places[j]] -= x * step[places[j]]
 
 
-@njit(cache=True)
+@inner
 def move_bias(rule, memory, gradient):
     """One step of the intercept, which the penalty does not hold back.
 
@@ -201,8 +235,8 @@ def move_bias(rule, memory, gradient):
         memory.bias[c] -= g / math.sqrt(memory.bias_squares[c])
 
 
-@njit(cache=True)
-def advance(rows, targets, weights, draws, memory, rule, stop):
+@entry
+def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
     """All draws up to number `stop` − 1, a batch at a time.
 
     With W_t = V_t / (alpha (t + offset)), line 5 of Algorithm 1, W ← (1 − 1/t) W, is the change of the divisor, and
@@ -212,16 +246,9 @@ def advance(rows, targets, weights, draws, memory, rule, stop):
     t, position = np.int64(totals[STEPS]), np.int64(totals[DRAWN])
     k, width = rule.n_outputs, np.uint64(rule.width)
     stride = width * np.uint64(2) if rule.average else width
-    size = min(rule.batch_size, stop - position)
-    picked = np.empty(size, dtype=np.int64)
-    upcoming = np.empty(_PLACE_AHEAD, dtype=np.int64)
-    steps = np.zeros((size, stride), dtype=table.dtype)
-    places = np.empty((size, stride), dtype=np.uint64)
-    counts = np.empty(size, dtype=np.int64)
-    v = np.empty(width, dtype=table.dtype)
-    z, g, mean_g = np.empty(k), np.empty(k), np.empty(k)
-    sign = np.empty(k)
-    bits = np.empty(k, dtype=np.int64)
+    picked, counts, upcoming = scratch.rows[0], scratch.rows[1], scratch.rows[2]
+    steps, places, v, bits = scratch.steps, scratch.places, scratch.v, scratch.bits
+    z, g, mean_g, sign = scratch.scores[0], scratch.scores[1], scratch.scores[2], scratch.scores[3]
     label = 0
     for asked in range(position, min(position + _PLACE_AHEAD, stop)):
         upcoming[asked % _PLACE_AHEAD] = draw(draws, asked)
@@ -247,7 +274,7 @@ def advance(rows, targets, weights, draws, memory, rule, stop):
             gather(rows, i, table, stride, width, v)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
-            if rule.loss.columns:
+            if rule.columns:
                 signs(targets, i, k, sign)
             else:
                 label = targets.codes[i]

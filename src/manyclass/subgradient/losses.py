@@ -1,8 +1,9 @@
 """Losses and their subgradients in the scores, each one line in `LOSSES`.
 
-A compiled function takes the float64 scores z of one row, writes the subgradient g = ∂ℓ/∂z, and returns the loss
-ℓ(z) and ℓ(z) − gᵀz, which is the row's share of a lower bound on the objective (see `State.lower_bound`). The
-subgradient in w_k is g_k x, as in the equations of *Characterizing Inverse Time Dependency in Multi-class Learning*.
+A formula takes the float64 scores z of one row, writes the subgradient g = ∂ℓ/∂z, and returns the loss ℓ(z) and
+ℓ(z) − gᵀz, which is the row's share of a lower bound on the objective (see `State.lower_bound`). The subgradient in w_k
+is g_k x, as in the equations of *Characterizing Inverse Time Dependency in Multi-class Learning*. The type of a loss
+says which formula is compiled into the loop, so that nobody waits for those of other losses.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import overload
+
+from manyclass.data.compiled import inner
 
 _LOG2E = math.log2(math.e)
 _LN2_HIGH = 6.93147180369123816490e-01  # the leading bits of ln 2: products with small integers are exact
@@ -19,7 +22,7 @@ _LN2_LOW = 1.90821492927058770002e-10
 _SMALLEST_EXPONENT = -700.0
 
 
-@njit(cache=True, fastmath={"contract"})
+@inner(fastmath={"contract"})
 def exp_in_place(z, n, bits):
     """z[:n] = exp(z[:n]) for z ≤ 0, in loops that compile to vector instructions; relative error below 1e-15.
 
@@ -48,8 +51,7 @@ def exp_in_place(z, n, bits):
         z[c] *= power[c]
 
 
-@njit(cache=True)
-def softmax_log(z, n, label, bits, g):
+def softmax_log(loss, z, n, label, sign, bits, g):
     """Eq. 6 and 15: ℓ = log Σ exp z_j − z_y, g = softmax(z) − e_y. Overwrites z."""
     largest = z[0]
     for c in range(1, n):
@@ -72,7 +74,7 @@ def softmax_log(z, n, label, bits, g):
     return log_total - at_label, log_total - matched * inverse
 
 
-@njit(cache=True)
+@inner
 def shortfall(loss, short, g, at):
     """ℓ and ℓ − gᵀz of a margin that is missed by `short`, with g written to one place.
 
@@ -88,8 +90,7 @@ def shortfall(loss, short, g, at):
     return short, loss.margin
 
 
-@njit(cache=True)
-def joint_margin(loss, z, n, label, g):
+def joint_margin(loss, z, n, label, sign, bits, g):
     """Eq. 9, 11, 16 and 17: h = max(0, margin + max_{j≠y} z_j − z_y) or its square, g = h' (e_{k*} − e_y)."""
     best = -1
     for c in range(n):
@@ -101,8 +102,7 @@ def joint_margin(loss, z, n, label, g):
     return value, bound
 
 
-@njit(cache=True)
-def column_log(z, n, sign, bits, g):
+def column_log(loss, z, n, label, sign, bits, g):
     """K-binaryLR: Σ_j log(1 + exp(−s_j z_j)), s = ±1. Overwrites z."""
     loss = 0.0
     entropy = 0.0
@@ -119,8 +119,7 @@ def column_log(z, n, sign, bits, g):
     return loss, entropy
 
 
-@njit(cache=True)
-def column_margin(loss, z, n, sign, g):
+def column_margin(loss, z, n, label, sign, bits, g):
     """K-Pegasos: Σ_j max(0, margin − s_j z_j), or of squares: the loss of LIBLINEAR's solvers 1 and 2."""
     total, bounds = 0.0, 0.0
     for c in range(n):
@@ -132,23 +131,11 @@ def column_margin(loss, z, n, sign, g):
     return total, bounds
 
 
-@njit(cache=True)
-def residual(loss, z, n, label, sign, bits, g):
-    """ℓ and ℓ − gᵀz of a `Formula`, with g written to `g`."""
-    if loss.columns:
-        return column_log(z, n, sign, bits, g) if loss.log else column_margin(loss, z, n, sign, g)
-    return softmax_log(z, n, label, bits, g) if loss.log else joint_margin(loss, z, n, label, g)
-
-
 class Formula(NamedTuple):
     """A loss as numbers: functions given to the compiled loop would be compiled anew in every process.
 
     Attributes
     ----------
-    columns : bool
-        Whether each column has a binary loss, rather than all classes one.
-    log : bool
-        Whether it is the log loss, rather than one of a margin.
     margin : float
         By which scores must differ; 0 is the perceptron's.
     squared : bool
@@ -156,33 +143,72 @@ class Formula(NamedTuple):
         leads to a longer one.
     """
 
-    columns: bool = False
-    log: bool = False
     margin: float = 1.0
     squared: bool = False
 
-    @property
+
+class JointMargin(Formula):
+    columns = False
+    """Whether each column has a binary loss, rather than all classes one."""
+
     def curvature(self) -> float:
         """How much g can move when z moves by one, or across one unit of margin; it bounds the first step."""
-        if self.log:
-            return 0.25 if self.columns else 0.5
-        return (1.0 if self.columns else 2.0) * (2.0 if self.squared else 1.0)
+        return 4.0 if self.squared else 2.0
 
     def at_zero(self, n_outputs: int) -> float:
         """ℓ(0)."""
-        if self.log:
-            return n_outputs * math.log(2.0) if self.columns else math.log(n_outputs)
-        return self.margin * (n_outputs if self.columns else 1)
+        return self.margin
 
 
-LOSSES: dict[str, Formula] = {
-    "softmax": Formula(log=True),
-    "crammer_singer": Formula(),
-    "squared_crammer_singer": Formula(squared=True),
-    "perceptron": Formula(margin=0.0),
-    "logistic": Formula(columns=True, log=True),
-    "hinge": Formula(columns=True),
-    "squared_hinge": Formula(columns=True, squared=True),
-    "column_perceptron": Formula(columns=True, margin=0.0),
+class JointLog(JointMargin):
+    def curvature(self) -> float:
+        return 0.5
+
+    def at_zero(self, n_outputs: int) -> float:
+        return math.log(n_outputs)
+
+
+class ColumnMargin(JointMargin):
+    columns = True
+
+    def curvature(self) -> float:
+        return 2.0 if self.squared else 1.0
+
+    def at_zero(self, n_outputs: int) -> float:
+        return n_outputs * self.margin
+
+
+class ColumnLog(JointMargin):
+    columns = True
+
+    def curvature(self) -> float:
+        return 0.25
+
+    def at_zero(self, n_outputs: int) -> float:
+        return n_outputs * math.log(2.0)
+
+
+_FORMULAS = {JointLog: softmax_log, JointMargin: joint_margin, ColumnLog: column_log, ColumnMargin: column_margin}
+
+
+def residual(loss, z, n, label, sign, bits, g):
+    """ℓ and ℓ − gᵀz, with g written to `g`."""
+    raise NotImplementedError("Only compiled loops call this.")
+
+
+@overload(residual)
+def _residual(loss, z, n, label, sign, bits, g):
+    return _FORMULAS[loss.instance_class]
+
+
+LOSSES: dict[str, JointMargin] = {
+    "softmax": JointLog(),
+    "crammer_singer": JointMargin(),
+    "squared_crammer_singer": JointMargin(squared=True),
+    "perceptron": JointMargin(margin=0.0),
+    "logistic": ColumnLog(),
+    "hinge": ColumnMargin(),
+    "squared_hinge": ColumnMargin(squared=True),
+    "column_perceptron": ColumnMargin(margin=0.0),
 }
 """By the names of `model.losses`."""

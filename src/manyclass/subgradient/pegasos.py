@@ -42,6 +42,7 @@ class Pegasos:
         self.loss = LOSSES[problem.loss.name]
         self.rule = kernel.Rule(
             loss=self.loss,
+            columns=self.loss.columns,
             n_outputs=problem.n_outputs,
             width=width(problem.n_outputs),
             batch_size=batch_size,
@@ -101,7 +102,9 @@ class Pegasos:
                 self.problem.on_block()
 
     def _run(self, stop: int) -> None:
-        kernel.advance(self.rows, self.targets, self.weights, self.draws, self.state.memory, self.rule, stop)
+        memory, rule = self.state.memory, self.rule
+        scratch = kernel.make_scratch(rule, stop - self.state.drawn, memory.table.dtype)
+        kernel.advance(self.rows, self.targets, self.weights, self.draws, memory, rule, scratch, stop)
 
     def _iterate(self, n_epochs: float) -> Iterate:
         state = self.state

@@ -212,4 +212,4 @@ def warm_offset(problem: Problem, mean_square: float) -> float:
     back.
     """
     loss = LOSSES[problem.loss.name]
-    return (1.0 if loss.squared else OFFSET_FACTOR) * loss.curvature * mean_square / problem.alpha
+    return (1.0 if loss.squared else OFFSET_FACTOR) * loss.curvature() * mean_square / problem.alpha
