@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-UV := $(BIN)/uv
+# Certificates are those of the system, as for pip: a company's proxy has its own.
+UV := UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 $(BIN)/uv
 TORCH := torch==2.13.0
 CPU_WHEELS := https://download.pytorch.org/whl/cpu
 # On Linux, PyPI's torch brings several gigabytes of CUDA libraries: take the CPU build, without its dependencies (the
@@ -47,7 +48,7 @@ docs: $(VENV)/.docs  ## the site, gallery included, in docs/_build/html; a warni
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 $(VENV)/.docs: $(VENV)/.ready requirements/docs.lock
-	$(UV) pip install --quiet --python $(VENV) -r requirements/docs.lock
+	$(BIN)/python -m pip install --quiet -r requirements/docs.lock
 	touch $@
 
 check: lint types readme docs test test-kernels
@@ -56,10 +57,9 @@ $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"manyclass needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $$(grep '^uv==' requirements/dev.lock)
-	$(UV) pip install --quiet --python $(VENV) -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet -r requirements/dev.lock
 	$(BIN)/$(INSTALL_TORCH)
-	$(UV) pip install --quiet --python $(VENV) --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
 # Other environments than .venv, each from a lock or the lowest versions that pyproject.toml admits.
