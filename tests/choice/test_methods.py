@@ -78,3 +78,7 @@ def test_the_steps_are_those_of_conjugate_gradients_on_the_rows_themselves(n, d,
     height = [(w - best) @ H @ (w - best) / (best @ H @ best) for w in points]
     expected = 1 + next(i for i, left in enumerate(height) if left <= 1e-3)
     assert abs(quadratic_steps(given, 1e-3) - expected) <= 1
+
+
+def test_no_tolerance_at_all_ends_too():
+    assert 0 < quadratic_steps(problem(300, 20, 3), 0.0) <= 21

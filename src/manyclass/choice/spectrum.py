@@ -53,7 +53,7 @@ def _steps(values: np.ndarray, gradient: np.ndarray, tol: float) -> int:
     direction, square = left, float(left @ left)
     height = float(np.sum(left**2 / values))
     for step in range(MOST_STEPS):
-        if np.sum(left**2 / values) <= tol * height:
+        if np.sum(left**2 / values) <= max(tol, 1e-12) * height:
             return step
         length = square / float(direction @ (values * direction))
         left = left - length * (values * direction)

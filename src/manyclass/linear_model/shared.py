@@ -22,7 +22,7 @@ from manyclass.model import Problem
 
 def gap(tol: float) -> float:
     """The relative duality gap that stands for a tolerance of scikit-learn's, or what rounding leaves of it."""
-    return max(min(tol, 1e4 * tol**2), 1e-15)
+    return max(min(tol, 1e8 * tol**3), 1e-15)
 
 
 def of_sums(task: Task) -> Task:
