@@ -17,7 +17,7 @@ from manyclass import (
     PegasosClassifier,
     StagewiseClassifier,
 )
-from tests.execution.test_seam import assert_same
+from tests.execution.parts import assert_same
 from tests.properties.test_run import Watcher, interrupt
 
 da = pytest.importorskip("dask.array", reason="needs manyclass[dask]")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from manyclass import GLMClassifierCV
-from tests.execution.test_seam import data, fit_parts  # noqa: F401
+from tests.execution.parts import fit_parts
 
 
 @pytest.mark.parametrize("per_output", [False, True])
-def test_generalised_cross_validation_is_that_of_one_machine(data, per_output):  # noqa: F811
+def test_generalised_cross_validation_is_that_of_one_machine(data, per_output):
     X, y, weight = data
     model = GLMClassifierCV(loss="squared", cv="gcv", alphas=7, alpha_per_output=per_output)
     one = GLMClassifierCV(**model.get_params()).fit(X, y, weight)
@@ -20,7 +20,7 @@ def test_generalised_cross_validation_is_that_of_one_machine(data, per_output): 
 
 
 @pytest.mark.parametrize("options", [{}, {"cv": 5}, {"loss": "softmax"}, {"cv": "gcv", "leave_one_out": True}])
-def test_what_needs_single_rows_is_refused(data, options):  # noqa: F811
+def test_what_needs_single_rows_is_refused(data, options):
     X, y, _ = data
     with pytest.raises(ValueError, match="cv='gcv'"):
         fit_parts(GLMClassifierCV(**({"loss": "squared"} | options)), X, y)

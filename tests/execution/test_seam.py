@@ -11,35 +11,7 @@ from manyclass.execution import Threads
 from manyclass.execution.base import add, n_bytes
 from manyclass.solvers import SOLVERS
 from tests.covering import every_pair
-
-N, D, K, CUTS = 300, 6, 4, (70, 70, 210)
-"""One part is empty."""
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((N, D)) * np.logspace(-1, 1, D)
-    y = np.argmax(X @ rng.standard_normal((D, K)) + rng.gumbel(size=(N, K)), axis=1)
-    return X, y, rng.integers(0, 3, N).astype(float)
-
-
-def cut(values):
-    return [values[start:stop] for start, stop in zip((0, *CUTS), (*CUTS, N), strict=True)]
-
-
-def fit_parts(model, X, y, sample_weight=None):
-    with parted(Threads, cut(X), cut(y), None if sample_weight is None else cut(sample_weight), "It") as held:
-        return model.fit(*held)
-
-
-def assert_same(one, other, X, atol=1e-6):
-    """Coefficients, and scores up to the shift that a softmax does not see."""
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
-    scores = [model.decision_function(X).reshape(X.shape[0], -1) for model in (one, other)]
-    if one.loss_ in ("softmax", "sparsemax"):
-        scores = [Z - Z.mean(axis=1, keepdims=Z.shape[1] > 1) if Z.shape[1] > 1 else Z for Z in scores]
-    np.testing.assert_allclose(*scores, atol=atol * 10)
+from tests.execution.parts import D, N, assert_same, fit_parts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
 from manyclass.features import FeatureSubset, Landmarks, RandomPolynomials, RandomUnits
-from tests.execution.test_seam import data, fit_parts  # noqa: F401
+from tests.execution.parts import fit_parts
 
 
 def assert_same(model, X, y, weight=None, atol=1e-6):
@@ -31,7 +31,7 @@ def stagewise(**options):
 @pytest.mark.parametrize(
     "options", [{}, {"alpha": 1e-2}, {"fit_intercept": False}, {"class_weight": "balanced"}, {"basis": (1, 2)}], ids=str
 )
-def test_calibrated(data, weighted, options):  # noqa: F811
+def test_calibrated(data, weighted, options):
     X, y, weight = data
     assert_same(calibrated(**options), X, y, weight if weighted else None)
 
@@ -55,21 +55,21 @@ def test_calibration_of_each_output_by_itself(rng):
     ],
     ids=str,
 )
-def test_stagewise(data, weighted, options):  # noqa: F811
+def test_stagewise(data, weighted, options):
     X, y, weight = data
     assert_same(stagewise(**options), X, y, weight if weighted else None)
 
 
-def test_features_that_need_sums_over_rows(data):  # noqa: F811
+def test_features_that_need_sums_over_rows(data):
     assert_same(stagewise(features=RandomPolynomials(), alpha=1e-2), *data[:2])
 
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
-def test_newton_steps(data, loss):  # noqa: F811
+def test_newton_steps(data, loss):
     assert_same(stagewise(loss=loss, alpha=1e-2, max_iter=2), *data[:2])
 
 
-def test_two_classes_several_labels_and_single_precision(data):  # noqa: F811
+def test_two_classes_several_labels_and_single_precision(data):
     X, y, weight = data
     several = np.stack([y == 0, y > 1, X[:, 0] > 0], axis=1).astype(int)
     for targets in (y > 1, several):
@@ -87,7 +87,7 @@ def test_rows_are_held_out_in_each_part(rng, model):
     assert found.score(X[300:], y[300:]) > clone(model).fit(X[:300], y[:300]).score(X[300:], y[300:]) - 0.05
 
 
-def test_what_needs_all_rows_in_one_place_is_refused(data, monkeypatch):  # noqa: F811
+def test_what_needs_all_rows_in_one_place_is_refused(data, monkeypatch):
     monkeypatch.setattr("manyclass.data.parted.FEW", 100)
     with pytest.raises(TypeError, match="needs the rows in one place"):
         fit_parts(stagewise(features=Landmarks()), *data[:2])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, cast
 
 import numpy as np
 from numba import njit, types
@@ -16,13 +16,22 @@ inner: Any = partial(entry, no_cpython_wrapper=True)
 """Compiles what only compiled functions call: a way in from Python takes longer to compile than many of them."""
 
 
+def by_type(choose: Any = None, **jit_options: Any) -> Any:
+    """A function for compiled functions alone, whose body `choose` gives for the types of its arguments."""
+    if choose is None:
+        return partial(by_type, **jit_options)
+
+    @wraps(choose)
+    def uncompiled(*arguments: Any) -> None:
+        raise NotImplementedError(f"Only compiled functions call {choose.__name__}.")
+
+    overload(uncompiled, jit_options=cast(Any, jit_options))(choose)
+    return uncompiled
+
+
+@by_type
 def number(data, position):
     """data[position] of `RowArrays`, as float32 where that holds it."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(number)
-def _number(data, position):
     kind = data.dtype
     if isinstance(kind, types.Record):  # HALF
         return lambda data, position: widened(np.uint32(data[position].half))

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 
-from numba.extending import overload
-
-from manyclass.data.compiled import inner, log_sum_exp, project_simplex
+from manyclass.data.compiled import by_type, inner, log_sum_exp, project_simplex
 from manyclass.dual.column_losses import IDLE
 from manyclass.dual.losses import SoftmaxLoss
 
@@ -22,13 +20,9 @@ NEWTON_TOLERANCE = 1e-6
 TINY = 1e-300
 
 
+@by_type
 def step(phi, y, q, z, threshold, p, change, worst, work):
     """The exact step of a row, which changes p; the row's share of the gap, or `IDLE` if it needs no visit."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(step)
-def _step(phi, y, q, z, threshold, p, change, worst, work):
     return step_softmax if issubclass(phi.instance_class, SoftmaxLoss) else step_crammer_singer
 
 
@@ -56,13 +50,9 @@ def move(p, new, change):
         p[j] = new[j]
 
 
+@by_type
 def terms(phi, y, z, p):
     """ℓ(z), φ*(p), which is −H(p) or −pᵀΔ, and the slack, of which the softmax has none."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(terms)
-def _terms(phi, y, z, p):
     return softmax_terms if issubclass(phi.instance_class, SoftmaxLoss) else crammer_singer_terms
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from manyclass.data.compiled import entry, inner
+from manyclass.data.compiled import by_type, entry, inner
 from manyclass.data.prefetch import ask_ahead
 from manyclass.dual import column_losses, joint_losses
 from manyclass.dual.losses import JointLoss
@@ -64,13 +63,9 @@ def target(targets, i, j):
     return targets.Y[i, j]
 
 
+@by_type(fastmath=FAST)
 def step_row(phi, targets, i, q, z, threshold, a, change, worst, work):
     """A step of all dual variables of a row; its share of the gap, or `IDLE` if none needs a visit."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(step_row, jit_options={"fastmath": FAST})
-def _step_row(phi, targets, i, q, z, threshold, a, change, worst, work):
     return step_simplex if issubclass(phi.instance_class, JointLoss) else step_columns
 
 
@@ -94,13 +89,9 @@ def step_columns(phi, targets, i, q, z, threshold, a, change, worst, work):
     return column_losses.IDLE if idle else gap
 
 
+@by_type
 def row_terms(phi, targets, i, z, threshold, a):
     """φ(z), φ*(−a) and φ(z) + φ*(−a) + az of a row, and whether it needs a visit; the third only of one score."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(row_terms)
-def _row_terms(phi, targets, i, z, threshold, a):
     return simplex_terms if issubclass(phi.instance_class, JointLoss) else column_terms
 
 

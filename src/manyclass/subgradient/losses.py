@@ -12,9 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from manyclass.data.compiled import inner
+from manyclass.data.compiled import by_type, inner
 
 _LOG2E = math.log2(math.e)
 _LN2_HIGH = 6.93147180369123816490e-01  # the leading bits of ln 2: products with small integers are exact
@@ -191,13 +190,9 @@ class ColumnLog(JointMargin):
 _FORMULAS = {JointLog: softmax_log, JointMargin: joint_margin, ColumnLog: column_log, ColumnMargin: column_margin}
 
 
+@by_type
 def residual(loss, z, n, label, sign, bits, g):
     """ℓ and ℓ − gᵀz, with g written to `g`."""
-    raise NotImplementedError("Only compiled loops call this.")
-
-
-@overload(residual)
-def _residual(loss, z, n, label, sign, bits, g):
     return _FORMULAS[loss.instance_class]
 
 
