@@ -7,7 +7,7 @@ import pytest
 from manyclass.choice import rates as module
 from manyclass.choice.rates import Rates, rates
 
-SLOW = Rates(1.0, 2.0, 3.0, 4.0, 5.0)
+SLOW = Rates(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_after_a_day_the_faster_is_kept(measured, tmp_path):
     (entry,) = known.values()
     entry["at"], entry["rates"]["product"] = time.time() - module.LASTS - 1, 9.0
     path.write_text(json.dumps(known))
-    assert again() == again() == Rates(9.0, 2.0, 3.0, 4.0, 5.0) and len(measured) == 2
+    assert again() == again() == Rates(9.0, 2.0, 3.0, 4.0, 5.0, 6.0) and len(measured) == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"x": 1}', b"\xff\xfe"])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -108,7 +108,7 @@ class StochasticBound:
         θ, μ and φ = H⁻¹μ after the last block.
     """
 
-    _given = ("problem", "weight", "rows", "penalty")
+    _given = ("problem", "weight", "rows", "penalty", "_watch")
 
     def __init__(
         self,
@@ -138,6 +138,7 @@ class StochasticBound:
         self.residuals = np.zeros((problem.rows.n_rows, shape[1])) if refresh else None
         self.settled: _Settled | None = None
         self.n_passes, self._share = 0, 0.0
+        self._watch: Callable[[], None] | None = None
         self.softmax = problem.loss.name == "softmax"
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
@@ -162,13 +163,13 @@ class StochasticBound:
         """The objective after so many passes and a share of one; looking is no part of the algorithm and no pass."""
         problem, dtype = self.problem, self.problem.rows.dtype
         # Short beside a pass, and all that makes a model of it: not to be cut off.
-        watch, problem.on_block = problem.on_block, None
+        self._watch, problem.on_block = problem.on_block, None
         evaluation = problem.value_and_gradient(self.theta.astype(dtype))
         if self.refresh and self._share == 1.0:
             evaluation = self._settle(growing, evaluation)
         problem.n_passes = n_before + self._share
         found = iterate(problem, self.curvature, self.theta.astype(dtype), evaluation, int(problem.n_passes))
-        problem.on_block = watch
+        problem.on_block, self._watch = self._watch, None
         return found
 
     def _pass(self, growing: bool) -> None:
@@ -211,10 +212,20 @@ class StochasticBound:
         else:
             self.mu = self._rows_gradient() if growing else self.mu - self.penalty * self.theta
             self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
-            self.curvature.renew()
+            self._renew()
             self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
         self._move_mu(0.0)
         return evaluation
+
+    def _renew(self) -> None:
+        """The curvature of the pass that is over, unless there is no time for another."""
+        try:
+            if self._watch is not None:
+                self._watch()
+        except OutOfTime:
+            self.curvature.discard()
+        else:
+            self.curvature.renew()
 
     def _rows_gradient(self) -> np.ndarray:
         """Σ_j x_j r_jᵀ of the residuals last seen."""

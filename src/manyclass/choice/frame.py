@@ -1,6 +1,8 @@
-"""The rows that a path of models is fitted to: as they were given, or in as many dimensions as there are rows."""
+"""The rows that models are fitted to: as they were given, or in as many dimensions as there are rows."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
@@ -32,12 +34,22 @@ class Frame:
             )
             self.problem.on_block = given.on_block
 
+    def project(self, start: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
+        """W and b of `problem`, from those of the rows as they were given."""
+        if self.space is None or start is None:
+            return start
+        return self.space.project(start[0], self.given.unshifted(*start, back=True))
+
     def lift(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and b of the rows as they were given, from those of `problem`."""
         if self.space is None:
             return coef, intercept
         W, b = self.space.lift(coef, intercept)
         return W, self.given.unshifted(W, b)
+
+    def lifted(self, model: Callable[[], tuple[Array, Array]]) -> Callable[[], tuple[Array, Array]]:
+        """`lift` of what is made when it is asked for."""
+        return model if self.space is None else lambda: self.lift(*model())
 
     def scores(self, fold: Fold, coef: Array, intercept: Array) -> Array:
         """Scores of the rows that judge, under a model of `problem`."""

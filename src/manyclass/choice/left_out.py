@@ -22,7 +22,7 @@ from manyclass.curvature.hessian import hessian_matrix, with_ones
 from manyclass.curvature.kronecker import ROWS_PER_FEATURE
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.factor import Metric
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
 from manyclass.model import Problem
 
 EXACT = 1024
@@ -156,7 +156,7 @@ def refits(descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.ra
     """Leave rows drawn at random out, one after the other, and fit again from the model of all."""
     full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp
     weight = full.rows.ones(full.rows.n_rows) if full.weight is None else full.weight
-    S, present = full.total_weight, np.flatnonzero(to_numpy(weight) > 0)
+    S, present = full.total_weight, present_rows(full.rows.n_rows, weight)
     chosen = np.sort(rng.choice(present, min(n_rows, len(present)), replace=False))
     found: list[Any] = []
     for row in chosen:

@@ -25,10 +25,12 @@ PASSES_PER_STEP = 6.0
 """Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
 quadratic that touches the objective at the constant model: the curvature changes on the way."""
 FEWEST_PASSES = 5.0
+"""Passes of the easiest of problems: those of the start and its line search."""
 METRIC_PASSES = 18.0, 36.0
 """Passes of L-BFGS in the metric of a curvature that knows the spectrum: half of those without it, between these."""
-INTERPRETED_PASS, INTERPRETED_DIRECTION = 5e-4, 4e-4
-"""Seconds that a pass, and a direction of L-BFGS, take whatever the size of the arrays: all that small fits are."""
+INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 6.0
+"""What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
+Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
 
@@ -164,7 +166,7 @@ class Shape:
         return cls(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)
 
     def seconds_of_pass(self) -> float:
-        elementwise = self.n * self.k / self.speed.elementwise + INTERPRETED_PASS
+        elementwise = self.n * self.k / self.speed.elementwise + 1.0 / self.speed.interpreted
         if not self.dense:
             return 2.0 * self.stored * max(self.k, 2) / self.speed.sparse + elementwise
         # The second product of a block that fits into the caches finds it there.
@@ -195,12 +197,12 @@ class Shape:
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
-        search = one + INTERPRETED_DIRECTION + MEMORY_PAIRS * parameters / speed.stream
+        search = one + INTERPRETED_DIRECTION / speed.interpreted + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
         # Refreshes factor again; a solve is two products with a triangle.
         set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
-        solve = 4.0 * d * parameters / speed.product
+        solve = 4.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
         if size <= LARGEST:
@@ -211,6 +213,7 @@ class Shape:
             yield Method(
                 "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
             )
-            step = self.hessian(size, self.n) + NEWTON_PASSES * one
+            interpreted = (INTERPRETED_STEP - NEWTON_PASSES) / speed.interpreted
+            step = self.hessian(size, self.n) + NEWTON_PASSES * one + interpreted
             passes = NEWTON_STEPS * NEWTON_PASSES
             yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)

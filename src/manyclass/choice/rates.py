@@ -41,6 +41,8 @@ class Rates:
         Multiplications a second in products of a sparse matrix with a dense one.
     elementwise : float
         Scores a second of which a softmax takes value and gradient.
+    interpreted : float
+        Passes a second over a single row: all that small fits are.
     """
 
     product: float
@@ -48,6 +50,7 @@ class Rates:
     decomposition: float
     sparse: float
     elementwise: float
+    interpreted: float
 
     def seconds_of_decomposition(self, n: float) -> float:
         """Of an eigendecomposition: it is bound by memory where n is small, by products where it is large."""
@@ -135,16 +138,17 @@ def _measured(dtype: str) -> Rates:
         stream=tall.size / _seconds(lambda: tall @ few, 1),
         decomposition=192**2 / max(beside, 1e-5),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
-        elementwise=_scores_a_second(dtype),
+        elementwise=4096 * 32 / _seconds_of_pass(dtype, 4096, 32),
+        interpreted=1.0 / _seconds_of_pass(dtype, 1, 2, repeats=30),
     )
 
 
-def _scores_a_second(dtype: str, n_rows: int = 4096, n_outputs: int = 32) -> float:
+def _seconds_of_pass(dtype: str, n_rows: int, n_outputs: int, repeats: int = 3) -> float:
     rows = as_rows(np.ones((n_rows, 1), dtype=dtype))
     targets = ClassTargets(np.arange(n_rows) % n_outputs, n_outputs)
     problem = Problem(rows, targets, SMOOTH_LOSSES["softmax"], 1.0)
     theta = problem.constant_model()
-    return n_rows * n_outputs / _seconds(lambda: problem.value_and_gradient(theta))
+    return _seconds(lambda: problem.value_and_gradient(theta), repeats)
 
 
 def _seconds(work: Callable[[], object], repeats: int = 3) -> float:

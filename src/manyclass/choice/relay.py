@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
-from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates
 from manyclass.model import Problem
@@ -34,8 +34,7 @@ def in_turn(
     A method that has taken `PATIENCE` times what was expected of it gives way to the one expected to take the fewest
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
-    without. Seconds are those of the cost model, so that a fit does not depend on
-    what else the machine does.
+    without. Seconds are those of the cost model, so that a fit does not depend on what else the machine does.
 
     Parameters
     ----------
@@ -94,14 +93,8 @@ def _at_work(
 ) -> Iterates:
     """The iterates of one method, as models of the rows given; passes are counted from 0."""
     curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
-    problem, space = given, None
-    if method.row_space:
-        space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
-        options: dict[str, Any] = {"weight": given.weight, "fit_intercept": given.fit_intercept}
-        problem = Problem(space.rows, given.targets, given.loss, given.alpha, **options)
-        problem.on_block = given.on_block
-        if start is not None:
-            start = space.project(start[0], given.unshifted(*start, back=True))
+    frame = Frame(given, rotate=method.row_space)
+    problem, start = frame.problem, frame.project(start)
     before = problem.n_passes if saved is None else saved["before"]
     iterates = iterates_in(curvature, solver, problem, rng, start, None if saved is None else saved["solver"])
     while True:
@@ -109,14 +102,5 @@ def _at_work(
             iterate = next(iterates)
         except StopIteration as end:
             return end.value
-        model = iterate.model if space is None else _lifted(iterate.model, space, given)
         state = partial(_with, iterate, before=before)
-        yield replace(iterate, model=model, n_passes=iterate.n_passes - before, state=state)
-
-
-def _lifted(model: Callable[[], Any], space: RowSpace, given: Problem) -> Callable[[], tuple[Array, Array]]:
-    def lifted() -> tuple[Array, Array]:
-        W, b = space.lift(*model())
-        return W, given.unshifted(W, b)
-
-    return lifted
+        yield replace(iterate, model=frame.lifted(iterate.model), n_passes=iterate.n_passes - before, state=state)

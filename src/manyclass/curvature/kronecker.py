@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from array_api_compat import device
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.class_factor import ClassFactor
@@ -77,7 +78,7 @@ class Kronecker(Curvature):
         # As a_j Σ + alpha has it in a direction of mean curvature, whichever of the two is negligible there.
         mean = float(self.xp.mean(self.xp.linalg.diagonal(self._second))) * self._mean_weight
         scale = (own * mean + self.alpha) / np.maximum(a * mean + self.alpha, 1e-300) / (own * self._mean_weight)
-        self._scale = problem.rows.asarray(scale, self.xp.float64)
+        self._scale = problem.rows.asarray(scale)
 
     def _metric(self, number: int) -> Metric:
         """The inverse of Σ + (alpha/a)·I for a group of classes."""
@@ -125,17 +126,19 @@ class Kronecker(Curvature):
 
     def _solve(self, G: Array) -> Array:
         xp, couples = self.xp, self.classes.couples
-        common = xp.mean(G, axis=1)[:, None]
-        G = G - common if couples else G
+        if couples:
+            average = xp.full((G.shape[1],), 1.0 / G.shape[1], dtype=G.dtype, device=device(G))
+            common = (G @ average)[:, None]
+            G = G - common
         if len(self._groups) == 1:
             found = self._metric(0).solve(G)
         else:
             parts = [self._metric(at).solve(xp.take(G, group, axis=1)) for at, group in enumerate(self._groups)]
             found = xp.take(xp.concat(parts, axis=1), self._order, axis=1)
-        found = found * xp.astype(self._scale, G.dtype)[None, :]
+        found *= xp.astype(self._scale, G.dtype, copy=False)[None, :]
         if couples:
-            found = found - xp.mean(found, axis=1)[:, None]
-            found = found + common / self.alpha if self.alpha > 0 else found
+            shift = -(found @ average)[:, None]
+            found += shift + common / self.alpha if self.alpha > 0 else shift
         return found
 
 

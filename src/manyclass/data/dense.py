@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ class DenseRows(Rows):
         return self.n_features * self.itemsize
 
     def part(self, rows: slice) -> DenseRows:
-        return self._read(self.X[rows, :])
+        whole = rows.start == 0 and rows.stop >= self.n_rows and rows.step is None
+        return self._read(self.X if whole else self.X[rows, :])
 
     def take(self, index: np.ndarray) -> DenseRows:
         if self.is_numpy:
@@ -49,11 +51,21 @@ class DenseRows(Rows):
 
     def _like(self, X: Array) -> DenseRows:
         """Other rows in the dtype of X, still to be read."""
-        return DenseRows(X, self.shift, self.dtype)
+        rows = copy(self)
+        rows.X = X
+        rows.n_rows, rows.n_features = X.shape
+        return rows
 
     def _read(self, block: Array) -> DenseRows:
+        if self._is_ready:
+            return self if block is self.X else self._like(block)
         block = self.xp.astype(block, self.dtype, copy=False)
         return DenseRows(block if self.shift is None else block - self.shift)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether X is computed with as it is."""
+        return self.shift is None and self.X.dtype == self.dtype
 
     def typed(self, dtype: Any) -> DenseRows:
         return DenseRows(self.X, None if self.shift is None else self.xp.astype(self.shift, dtype), dtype)
@@ -69,7 +81,7 @@ class DenseRows(Rows):
         return DenseRows(self.dense() * weight[:, None])
 
     def dense(self) -> Array:
-        return self._read(self.X).X
+        return self.X if self._is_ready else self._read(self.X).X
 
     def unwrapped(self) -> Array:
         return self.X if self.shift is None else self.dense()

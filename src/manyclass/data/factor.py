@@ -115,17 +115,17 @@ class Metric:
         lower = _cholesky(H + 0.0, xp)
         kept = eigh_in_place(H) if lower is None else (lower,)
         self._kept = tuple(xp.astype(part, dtype or H.dtype, copy=False) for part in kept)
+        self._unit = xp.astype(self._unit, dtype or H.dtype, copy=False)[:, None]
 
     def solve(self, B: Array) -> Array:
         """H⁻¹ B for B of shape (n_features, n_outputs), in its dtype."""
         xp, (*values, factor) = array_namespace(B), self._kept
-        unit = xp.astype(self._unit, factor.dtype)[:, None]
-        scaled = xp.astype(B, factor.dtype, copy=False) * unit
+        scaled = xp.astype(B, factor.dtype, copy=False) * self._unit
         if values:
             solved = factor @ ((factor.T @ scaled) / values[0][:, None])
         else:
             solved = _solve_cholesky(factor, scaled, xp)
-        return xp.astype(solved * unit, B.dtype, copy=False)
+        return xp.astype(solved * self._unit, B.dtype, copy=False)
 
 
 def is_positive(S: Array, slack: float) -> bool:

@@ -113,17 +113,39 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
         return y
     if is_array_api_obj(y) and not is_numpy_array(y):
         return _encode_array(y, estimator_name, least)
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu" and len(y):
+        return _encode_integers(y, estimator_name, least)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator":
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
         return Labels(np.arange(indicator.shape[1]), None, indicator)
+    _check_targets(y, least)
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    _require(least, classes, estimator_name)
+    return Labels(classes, codes, None)
+
+
+def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
+    """By counting where they lie close together, as numbers of classes do: sorting many takes longer than a pass."""
+    if int(y.max()) - int(y.min()) <= 4 * len(y):
+        wide = y.astype(np.int64 if y.dtype.kind == "i" else np.uint64)
+        shifted = (wide - wide.min()).astype(np.int64)
+        present = np.bincount(shifted) > 0
+        classes = (np.flatnonzero(present).astype(wide.dtype) + wide.min()).astype(y.dtype)
+        codes = (np.cumsum(present) - 1)[shifted]
+    else:
+        classes, codes = np.unique(y, return_inverse=True)
+    if 2 * len(classes) >= len(y):
+        _check_targets(y, least)
+    _require(least, classes, estimator_name)
+    return Labels(classes, codes, None)
+
+
+def _check_targets(y: Any, least: int) -> None:
     with warnings.catch_warnings():
         if least < 2:  # of a few rows of a stream, each may be of another class
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(y)
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    _require(least, classes, estimator_name)
-    return Labels(classes, codes, None)
 
 
 def decode(classes: Array, codes: Array) -> Array:

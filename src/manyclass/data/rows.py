@@ -318,6 +318,11 @@ class Rows(ABC):
         return xp.astype(xp.astype(mean, xp.float32), xp.float64)
 
 
+def present_rows(n_rows: int, weight: Array | None) -> np.ndarray:
+    """Numbers of the rows that have weight."""
+    return np.arange(n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+
+
 def square(values: Array) -> Array:
     return values * values
 
@@ -346,6 +351,8 @@ def add_to_diagonal(matrix: Array, values: Array | float) -> None:
 
 def to_numpy(values: Array) -> np.ndarray:
     """A NumPy copy or view of an array of any namespace."""
+    if isinstance(values, np.ndarray):
+        return values
     if "bfloat16" in str(getattr(values, "dtype", "")):
         values = values.float()  # NumPy has no such numbers
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)

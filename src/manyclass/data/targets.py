@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
 
 from manyclass.data.rows import Array
 
@@ -20,6 +20,9 @@ class Targets(Protocol):
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         """Row-wise y_iᵀ z_i, of shape (n_block_rows,)."""
+
+    def subtract(self, rows: slice, P: Array, xp: Any) -> None:
+        """P −= Y[rows], in place."""
 
     def take(self, index: np.ndarray) -> Targets:
         """The targets of the rows named by an integer array."""
@@ -48,8 +51,28 @@ class ClassTargets:
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         absent, present = self.values
-        matched = xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0]
-        return (present - absent) * matched + absent * xp.sum(Z, axis=1) if absent else present * matched
+        own = self._own(rows, Z, xp)
+        matched = xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0] if own is None else Z[own]
+        if absent:
+            return (present - absent) * matched + absent * xp.sum(Z, axis=1)
+        return matched if present == 1.0 else present * matched
+
+    def subtract(self, rows: slice, P: Array, xp: Any) -> None:
+        own = self._own(rows, P, xp)
+        if own is None:
+            P -= self.dense(rows, P, xp)
+            return
+        absent, present = self.values
+        P[own] -= present - absent
+        if absent:
+            P -= absent
+
+    def _own(self, rows: slice, like: Array, xp: Any) -> tuple[Array, Array] | None:
+        """Where each row has its class, in namespaces that can be asked for, and told, entries by number."""
+        if not (is_numpy_namespace(xp) or is_torch_namespace(xp)):
+            return None
+        codes = self.codes[rows]
+        return xp.arange(codes.shape[0], device=device(like)), codes
 
     def take(self, index: np.ndarray) -> ClassTargets:
         return ClassTargets(take_rows(self.codes, index), self.n_outputs, self.values)
@@ -73,6 +96,9 @@ class MatrixTargets:
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         return xp.sum(self.dense(rows, Z, xp) * Z, axis=1)
+
+    def subtract(self, rows: slice, P: Array, xp: Any) -> None:
+        P -= self.dense(rows, P, xp)
 
     def take(self, index: np.ndarray) -> MatrixTargets:
         return MatrixTargets(take_rows(self.Y, index))

@@ -218,7 +218,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _max_iterates(self) -> int | None:
         """How many iterates there can be, where that is known beforehand."""
-        return getattr(self, "max_iter", None)
+        limit = getattr(self, "max_iter", None)
+        return None if limit is None or limit == "auto" else math.ceil(limit)
 
     def _n_multiplications(self, problem: Problem) -> float:
         """In the largest product of an iteration; small ones are faster on one thread."""

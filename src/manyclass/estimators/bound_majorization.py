@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
+from manyclass.choice.frame import Frame
 from manyclass.curvature import CURVATURES
 from manyclass.data import Rows
+from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
@@ -19,18 +21,18 @@ from manyclass.fit import Iterates, restore
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
+Coefficients = tuple[Array, Array] | None
 
-def _batch(model: BoundMajorizationClassifier, task: Task) -> Iterates:
+
+def _batch(model: BoundMajorizationClassifier, task: Task, problem: Problem, start: Coefficients) -> Iterates:
     kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
-    iterates = iterates_in(kind, solver, task.problem, task.rng, model._start(task.problem), task.saved)
+    iterates = iterates_in(kind, solver, problem, task.rng, start, task.saved)
     if task.saved is not None:
         next(iterates)  # which has been yielded before
     return (yield from iterates)
 
 
-def _stochastic(model: BoundMajorizationClassifier, task: Task) -> Iterates:
-    problem = task.problem
-    start = model._start(problem)
+def _stochastic(model: BoundMajorizationClassifier, task: Task, problem: Problem, start: Coefficients) -> Iterates:
     problem.centred = False
     stochastic = StochasticBound(
         problem,
@@ -48,7 +50,7 @@ def _stochastic(model: BoundMajorizationClassifier, task: Task) -> Iterates:
 class Method(NamedTuple):
     """What builds the iterates of a method, and what it can be given."""
 
-    iterates: Callable[[BoundMajorizationClassifier, Task], Iterates]
+    iterates: Callable[[BoundMajorizationClassifier, Task, Problem, Coefficients], Iterates]
     needs_numpy: bool
     takes_rank: bool
 
@@ -71,9 +73,10 @@ class BoundMajorizationClassifier(LinearClassifier):
     ``GLMClassifier(solver="majorize", curvature="partition-bound")``. Two classes are fitted with one column of scores,
     labels of an indicator matrix with one partition function each.
 
-    The curvature couples all D = n_features · n_classes parameters: O(D²) memory, O(D²·n_classes) time a row, O(D³) a
-    batch step. For more than a few thousand parameters take ``rank``, or `GLMClassifier`, whose factor does not grow
-    with the number of classes.
+    The curvature couples all D = min(n_features, n_rows) · n_classes parameters: O(D²) memory, O(D²·n_classes) time a
+    row, O(D³) a batch step. (Fewer rows than features are fitted in as many dimensions as there are rows, which for
+    this penalty is the same problem.) For more than a few thousand parameters take ``rank``, or `GLMClassifier`, whose
+    factor does not grow with the number of classes.
 
     Parameters
     ----------
@@ -173,8 +176,17 @@ class BoundMajorizationClassifier(LinearClassifier):
     def _n_multiplications(self, problem: Problem) -> float:
         # The largest product of a block or a factor is a hundred times as large, but most are of this size, and each
         # that is shared waits for its threads: with another process on one of two cores, for the time slice of that.
-        size = float(problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
+        rows = problem.rows
+        size = float(min(rows.n_features, rows.n_rows) + problem.fit_intercept) * problem.n_outputs
         return size * (size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs))
 
     def _iterates(self, task: Task) -> Iterates:
-        return METHODS[self.method].iterates(self, task)
+        frame = Frame(task.problem, rotate=self.rank is None and task.rows.n_rows < task.rows.n_features)
+        start = frame.project(self._start(task.problem))
+        iterates = METHODS[self.method].iterates(self, task, frame.problem, start)
+        while True:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return end.value
+            yield replace(iterate, model=frame.lifted(iterate.model))

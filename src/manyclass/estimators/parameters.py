@@ -11,6 +11,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.data import Rows
+from manyclass.fit.run import multiplications
+
 CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
 
 CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
@@ -27,6 +30,18 @@ RUN: dict[str, list[Any]] = {
     "random_state": ["random_state"],
 }
 """Constraints of what means the same in every estimator."""
+
+
+VISIT, EPOCH = 300, 100_000
+"""Multiplications in the time that a visit of a row and an epoch take beside these."""
+
+
+def epochs(max_iter: float | str, rows: Rows, n_outputs: int, least: int, most_multiplications: float) -> float:
+    """`max_iter`, or for "auto" so many at least, and where rows are few as many as so many multiplications allow."""
+    if max_iter != "auto":
+        return float(max_iter)
+    epoch = multiplications(rows, n_outputs) + VISIT * rows.n_rows + EPOCH
+    return max(least, int(most_multiplications / epoch))
 
 
 def seed_of(random_state: Any) -> int:

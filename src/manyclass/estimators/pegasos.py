@@ -17,17 +17,15 @@ from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, generator, seed_of
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
-from manyclass.fit.run import multiplications, threads_for
+from manyclass.fit.run import threads_for
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
-EPOCHS, MULTIPLICATIONS = 20, 2e8
+FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
 """Epochs that are always allowed, and multiplications up to which more are."""
-STEP, EPOCH = 300, 100_000
-"""Multiplications in the time that a step and an epoch take beside these."""
 
 
 @dataclass(eq=False, repr=False)
@@ -137,10 +135,10 @@ class PegasosClassifier(LinearClassifier):
         **RUN,
         **CLASS_WEIGHT,
         "alpha": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
@@ -234,13 +232,7 @@ class PegasosClassifier(LinearClassifier):
         return (yield from self._steps(task, seed, replace, self._n_epochs(task.rows), resume=self.warm_start))
 
     def _n_epochs(self, rows: Rows) -> float:
-        if self.max_iter != "auto":
-            return float(self.max_iter)
-        epoch = multiplications(rows, self.classes_.shape[0]) + STEP * rows.n_rows + EPOCH
-        return max(EPOCHS, int(MULTIPLICATIONS / epoch))
-
-    def _max_iterates(self) -> int | None:
-        return None if self.max_iter == "auto" else int(np.ceil(float(self.max_iter)))
+        return epochs(self.max_iter, rows, self.classes_.shape[0], FEWEST_EPOCHS, MULTIPLICATIONS)
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)

@@ -14,10 +14,13 @@ from manyclass.dual import DualModel, DualProblem, Limits, ascend, homotopy_path
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs
 from manyclass.estimators.regressor import LinearRegressor
-from manyclass.fit import Iterates
+from manyclass.fit import Iterates, Run
 from manyclass.model import Problem
+
+FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
+"""Epochs that are always allowed, and multiplications up to which more are."""
 
 
 class DualEstimator(Estimator):
@@ -28,6 +31,7 @@ class DualEstimator(Estimator):
         "loss": [str],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
     }
 
@@ -35,7 +39,7 @@ class DualEstimator(Estimator):
 
     homotopy: str | bool | int
     tol: float
-    max_iter: int
+    max_iter: int | str
     warm_start: bool
     coef_: Any
     intercept_: Any
@@ -53,13 +57,21 @@ class DualEstimator(Estimator):
         # The present ones, those of the best point, and what is made of them while the gap is measured.
         return super()._memory(problem) | {"dual variables": 6 * 8.0 * problem.rows.n_rows * problem.n_outputs}
 
+    def _n_epochs(self, problem: Problem) -> float:
+        return epochs(self.max_iter, problem.rows, problem.n_outputs, FEWEST_EPOCHS, MULTIPLICATIONS)
+
+    def _run(self, task: Task, *given: Any) -> Run:
+        run = super()._run(task, *given)
+        run.max_iter = self._n_epochs(task.problem)
+        return run
+
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
         saved = task.saved
         path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
         if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
             path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
-        limits = Limits(self.tol, self.max_iter, task.clock)
+        limits = Limits(self.tol, self._n_epochs(task.problem), task.clock)
         seed = int(task.rng.integers(2**31))
         # Held-out rows judge every epoch, or there would be little left to stop.
         every = None if task.held_out is None else 1
@@ -132,8 +144,9 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
         half of ``max_time`` at most.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this.
-    max_iter : int, default=1000
-        Limit on epochs, those of all penalties together.
+    max_iter : int or "auto", default="auto"
+        Limit on epochs, those of all penalties together. "auto" takes 1000, or where rows are few as many as 2·10⁹
+        multiplications allow, a few seconds.
     early_stopping : bool, default=False
         Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. The
         penalties of the homotopy count: a larger one may do better on rows held out.
@@ -206,7 +219,7 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     class_weight: Any = None
     calibrate: str | None = None
     tol: float = 1e-3
-    max_iter: int = 1000
+    max_iter: int | str = "auto"
     max_time: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
@@ -273,7 +286,7 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     homotopy: str | bool | int = "auto"
     fit_intercept: bool = True
     tol: float = 1e-3
-    max_iter: int = 1000
+    max_iter: int | str = "auto"
     max_time: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1

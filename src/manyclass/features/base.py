@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import FAR_FROM_ORIGIN, Array, to_numpy
+from manyclass.data.rows import FAR_FROM_ORIGIN, Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 
 CACHE_ELEMENTS = 1 << 17
@@ -192,7 +192,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _measure(self, rows: Rows, weight: Array | None, rng: np.random.Generator) -> None:
         """The mean square of the features that are drawn first stands for that of all that will be drawn."""
-        present = present_rows(rows, weight)
+        present = present_rows(rows.n_rows, weight)
         if len(present) > SCALE_ROWS:
             present = np.sort(rng.choice(present, SCALE_ROWS, replace=False))
         self._level = 1.0
@@ -243,7 +243,7 @@ def median_squared_distance(
     """
     held = as_rows(X)
     weight = np.ones(held.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
-    present = np.flatnonzero(weight > 0)
+    present = present_rows(held.n_rows, weight)
     entries = min(DISTANCE_ENTRIES, max(held.block_limit / 4, LEAST_DISTANCE_ENTRIES))
     n_rows = min(DISTANCE_ROWS, max(int(entries / held.n_features), 2))
     if len(present) > n_rows:
@@ -262,11 +262,6 @@ def median_squared_distance(
     order = np.argsort(squared, kind="stable")
     share = np.cumsum(importance[order])
     return float(squared[order[np.searchsorted(share, share[-1] / 2)]]) * scale**2
-
-
-def present_rows(rows: Rows, weight: Array | None) -> np.ndarray:
-    """Numbers of the rows that have weight."""
-    return np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
 
 
 def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:

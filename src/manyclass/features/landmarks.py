@@ -9,13 +9,12 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import DenseRows, Rows
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.features.base import (
     BANDWIDTH,
     FeatureGenerator,
     affine,
     elementwise,
-    present_rows,
     times_upper_triangular,
 )
 
@@ -85,7 +84,7 @@ class Landmarks(FeatureGenerator):
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
-        present = present_rows(rows, weight)
+        present = present_rows(rows.n_rows, weight)
         self._n_taken = 0
         self._rows, self._order = to_numpy(rows.unwrapped()), rng.permutation(present)
 

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, in_pieces, present_rows
+from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.features.base import FeatureGenerator, in_pieces
 
 CONTRAST = 1e-2
 """Added to the variance of a patch, relative to the mean variance, so that flat patches stay flat."""
@@ -125,7 +125,7 @@ class ImagePatches(FeatureGenerator):
         height, width, _ = self._shape
         self._patch = (min(self.patch_size, height), min(self.patch_size, width))
         self._grid = (min(self.pool, height - self._patch[0] + 1), min(self.pool, width - self._patch[1] + 1))
-        present = present_rows(rows, weight)
+        present = present_rows(rows.n_rows, weight)
         chosen = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
         patches = self._windows(to_numpy(rows.take(chosen).dense()))
         per_image = -(-self.n_patches // len(chosen))

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, affine, elementwise, present_rows
+from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.features.base import FeatureGenerator, affine, elementwise
 
 
 def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
@@ -84,7 +84,7 @@ class RandomUnits(FeatureGenerator):
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
-        present = present_rows(rows, weight)
+        present = present_rows(rows.n_rows, weight)
         if len(present) > CENTERS:
             present = rng.choice(present, CENTERS, replace=False)
         # Equal rows count once, so that a repeated row and a weight draw the same units.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, Targets, as_rows
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.execution import Parts
 from manyclass.model.losses import Loss, mean_loss
 from manyclass.model.losses.base import loss_sums
@@ -73,7 +73,7 @@ def hold_out(
     """
     from sklearn.model_selection import train_test_split
 
-    present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+    present = present_rows(rows.n_rows, weight)
     if strata is not None:
         strata = np.unique(strata[present], return_inverse=True)[1]
         n_out = int(np.ceil(fraction * len(present)))
@@ -131,7 +131,7 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
     """
     direction = np.random.default_rng(0).standard_normal((rows.n_features, 1)) / max(rows.n_features, 1) ** 0.5
     along = to_numpy(rows.matmat(rows.asarray(direction)))[:, 0].astype(np.float64)
-    present = np.arange(rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+    present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
     if not len(present):
         return fold

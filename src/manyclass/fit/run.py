@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
@@ -253,8 +254,8 @@ class Run:
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
         is_better = not self._best or rank < self._best[0][0]
         self._since_best = 0 if is_better else self._since_best + 1
-        # Of equal held-out losses the later; in the last digits of the objective the gap is the better judge.
-        if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
+        # Of equal held-out losses it is the later.
+        if is_better or (rank == self._best[0][0] if loss is not None else reached is not None or self._ties(record)):
             kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
             self._best = [(rank, kept, record)]
         if reached is not None:
@@ -264,6 +265,12 @@ class Run:
         if self.max_iter is not None and iterate.n_iter >= self.max_iter:
             return Status.MAX_ITER if self.tol > 0 else Status.FINISHED
         return Status.MAX_TIME if time.perf_counter() >= self.clock.deadline else None
+
+    def _ties(self, record: Record) -> bool:
+        """Whether it is the best but for the last digits of the objective, of which the gap is the better judge."""
+        best = self._best[0][2]
+        rounding = 4.0 * sys.float_info.epsilon * abs(best.objective)
+        return record.objective <= best.objective + rounding and record.duality_gap < best.duality_gap
 
     def _reached(self, iterate: Iterate) -> Status | None:
         if iterate.duality_gap <= self.tol:

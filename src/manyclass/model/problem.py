@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, Targets
-from manyclass.data.rows import BLOCK_BYTES, Array, square, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
     column_sums,
@@ -166,8 +166,7 @@ class Problem:
 
     def sample(self, n_rows: int) -> np.ndarray:
         """Up to so many rows of positive weight, by index; always the same."""
-        weight = self.rows.here(self.weight)
-        present = np.arange(self.rows.n_rows) if weight is None else np.flatnonzero(to_numpy(weight) > 0)
+        present = present_rows(self.rows.n_rows, self.rows.here(self.weight))
         return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
 
     @property

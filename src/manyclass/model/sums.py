@@ -64,12 +64,12 @@ def gradient_sums(
         if row_weight is not None:
             trace = loss.hessian_trace(P, xp)
             row_weight[where] = to_numpy(trace if weight is None else trace * weight)
-        P -= part.targets.dense(where, P, xp)
+        part.targets.subtract(where, P, xp)
         if weight is not None:
             losses = losses * weight
             P *= weight[:, None]
         total += float(xp.sum(losses, dtype=xp.float64))
-        residual_sum += xp.sum(P, axis=0, dtype=xp.float64)
+        residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
         block.rmatmat(P, gradient)
     return total, gradient, residual_sum
 

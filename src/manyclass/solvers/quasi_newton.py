@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from manyclass.curvature import Curvature
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.fit import Iterate, Iterates
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, Solver, inner, iterate
@@ -41,7 +42,8 @@ class QuasiNewton(Solver):
             _refresh(problem, curvature, known["refreshed_at"])
         evaluation = problem.value_and_gradient(theta)
         pairs = InverseHessian(problem, curvature)
-        pairs.pairs.extend(saved.get("pairs", ()))
+        if "pairs" in saved:
+            pairs.restore(saved["pairs"])
         n_iter += 1
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
         while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
@@ -66,7 +68,7 @@ class QuasiNewton(Solver):
     def _iterate(
         pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
     ) -> Iterate:
-        return iterate(pairs.problem, pairs.curvature, theta, evaluation, n_iter, **{**known, "pairs": pairs.pairs})
+        return iterate(pairs.problem, pairs.curvature, theta, evaluation, n_iter, pairs=pairs.saved, **known)
 
 
 def _refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Evaluation | None = None) -> None:
@@ -76,36 +78,69 @@ def _refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: E
 
 
 class InverseHessian:
-    """The limited-memory BFGS inverse over an initial inverse H⁻¹ (Nocedal and Wright, Algorithm 7.4)."""
+    """The limited-memory BFGS inverse over an initial inverse H⁻¹ (Nocedal and Wright, Algorithm 7.4).
+
+    The algorithm's two loops over the pairs (s_i, y_i) are substitutions in the triangle R of s_iᵀy_j, i ≤ j. With R at
+    hand they take four products with all steps or all changes, as matrices, in place of forty with single ones.
+    """
 
     def __init__(self, problem: Problem, curvature: Curvature):
         self.problem, self.curvature = problem, curvature
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
+        self._steps: Array = None
+        self._changes: Array = None
+        self._order: list[int] = []  # the rows in use, oldest pair first
+        self._products = np.zeros((MEMORY, MEMORY))
 
     @property
     def is_empty(self) -> bool:
-        return not self.pairs
+        return not self._order
+
+    @property
+    def saved(self) -> tuple[Any, ...]:
+        """What `restore` wants."""
+        return self._steps, self._changes, self._order, self._products
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        self._steps, self._changes, self._order, self._products = saved
 
     def forget(self) -> None:
-        self.pairs.clear()
+        self._order = []
 
     def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
         change = new.gradient - old.gradient
         curving = inner(self.problem, step, change)
-        if curving > 1e-10 * inner(self.problem, step, step) ** 0.5 * inner(self.problem, change, change) ** 0.5:
-            self.pairs.append((step, change, 1.0 / curving))
+        if not curving > 1e-10 * inner(self.problem, step, step) ** 0.5 * inner(self.problem, change, change) ** 0.5:
+            return
+        xp, rows = self.problem.xp, self.problem.rows
+        if self._steps is None:
+            shape = (MEMORY, int(step.shape[0]) * int(step.shape[1]))
+            self._steps, self._changes = rows.zeros(shape), rows.zeros(shape)
+        place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
+        self._order.append(place)
+        self._steps[place, :] = xp.reshape(step, (-1,))
+        self._changes[place, :] = xp.reshape(change, (-1,))
+        self._products[:, place] = self._with_all(self._steps, change)
+        self._products[place, :] = self._with_all(self._changes, step)
+        self._products[place, place] = curving
 
     def product(self, gradient: Array) -> Array:
-        q, weights = gradient, []
-        for step, change, rho in reversed(self.pairs):
-            weight = rho * inner(self.problem, step, q)
-            q = q - weight * change
-            weights.append(weight)
-        q = self.curvature.solve(q)
-        if self.pairs:
-            # The curvature may be off by a factor, as every majorizer is; the last pair measures it.
-            _, change, rho = self.pairs[-1]
-            q = q * (1.0 / (rho * inner(self.problem, change, self.curvature.solve(change))))
-        for (step, change, rho), weight in zip(self.pairs, reversed(weights), strict=True):
-            q = q + (weight - rho * inner(self.problem, change, q)) * step
-        return q
+        if not self._order:
+            return self.curvature.solve(gradient)
+        order = self._order
+        R = np.triu(self._products[np.ix_(order, order)])
+        weights = np.linalg.solve(R, self._with_all(self._steps, gradient)[order])
+        q = self.curvature.solve(gradient - self._sum(self._changes, weights, gradient))
+        # The curvature may be off by a factor, as every majorizer is; the last pair measures it.
+        change = self.problem.xp.reshape(self._changes[order[-1], :], gradient.shape)
+        q *= float(R[-1, -1]) / inner(self.problem, change, self.curvature.solve(change))
+        lacking = np.diagonal(R) * weights - self._with_all(self._changes, q)[order]
+        return q + self._sum(self._steps, np.linalg.solve(R.T, lacking), gradient)
+
+    def _with_all(self, vectors: Array, array: Array) -> np.ndarray:
+        return to_numpy(vectors @ self.problem.xp.reshape(array, (-1,))).astype(np.float64)
+
+    def _sum(self, vectors: Array, weights: np.ndarray, like: Array) -> Array:
+        """Σ_i weights_i v_i over the pairs in use, shaped as a gradient."""
+        of_rows = np.zeros(MEMORY)
+        of_rows[self._order] = weights
+        return self.problem.xp.reshape(self.problem.rows.asarray(of_rows) @ vectors, like.shape)
