@@ -57,7 +57,7 @@ def gradient_sums(
     gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
     for where, block, weight in part.blocks():
-        Z = loss.normalise(part.scores(block, W, b), xp)
+        Z = loss.tamed(part.scores(block, W, b), xp)
         matched = part.targets.dot(where, Z, xp)
         potential, P = loss.potential_and_mean(Z, xp)
         losses = potential - matched

@@ -78,9 +78,14 @@ class SmoothLoss(Loss):
         """Z with a part removed that neither g nor the loss sees (scores of a softmax are free to shift)."""
         return Z
 
+    def tamed(self, Z: Array, xp: Any) -> Array:
+        """Z or `normalise` of it, whichever is sooner and safe: rows may then differ in the last digits with those
+        beside them."""
+        return self.normalise(Z, xp)
+
     @abstractmethod
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        """Φ(Z) and P = g(Z) for normalised Z, without overflow for any finite Z."""
+        """Φ(Z) and P = g(Z) for normalised or tamed Z, without overflow for any finite Z."""
 
     def mean(self, Z: Array, xp: Any) -> Array:
         """P = g(Z)."""

@@ -28,9 +28,11 @@ class Softmax(SmoothLoss):
     labels_cost = False
 
     def normalise(self, Z: Array, xp: Any) -> Array:
-        if not _are_moderate(Z, xp):
-            Z -= _row_maxima(Z, xp)
+        Z -= _row_maxima(Z, xp)
         return Z
+
+    def tamed(self, Z: Array, xp: Any) -> Array:
+        return Z if _are_moderate(Z, xp) else self.normalise(Z, xp)
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         P = xp.exp(Z)
