@@ -1,8 +1,11 @@
 import math
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
-from manyclass.choice.descent import stride
+from manyclass import GLMClassifierCV
+from manyclass.choice.descent import Descent, stride
 
 
 @pytest.mark.parametrize("left", [1e3, math.inf])
@@ -28,3 +31,13 @@ def test_a_path_is_crossed_in_the_time_that_there_is(seconds):
 
 def test_out_of_time_the_next_penalty_is_the_last():
     assert stride(17, 1.0, -1.0) == 17
+
+
+def test_folds_behind_the_first_take_fewer_passes_than_by_themselves(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    options = {"alphas": np.logspace(-1, -5, 9), "cv": 5}
+    behind = GLMClassifierCV(**options).fit(X / 16.0, y)
+    monkeypatch.setattr(Descent, "_start", Descent._predicted)
+    alone = GLMClassifierCV(**options).fit(X / 16.0, y)
+    assert behind.n_passes_ < 0.95 * alone.n_passes_
+    np.testing.assert_allclose(behind.scores_[:, :4], alone.scores_[:, :4], rtol=0.02)

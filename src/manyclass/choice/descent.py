@@ -45,8 +45,9 @@ class Descent:
     """The minima of one problem for falling penalties.
 
     A start is extrapolated from the last two minima, linearly in log alpha: W grows like log(1/alpha) where the rows
-    can be separated, and hardly changes any more where they cannot. The curvature is only looked at anew between the
-    classes; what it knows of the features serves every penalty and every fold.
+    can be separated, and hardly changes any more where they cannot. What a leader, whose rows are nearly the same,
+    found wrong with its own start is mended in those behind it. The curvature is looked at anew by the leader, and only
+    between the classes; what it knows of the features serves every penalty and every fold.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class Descent:
     clock : Clock
     tol, max_iter
         Of each fit.
+    leader : Descent, optional
+        Which is always fitted first, in the same curvature.
     """
 
     problem: Problem
@@ -66,9 +69,11 @@ class Descent:
     clock: Clock
     tol: float
     max_iter: int
+    leader: Descent | None = None
 
     def __post_init__(self) -> None:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
+        self.started: Array = None
         self._objectives: deque[float] = deque()
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
@@ -97,8 +102,9 @@ class Descent:
         """
         problem = self.problem
         problem.alpha = alpha
-        theta = self._predicted(alpha) if start is None else problem.pack(*start)
-        self.curvature.refresh(problem, theta)
+        self.started = theta = self._start(alpha) if start is None else problem.pack(*start)
+        if self.leader is None:
+            self.curvature.refresh(problem, theta)
         run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
         self._objectives = deque(maxlen=STEPS + 1)
         outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
@@ -109,6 +115,16 @@ class Descent:
         values = self._objectives
         values.append(record.objective)
         return len(values) > STEPS and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
+
+    def _start(self, alpha: float) -> Array:
+        leader = self.leader
+        if leader is None:
+            return self._predicted(alpha)
+        W, b = leader.problem.coefficients(leader.known[-1][1])
+        if not self.known:
+            return self.problem.pack(W, b)
+        before, origin = leader.problem.coefficients(leader.started)
+        return self._predicted(alpha) + self.problem.pack(W - before, b - origin)
 
     def _predicted(self, alpha: float) -> Array:
         if not self.known:

@@ -283,11 +283,12 @@ class DescentSearch(Search):
         problem = self.frame.problem
         solver, curvature = path_curvature(problem, method, self.task.rng)
 
-        def descent(one: Problem) -> Descent:
-            return Descent(one, solver, curvature, clock, self.tol, self.max_iter)
+        def descent(one: Problem, leader: Descent | None = None) -> Descent:
+            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader)
 
         weights = [fold.weight for fold in plan.folds] or [problem.weight]
-        descents = [descent(problem.variant(weight=weight)) for weight in weights]
+        first = descent(problem.variant(weight=weights[0]))
+        descents = [first, *(descent(problem.variant(weight=one), first) for one in weights[1:])]
         for one in descents:
             one.problem.n_passes = 0
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
