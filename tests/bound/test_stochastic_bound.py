@@ -63,7 +63,7 @@ def test_phi_is_m_mu_all_along():
     F, *_ = problem(n=120)
     solver, seen = StochasticBound(F, DenseInverse(F), block_rows=1), []
 
-    def compare():
+    def compare(ahead):
         expected = np.linalg.solve(solver.curvature.matrix(), solver.mu.ravel())
         seen.append(np.abs(solver.phi.ravel() - expected).max())
 
@@ -171,7 +171,7 @@ def test_what_was_done_when_time_ran_out_is_a_model(n_blocks):
     F, *_ = problem(n=300)
     left = iter(range(n_blocks))
 
-    def out_of_time():
+    def out_of_time(ahead):
         if next(left, None) is None:
             raise OutOfTime
 

@@ -78,6 +78,6 @@ def test_too_many_parameters_are_refused():
 def test_time_is_looked_at_between_blocks_of_rows():
     F, *_ = problems.problem()
     calls = []
-    F.on_block = lambda: calls.append(1)
+    F.on_block = lambda *ahead: calls.append(1)
     bound_curvature(F, F.constant_model())
     assert calls

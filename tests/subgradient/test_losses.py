@@ -1,5 +1,6 @@
 """Compiled losses and subgradients: against the losses written out, finite differences and `model.losses`."""
 
+import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from numba import njit
@@ -42,7 +43,7 @@ def test_the_compiled_loss_is_that_of_the_model(name, rng):
     loss, Z, codes = MODEL_LOSSES[name], 2 * rng.standard_normal((50, 5)), rng.integers(0, 5, 50)
     targets = ClassTargets(codes, 5, loss.label_values or (0.0, 1.0))
     found = [evaluate(name, z, y)[0] for z, y in zip(Z, codes, strict=True)]
-    np.testing.assert_allclose(found, loss.values(Z.copy(), slice(0, 50), targets, np), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found, loss.values(Z.copy(), slice(0, 50), targets, xp), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -292,13 +293,15 @@ class StochasticBound:
         problem, curvature = self.problem, self.curvature
         width = problem.rows.row_bytes if curvature.compact else 8 * curvature.n_rows_of_theta
         chunk_rows = max(curvature.most_rows, int(CHUNK_BYTES // max(width, 8 * self.rank * problem.n_outputs)))
+        began = time.perf_counter()
         for start in range(0, len(order), chunk_rows):
             index = order[start : start + chunk_rows]
             rows, targets = problem.rows.take(index), problem.targets.take(index)
             last = 0
             while last < len(index):
                 if problem.on_block is not None:
-                    problem.on_block()
+                    problem.on_block(time.perf_counter() - began)
+                began = time.perf_counter()
                 part = slice(last, min(last + self.block_rows, len(index)))
                 last = part.stop
                 X, columns = self._values(rows.part(part))

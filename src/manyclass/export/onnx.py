@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import Program, is_single, n_outputs_of, probabilities_of, scores_of
+from manyclass.export.program import OPSET, Program, is_single, n_outputs_of, probabilities_of, scores_of
 
 EXPORTED = (
     "BoundMajorizationClassifier",
@@ -33,7 +33,8 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     dtype : {"float32", "float64"}
         Of the rows and the coefficients.
     **options
-        Passed on to ``skl2onnx.to_onnx``.
+        Passed on to ``skl2onnx.to_onnx``; ``target_opset`` is by default the first that has all operators used, so that
+        old runtimes can read the model.
 
     Returns
     -------
@@ -58,6 +59,7 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
     register_converters()
+    options.setdefault("target_opset", OPSET)
     kind = {"float32": FloatTensorType, "float64": DoubleTensorType}[dtype]
     return skl2onnx.to_onnx(model, initial_types=[("X", kind([None, model.n_features_in_]))], **options)
 

@@ -12,10 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.data.rows import to_numpy
 from manyclass.model import LOSSES
 
+OPSET = 18
+"""The first version of the operators that has all of them as they are used here."""
+
 
 @dataclass(frozen=True)
 class Node:
-    """An operator of ONNX (opset 18), what it reads, the name of what it gives, and its attributes."""
+    """An operator of ONNX (`OPSET`), what it reads, the name of what it gives, and its attributes."""
 
     operator: str
     inputs: tuple[str, ...]
