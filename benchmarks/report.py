@@ -139,10 +139,17 @@ def figure(
 
 
 def plain_ticks(axis: Any) -> None:
-    """Ticks of a log scale over few decades: 1, 2, 5, 10, 20, ... as numbers, and none between."""
-    from matplotlib.ticker import LogLocator
+    """Ticks of a log scale as numbers, and none between: 1, 2, 5, 10, 20, ..., or 1, 10, 100, ... over many decades.
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    Of less than a decade that would leave a tick or two: there they are as far from each other as on a linear scale.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    low, high = axis.get_view_interval()
+    if high > 5 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+    else:
+        axis.set_major_locator(MaxNLocator(6, steps=(1, 2, 5, 10)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter("")
 

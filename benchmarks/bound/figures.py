@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.bound.problems import Problem
 from benchmarks.bound.runs import Run
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 
 NAMES = {
     "passes": "passes over the rows",
@@ -64,7 +64,10 @@ def draw(
     zero: float,
     depth: float = 0.4,
 ) -> None:
-    """`panels` are pairs (x, y) of `NAMES`; log-likelihoods show `depth` of the way from the zero model to the best."""
+    """`panels` are pairs (x, y) of `NAMES`, each showing where every curve ends that ends above the zero model.
+
+    Log-likelihoods show at least `depth` of the way from the zero model to the best.
+    """
     with figure(name, len(panels), (4.3 * len(panels), 4.4)) as axes:
         for ax, (x, y) in zip(axes, panels, strict=True):
             for label, curve in curves.items():
@@ -73,14 +76,17 @@ def draw(
                 late = curve[x] > 0 if x == "seconds" else slice(None)
                 style = {"color": colour, "linewidth": 2.2 if ours else 1.3, "linestyle": "-" if ours else "--"}
                 ax.plot(curve[x][late], curve[y][late], label=label, **style)
+            values, ends = np.concatenate([c[y] for c in curves.values()]), [c[y][-1] for c in curves.values()]
             if y == "error":
-                least = min(np.min(curve[y]) for curve in curves.values())
-                ax.set_ylim(0.95 * least, min(2.5 * least, max(np.max(curve[y]) for curve in curves.values())))
+                least = values.min()
+                ax.set_ylim(0.95 * least, min(max(2.5 * least, 1.05 * max(ends)), values.max()))
             else:
-                best = max(np.max(curve[y]) for curve in curves.values())
-                ax.set_ylim(best - depth * (best - zero), best + 0.04 * depth * (best - zero))
+                best = np.nanmax(values)
+                shown = max(depth * (best - zero), best - max(zero, np.nanmin(ends)))
+                ax.set_ylim(best - 1.04 * shown, best + 0.04 * shown)
             if x == "seconds":
                 ax.set_xscale("log")
+                plain_ticks(ax.xaxis)
             ax.set(xlabel=NAMES[x], ylabel=NAMES[y])
             ax.grid(alpha=0.25)
         handles = axes[0].get_legend_handles_labels()
@@ -95,7 +101,8 @@ def means(curves: dict[str, list[Curve]], settings: dict[str, list[str]], passes
 
 
 def table(title: str, curves: dict[str, Curve], settings: dict[str, str], at: Sequence[int]) -> Table:
-    """Test log-likelihood and error after the given numbers of passes."""
+    """Test log-likelihood and error after so many passes; `at` ends with all that there were."""
+    at = sorted({n for n in at if n <= at[-1]})
     columns = [f"after {n} pass{'es' if n > 1 else ''}: test log-lik., error %" for n in at]
     result = Table(title, ["method", "settings", "−F at the end", *columns, "ms a pass"])
     for label, curve in curves.items():

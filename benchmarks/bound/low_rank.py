@@ -32,7 +32,7 @@ def compare(problem: problems.Problem, printed: tuple, passes: int) -> Table:
     runs += [sbm(problem, passes, rank=1, eta=eta_rank), sbm(problem, passes, rank=1, refresh=True)]
     curves = {run.label: measured(problem, run) for run in runs}
     settings = {run.label: run.settings for run in runs}
-    result = table(problem.name, curves, settings, sorted({1, min(5, passes), passes}))
+    result = table(problem.name, curves, settings, (1, 5, passes))
     result.note(
         f"{len(problem.y)} training rows, {len(problem.y_test)} test rows, {problem.X.shape[1]} features, all of them "
         f"stored; λ = {problem.lam / problems.TWO_COLUMNS:g} as the paper counts it."

@@ -40,8 +40,7 @@ def main(rows: int = 10_000, passes: int = 20, starts: int = 10, data: str = "mn
             curves[run.label].append(measured(problem, run))
             settings[run.label].append(run.settings)
     mean, usual = means(curves, settings, passes)
-    at = sorted({1, min(5, passes), passes})
-    result = table(f"{problem.name}, 50 principal components and bias (Figure 3)", mean, usual, at)
+    result = table(f"{problem.name}, 50 principal components and bias (Figure 3)", mean, usual, (1, 5, passes))
     result.note(
         f"Mean over {starts} splits, each from a start of its own near the origin: {len(problem.y)} training rows, "
         f"{len(problem.y_test)} test rows, kd = {np.prod(problem.shape)}, λ = {problem.lam:g}, one thread. Gains on "

@@ -165,6 +165,7 @@ def draw(name: str, activation: str, runs: dict[str, Nets], steps: int) -> None:
             for label, colour in ((f"{DEPTH} layers, random", "C3"), (f"{DEPTH} layers, trained", "C0")):
                 display = ResponseCorrelationDisplay(found.correlations[label], name=label)
                 display.plot(row[0], show_tau=False, color=colour, s=5)
+            row[0].locator_params(axis="x", nbins=7)
             row[0].legend()
             row[0].set_title(f"{weights} weights: last hidden layer")
             for label, (before, errors) in found.errors.items():
@@ -174,8 +175,8 @@ def draw(name: str, activation: str, runs: dict[str, Nets], steps: int) -> None:
             for label, (objectives, _) in found.last_layers.items():
                 row[2].plot(objectives, label=label)
             row[2].set(xscale="symlog", yscale="log", xlabel="gradient steps", title="last layer alone: objective")
-            row[1].legend()
-            row[2].legend()
+            row[1].legend(fontsize="small")
+            row[2].legend(fontsize="small")
         axes[0, 0].figure.suptitle(f"{name}, {activation}")
 
 

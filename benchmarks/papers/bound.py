@@ -30,10 +30,10 @@ ENTRIES = (
         "bound/figure-3",
         "MNIST at full rank, and sparse text at low rank, beside SGD and ASGD per pass and per second",
         (
-            Call("bound.mnist:main", {"data": "mnist"}, quick={"rows": 500, "passes": 3, "starts": 1}),
-            Call("bound.low_rank:main", needs=("mnist", "20newsgroups"), quick={"rows": 200, "passes": 2}),
+            Call("bound.mnist:main", {"data": "mnist"}, quick={"rows": 2000, "passes": 5, "starts": 1}),
+            Call("bound.low_rank:main", needs=("mnist", "20newsgroups"), quick={"rows": 600, "passes": 5}),
             Call("bound.text:main", {"name": "newsgroups"}, quick=None),
-            Call("bound.text:main", {"name": "a9a"}, quick={"passes": 2}),
+            Call("bound.text:main", {"name": "a9a"}, quick={"passes": 5}),
         ),
         (
             settings("SGD", "MNIST: η₀ = 1e-1, m = 100"),

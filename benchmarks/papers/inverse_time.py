@@ -40,7 +40,7 @@ ENTRIES = (
             Call(
                 "stochastic.joint_versus_ovr:main",
                 {"data": ("rcv1-4", "letter")},
-                quick={"max_steps": 1_000, "seeds": 2},
+                quick={"max_steps": 4_000, "seeds": 2},
             ),
             Call("stochastic.joint_versus_ovr:main", {"data": ("rcv1-53", "20news-unit", "kddcup")}, quick=None),
         ),
@@ -59,7 +59,7 @@ ENTRIES = (
             Call(
                 "stochastic.batch_svm:main",
                 {"data": ("rcv1-4", "rcv1-53")},
-                quick={"size": [1_000, 4_000], "limit": 20.0},
+                quick={"size": [2_000, 8_000, 32_000], "limit": 10.0},
             ),
         ),
         (

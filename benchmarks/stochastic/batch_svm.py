@@ -18,7 +18,7 @@ import numpy as np
 import typer
 
 from benchmarks import data as sets
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 from benchmarks.stochastic import cutting_planes
 from benchmarks.stochastic.inverse_dependency import first
 from benchmarks.stochastic.limits import LIMIT, limited
@@ -110,6 +110,7 @@ def compare(name: str, sizes: list[int], limit: float, table: Table, ax: Any) ->
     ax.set(
         xscale="log", yscale="log", xlabel="training rows", title=f"{sets.title(name)}, alpha = {alpha:g} · mean ‖x‖²"
     )
+    plain_ticks(ax.xaxis)
 
 
 def in_time(seconds: np.ndarray) -> str:
@@ -133,7 +134,7 @@ def main(
         for ax, name in zip(axes, data, strict=True):
             compare(name, size or list(SIZES), limit, table, ax)
         axes[0].set_ylabel("seconds, one thread")
-        axes[0].legend()
+        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     table.note(
         "One alpha for all, chosen for Pegasos on held-out training rows; no intercepts; one thread. Pegasos: mean of "
         f"{SEEDS} seeds, of at most {PASSES} passes and {MOST_STEPS:,} steps, r = 1, averaged, without compiling or "

@@ -35,7 +35,7 @@ def main(
 ) -> None:
     data = data or list(DATA)
     steps = geometric(200, max_steps, 3)
-    shown = np.linspace(0, len(steps) - 1, 5).round().astype(int)
+    shown = np.unique(np.linspace(0, len(steps) - 1, 5).round().astype(int))
     columns = ["data", "algorithm", "alpha", *(f"T = {steps[i]:,}" for i in shown)]
     table = Table(f"Test error in %, mean of {seeds} seeds ± one standard deviation", columns, live=True)
     with figure("joint_versus_ovr", len(data), size=(4.5 * len(data), 7.5), n_rows=len(VARIANTS)) as axes:
@@ -67,6 +67,7 @@ def compare(name: str, steps: np.ndarray, shown: np.ndarray, seeds: int, table: 
             low = np.maximum(mean - spread, mean / 2)
             ax.fill_between(steps, low, mean + spread, alpha=0.2, color=line.get_color())
         ax.set(xscale="log", yscale="log", xlabel="T", title=sets.title(name) + variant)
+        plain_ticks(ax.xaxis)
         plain_ticks(ax.yaxis)
 
 
