@@ -130,8 +130,10 @@ def figure(
     )
     yield axes if n_rows is not None else axes[0, 0] if n_panels is None else axes[0]
     for ax in fig.axes:  # on log scales matplotlib cannot draw a panel in which nothing was reached
-        if not math.isfinite(ax.dataLim.width + ax.dataLim.height):
-            ax.set(xscale="linear", yscale="linear")
+        if not any(math.isfinite(other.dataLim.width) for other in ax.get_shared_x_axes().get_siblings(ax)):
+            ax.set_xscale("linear")
+        if not any(math.isfinite(other.dataLim.height) for other in ax.get_shared_y_axes().get_siblings(ax)):
+            ax.set_yscale("linear")
     path = _open[-1].picture() if _open else RESULTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=120)

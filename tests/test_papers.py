@@ -12,7 +12,7 @@ from benchmarks import data, report
 from benchmarks.__main__ import app
 from benchmarks.objective import objectives
 from benchmarks.papers import ENTRIES, named, sources
-from benchmarks.stochastic import cutting_planes, limits
+from benchmarks.stochastic import cutting_planes, limits, trajectory
 from manyclass import SDCAClassifier
 
 
@@ -90,3 +90,23 @@ def test_cutting_planes_reach_the_optimum(rng):
     reached, least = objectives(X, y, iterates, "crammer_singer", alpha)
     assert least - 1e-5 <= reached <= least + 1.2 * tol
     assert np.mean(found.predict(X) == best.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize("kept", [(0, 2, 3), (1, 3)])
+def test_errors_of_a_trajectory_are_right_where_a_class_has_no_training_rows(kept, rng):
+    centres = 10 * np.eye(4, dtype=np.float32)
+    y = np.tile(kept, 50)
+    X = centres[y] + rng.standard_normal((len(y), 4), dtype=np.float32)
+    problem = trajectory.Problem(X, y, X, y)
+    one = trajectory.stream(problem, "softmax", 1e-3, 0)
+    assert trajectory.trajectory(one, problem, np.array([500]))[1][0] == 0.0
+
+
+def test_an_empty_panel_does_not_change_the_scale_that_it_shares(monkeypatch, tmp_path):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    with report.figure("two", 2, sharex=True) as axes:
+        axes[0].plot([1, 10, 100], [1, 2, 3])
+        for ax in axes:
+            ax.set(xscale="log", yscale="log")
+    assert [ax.get_xscale() for ax in axes] == ["log", "log"]
+    assert [ax.get_yscale() for ax in axes] == ["log", "linear"]

@@ -31,7 +31,11 @@ ENTRIES = (
     Entry(
         "inverse-time/figure-2",
         "The same on a third set with more classes: kddcup (23) in place of ODP (11), which is not to be had",
-        (Call("stochastic.inverse_dependency:main", {"data": "kddcup"}, quick=QUICK | {"max_steps": 2_000}),),
+        (
+            Call(
+                "stochastic.inverse_dependency:main", {"data": "kddcup"}, quick=QUICK | {"seeds": 5}, quick_rows=50_000
+            ),
+        ),
     ),
     Entry(
         "inverse-time/figure-3",
@@ -75,7 +79,7 @@ ENTRIES = (
             Call(
                 "stochastic.lambda_of_rows:main",
                 {"data": "rcv1-4"},
-                quick={"max_steps": 4_000, "size": [2_000, 16_000], "seeds": 1},
+                quick={"max_steps": 16_000, "size": [2_000, 8_000, 32_000], "seeds": 2},
             ),
         ),
     ),

@@ -21,7 +21,7 @@ import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import data
-from benchmarks.report import Table, figure
+from benchmarks.report import Table, figure, plain_ticks
 from benchmarks.stagewise import mnist, peers
 from benchmarks.stochastic.peers import installed
 from manyclass import GLMClassifier, StagewiseClassifier
@@ -115,7 +115,7 @@ def chosen(name: str, peer: peers.Method, width: int) -> peers.Setting:
     if settings is None:
         X, y, *_ = features(width)
         order = np.random.default_rng(0).permutation(len(X))[: SUBSET + SUBSET // 2]
-        train, held = order[:SUBSET], order[SUBSET:]
+        train, held = np.split(order, [2 * len(order) // 3])
         settings = peers.chosen_setting(peer, np.asarray(X[train]), y[train], np.asarray(X[held]), y[held])
         keep(key, name, **settings)
     return settings
@@ -159,9 +159,9 @@ def publish(widths: Sequence[int]) -> None:
     result.note(
         "One thread each. Seconds of the processor for training; our stagewise models generate their features within "
         "them, the others find them in memory in their own format. Times ours: of the seconds of the first row. alpha "
-        f"is relative to the mean squared norm of a row and was chosen from three values on {SUBSET} training rows. A "
-        f"run is ended at its --limit (at most {LIMIT:g} s) and is then a lower bound. Goal: {FASTER} times as fast as "
-        "each of the LIBLINEAR variants, with no more errors than the best."
+        f"is relative to the mean squared norm of a row and was chosen from three values on at most {SUBSET} training "
+        f"rows. A run is ended at its --limit (at most {LIMIT:g} s) and is then a lower bound. Goal: {FASTER} times as "
+        "fast as each of the LIBLINEAR variants, with no more errors than the best."
     )
     result.publish("stagewise_fig2")
     draw(widths, found)
@@ -177,6 +177,7 @@ def draw(widths: Sequence[int], found: dict[str, dict]) -> None:
                     style = {"marker": "os^Dv"[number % 5], "color": f"C{number % 10}"}
                     ax.plot(one["seconds"], one["error"], linestyle="", label=name, **style)
             ax.set(xscale="log", xlabel="seconds", ylabel="test error, %", title=f"MNIST, {width} features")
+            plain_ticks(ax.xaxis)
             ax.legend(fontsize="small")
 
 

@@ -121,7 +121,8 @@ def draw(axes: np.ndarray, found: dict[str, Any], times: dict[str, list[tuple[fl
         bottom.set(xlabel="training rows", xscale="log")
         plain_ticks(top.yaxis)
         for ax in (top, bottom):
-            ax.legend(fontsize="x-small")
+            if ax.lines:
+                ax.legend(fontsize="x-small")
     for row, ax in enumerate(axes[:, 0]):
         ax.set_ylabel(("milliseconds", "test error, %")[row % 2])
 

@@ -48,6 +48,11 @@ class Problem:
         return int(self.y.max()) + 1
 
     @property
+    def classes(self) -> np.ndarray:
+        """The codes that there are training rows of: one for each column of the scores, but with two classes."""
+        return np.unique(self.y)
+
+    @property
     def mean_square(self) -> float:
         return float(as_rows(self.X).mean_square().sum())
 
@@ -106,9 +111,9 @@ def trajectory(one: Pegasos, problem: Problem, steps: np.ndarray) -> tuple[np.nd
         spent += time.thread_time() - start
         W, b = one.state.parameters()
         scores = rows.matmat(W) + b
-        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
         seconds.append(spent)
-        errors.append(100 * float(np.mean(best != problem.y_test)))
+        errors.append(100 * float(np.mean(problem.classes[best] != problem.y_test)))
     return np.array(seconds), np.array(errors)
 
 
