@@ -20,7 +20,7 @@ def benchmarks() -> None:
 def papers(
     names: Annotated[list[str] | None, typer.Argument(help="Names, or beginnings of names; all without any.")] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the names, and what data each wants.")] = False,
-    quick: Annotated[bool, typer.Option(help="Sizes at which all of them take a quarter of an hour.")] = False,
+    quick: Annotated[bool, typer.Option(help="Sizes at which all of them take ten minutes.")] = False,
     data: Annotated[
         str | None,
         typer.Option(help="The folder with the data sets, or a file TRAIN or TRAIN,TEST in place of an entry's own."),
