@@ -1,6 +1,7 @@
 """Figure 3: full-rank SBM on MNIST, 50 principal components and a bias, beside SGD and ASGD.
 
-The paper has SBM ahead per pass. With the gains that it prints for SGD and ASGD it is; with gains tuned here it is not.
+The paper has SBM ahead per pass. With the gains that it prints for SGD and ASGD it is after a few passes; with gains
+tuned here it is not.
 
 ``python -m benchmarks.bound.mnist [--starts 10]``; other rows with ``--data FILE``.
 """
