@@ -22,6 +22,7 @@ from manyclass.model import LOSSES, Problem
 SHOWN = ("from zero", "path (default)")
 LATE = 10
 """Epochs whose W are averaged."""
+EPOCHS = 60
 
 
 def primal(X: Any, y: np.ndarray, W: np.ndarray, b: float) -> float:
@@ -35,7 +36,7 @@ def best_intercept(X: Any, y: np.ndarray, W: np.ndarray) -> float:
     return float(np.partition(kinks, positive - 1)[positive - 1])
 
 
-def compare(source: str, epochs: int = 60, reference_seconds: float = 40.0) -> Table:
+def compare(source: str, epochs: int = EPOCHS, reference_seconds: float = 40.0) -> Table:
     X, y, X_test, y_test = split(source)
     table = Table(
         f"{data.title(source)}: parts of the dual SVM at alpha {ALPHA:g}, {X.shape[0]} training rows",
@@ -71,13 +72,13 @@ def compare(source: str, epochs: int = 60, reference_seconds: float = 40.0) -> T
 
 
 def main(
-    sources: Annotated[list[str] | None, typer.Argument()] = None, epochs: int = 60, reference_seconds: float = 40.0
+    sources: Annotated[list[str] | None, typer.Argument()] = None, epochs: int = EPOCHS, reference_seconds: float = 40.0
 ) -> None:
     first, *others = [compare(source, epochs, reference_seconds) for source in sources or ("w8a", "mnist")]
     for other in others:
         first.note(other)
     first.note("Shares of the loss of the zero model, at alpha; the epochs of all phases are counted.")
-    first.publish("dual_svm_parts")
+    first.publish("dual_svm_parts" if epochs == EPOCHS else f"dual_svm_parts_{epochs}")
 
 
 if __name__ == "__main__":
