@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import warnings
 
 import numpy as np
@@ -22,6 +23,10 @@ from tests.properties.test_run import Watcher, interrupt
 
 da = pytest.importorskip("dask.array", reason="needs manyclass[dask]")
 N, D, K = 240, 5, 3
+STAGES = {
+    "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=6),
+    "stagewise": StagewiseClassifier(n_components=12, block_size=4, max_iter=2, alpha=1e-3, random_state=0),
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,34 @@ def test_bytes_of_a_pass_do_not_depend_on_the_rows(client, data):
     assert moved[0] == moved[1]
     per_pass = np.diff(moved[0])
     assert (per_pass == per_pass[0]).all() and per_pass[0] == 2 * 8 * (2 * D * K + 2 * K)  # two workers, both ways
+
+
+def received(dask_worker):
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
+def made_late(number):
+    """Rows of 800 kB that take a time to be made, and some more than others."""
+    time.sleep(0.02 * (1 + 4 * (number % 2)))
+    return np.random.default_rng(number).standard_normal((2_000, 50))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_parts_of_any_length_in_any_order_on_the_workers(client, data):
+    """Rows that are asked for by number, as those that features are drawn from, are found where they lie."""
+    from dask import delayed
+    from distributed import wait
+
+    X, y, _ = data
+    X, workers = X - 100.0, sorted(client.scheduler_info()["workers"])
+    cuts = np.split(np.arange(N), [20, 150, 160])
+    pairs = [
+        tuple(client.persist(delayed(values[part]), workers=[workers[i % 2]]) for values in (X, y))
+        for i, part in enumerate(cuts)
+    ]
+    wait(pairs)
+    found = clone(STAGES["stagewise"]).fit(pairs)
+    np.testing.assert_allclose(found.decision_function(X), clone(STAGES["stagewise"]).fit(X, y).decision_function(X))
 
 
 def test_delayed_partitions_of_sparse_rows(client, data):
@@ -129,12 +162,6 @@ def test_what_is_not_possible_is_refused_with_what_is(client, data):
         model().fit(blocks[blocks[:, 0] > 100], y)
 
 
-STAGES = {
-    "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=6),
-    "stagewise": StagewiseClassifier(n_components=12, block_size=4, max_iter=2, alpha=1e-3, random_state=0),
-}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", STAGES)
 def test_stages_of_what_stays_with_the_rows(client, data, name):
@@ -152,6 +179,34 @@ def test_stages_of_what_stays_with_the_rows(client, data, name):
         history = clone(STAGES[name]).fit(rows, labels).history_
         moved.append(np.diff([record["bytes"] for record in history]))
     np.testing.assert_array_equal(*moved)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "late", "apart"),
+    [("accelerated", True, True), ("accelerated", True, False), ("accelerated", False, False)]
+    + [(name, True, True) for name in STAGES],
+)
+def test_no_rows_travel(client, name, late, apart):
+    """Neither for want of work on another worker, nor as their labels are there; nor does what is predicted of them.
+
+    Parts of the rows are 800 kB, of the predictions 48 kB, and all labels 24 kB. `late`: rows that are still to be made
+    when the fit begins; `apart`: labels cut elsewhere, which Dask brings to other workers first.
+    """
+    from dask import delayed, persist
+    from distributed import wait
+
+    blocks = [da.from_delayed(delayed(made_late)(number), (2_000, 50), float) for number in range(12)]
+    y = np.random.default_rng(0).integers(K, size=24_000, dtype=np.int8)
+    X, y = da.concatenate(blocks), da.from_array(y, chunks=1_400 if apart else 2_000)
+    if not late:
+        X, y = persist(X, y)
+        wait([X, y])
+    before = client.run(received)
+    found = clone(STAGES[name]) if name in STAGES else model(solver=name, max_iter=5, tol=0.0)
+    found.fit(X, y)
+    travelled = sum(client.run(received).values()) - sum(before.values())
+    assert travelled < 150_000
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -34,8 +34,8 @@ class Seen:
 
     Attributes
     ----------
-    sizes : tuple of int
-        Rows of each part, in order.
+    sizes : dict
+        Rows of each part, by its number.
     n_features : int
     dtypes : frozenset of str
         Of the products.
@@ -58,7 +58,7 @@ class Seen:
         Σ s.
     """
 
-    sizes: tuple[int, ...]
+    sizes: dict[int, int]
     n_features: int = 0
     dtypes: frozenset[str] = frozenset()
     stored: float = 0.0
@@ -71,10 +71,14 @@ class Seen:
     n_columns: int = 0
     weight: float = 0.0
 
+    @property
+    def n_rows(self) -> int:
+        return sum(self.sizes.values())
+
     def __add__(self, other: Seen) -> Seen:
-        if not sum(self.sizes) or not sum(other.sizes):
-            found = other if not sum(self.sizes) else self
-            return _with(found, sizes=self.sizes + other.sizes)
+        sizes = self.sizes | other.sizes
+        if not self.n_rows or not other.n_rows:
+            return _with(self if self.n_rows else other, sizes=sizes)
         if self.n_features != other.n_features or self.n_columns != other.n_columns:
             raise ValueError(
                 f"Some partitions have {self.n_features} features and {self.n_columns or 1} columns of y, and some "
@@ -82,7 +86,7 @@ class Seen:
             )
         labels, place = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
         return Seen(
-            self.sizes + other.sizes,
+            sizes,
             self.n_features,
             self.dtypes | other.dtypes,
             self.stored + other.stored,
@@ -116,7 +120,7 @@ class PartedRows(Rows):
             raise ValueError(f"Partitions give numbers of {' and '.join(sorted(seen.dtypes))}; cast them to one dtype.")
         self.parts, self.seen, self.shift = parts, seen, None
         self.dtype = np.dtype(min(seen.dtypes))
-        self.n_rows, self.n_features, self._firsts = sum(seen.sizes), seen.n_features, firsts
+        self.n_rows, self.n_features, self._firsts = seen.n_rows, seen.n_features, firsts
 
     @property
     def row_bytes(self) -> float:
@@ -129,7 +133,7 @@ class PartedRows(Rows):
     def recipe(self) -> Rows:
         """How the rows of a part are read, to be sent there."""
         twin = copy(self)
-        twin.parts, twin.seen = None, _with(self.seen, sizes=(), labels=None, counts=None)
+        twin.parts, twin.seen = None, _with(self.seen, sizes={}, labels=None, counts=None)
         return twin
 
     def held(self, X: Any) -> Rows:
@@ -281,9 +285,9 @@ class _Anyone(BaseEstimator):
     """Who checks a part."""
 
 
-def _look(X: Any, y: Any, weight: Any) -> Seen:
+def _look(X: Any, number: int, y: Any, weight: Any) -> Seen:
     if not X.shape[0]:
-        return Seen((0,))
+        return Seen({number: 0})
     y = _array(y)
     rows, y = check_rows(_Anyone(), X, y, reset=True)
     if not rows.is_numpy:
@@ -300,7 +304,7 @@ def _look(X: Any, y: Any, weight: Any) -> Seen:
         counts = np.bincount(codes, weight)
     pilot = rows.pilot(weight)
     return Seen(
-        (rows.n_rows,),
+        {number: rows.n_rows},
         rows.n_features,
         frozenset([np.dtype(rows.dtype).str]),
         rows.row_bytes * rows.n_rows,
@@ -342,17 +346,18 @@ def parted(
         parts, given, weight = executor.partitions(X, y, sample_weight)
         if given is None:
             raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None.")
-        seen = parts.sum(_look, given, weight, name="look")
-        if not sum(seen.sizes):
+        numbers = Parts(executor, list(range(len(parts.items))))
+        seen = parts.sum(_look, numbers, given, weight, name="look")
+        if not seen.n_rows:
             raise ValueError("X has no rows; a minimum of one is required.")
         if not seen.weight > 0:
             raise ValueError("All sample weights are zero; give at least one row a positive weight.")
         places = executor.places(parts.items)
         order = [i for i in np.argsort(np.asarray(places), kind="stable") if seen.sizes[i]]
-        firsts = (np.cumsum(seen.sizes) - seen.sizes)[order]
+        sizes = np.array([seen.sizes[i] for i in numbers.items])
+        firsts = (np.cumsum(sizes) - sizes)[order]
         parts, given = parts.at(order), given.at(order)
         weight = None if weight is None else weight.at(order)
-        seen = _with(seen, sizes=tuple(seen.sizes[i] for i in order))
         if not seen.as_held:
             parts = parts.map(_readable, name="read")
         if seen.n_columns:

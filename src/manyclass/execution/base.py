@@ -109,7 +109,7 @@ class Parts:
         self, function: Callable[..., Any] | None = None, *arguments: Any, name: str = "sum", check: Check = None
     ) -> Any:
         """The sum of what `map` would give, or of the values themselves."""
-        total = self.executor.sum(check, name, _call, *self._call(function or _itself, arguments))
+        total = self.executor.sum(check, name, _call, *self._call(function or itself, arguments))
         self.executor.bytes_moved += n_bytes(total) * self.executor.n_workers
         return total
 
@@ -157,7 +157,7 @@ def _call(common: tuple[Callable[..., Any], list[bool], list[Any]], value: Any, 
     return function(value, *drawn)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
     return value
 
 

@@ -8,20 +8,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import getitem
-from threading import Event
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from manyclass.execution.base import Check, Executor, Parts, add
+from manyclass.execution.base import Check, Executor, Parts, add, itself
 
 POLL = 0.2
 """Seconds between two looks at the clock while a pass is under way."""
 
+AT_ONCE = "split-stage"
+"""Name of a task that Dask knows to take no time, so that an idle worker does not steal it, and all it is taken from.
+
+A task of any other name is thought to take half a second until one like it is done.
+"""
+
 
 class Dask(Executor):
-    """Parts are futures of the active ``Client``, with their lineage; rows are never sent by us.
+    """Parts are futures of the active ``Client``, with their lineage; rows are sent to nobody who did not lose any.
+
+    A task is submitted when what it is about is there, to the worker that has it, and a worker is given as many at a
+    time as it has threads: where more wait, or rows are still being made, Dask moves rows to who has less to do.
 
     Broadcast values are results of tasks too, not scattered, so that a worker that is lost takes nothing with it that
     cannot be made again; workers fetch them from each other.
@@ -81,26 +89,39 @@ class Dask(Executor):
                     f"X has {len(columns[0])} partitions and y or sample_weight {len(column)}; cut them at the "
                     "same rows."
                 )
-        return [Parts(self, self._futures(column)) if column else None for column in columns]
+        rows, *rest = map(self._futures, columns)
+        return [Parts(self, rows), *(Parts(self, self._beside(rows, one)) if one else None for one in rest)]
+
+    def _beside(self, rows: list[Any], items: list[Any]) -> list[Any]:
+        """What belongs to the rows, on their workers, as it would come there again with every pass."""
+        self._arrive(None, [*rows, *items])
+        places = self.places(rows)
+        if self.places(items) == places:
+            return items
+        keys = [_key(AT_ONCE) for _ in items]
+        graph = {key: (itself, item) for key, item in zip(keys, items, strict=True)}
+        return self._submit(graph, keys, dict(zip(keys, map(_only, places), strict=True)))
 
     def _futures(self, delayed: list[Any]) -> list[Any]:
         from distributed import futures_of
 
-        return [futures_of(one)[0] for one in self.client.persist(delayed)]
+        return [futures_of(one)[0] for one in self.client.persist(delayed)] if delayed else []
 
     def broadcast(self, value: Any) -> Any:
         key = _key("broadcast")
-        return self._submit({key: (_opened, _Sealed(value))}, [key])[0]
+        return self._submit({key: (_opened, _Sealed(value))}, [key], {})[0]
 
     def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
-        graph, groups = self._plan(name, partial(_each, function, len(columns)), common, columns)
-        keys = {i: _key("part") for group in groups.values() for i in group}
-        graph |= {keys[i]: (getitem, key, place) for key, group in groups.items() for place, i in enumerate(group)}
-        return self._submit(graph, [keys[i] for i in range(len(columns[0]))])
+        graph, groups, homes = self._plan(None, name, partial(_each, function, len(columns)), common, columns)
+        keys = {i: _key(AT_ONCE) for group in groups.values() for i in group}
+        for key, group in groups.items():
+            graph |= {keys[i]: (getitem, key, place) for place, i in enumerate(group)}
+            homes |= {keys[i]: homes[key] for i in group}
+        return self._submit(graph, [keys[i] for i in range(len(columns[0]))], homes)
 
     def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
         # One graph for all of it: what a graph costs the scheduler is most of what a short pass costs.
-        graph, groups = self._plan(name, partial(_all, function, len(columns)), common, columns)
+        graph, groups, homes = self._plan(check, name, partial(_all, function, len(columns)), common, columns)
         keys = list(groups)
         while len(keys) > 1:
             added = [_key("add") for _ in keys[1::2]]
@@ -108,49 +129,57 @@ class Dask(Executor):
                 key: (add, *pair) for key, pair in zip(added, zip(keys[::2], keys[1::2], strict=False), strict=True)
             }
             keys = [*added, *keys[2 * len(added) :]]
-        return self._wait(self._submit(graph, keys)[0], check)
+        found = self._submit(graph, keys, homes)
+        try:
+            self._arrive(check, found)
+            return found[0].result()
+        except BaseException:
+            self.client.cancel(found)
+            raise
 
     def _plan(
-        self, name: str, function: Callable[..., Any], common: Any, columns: tuple[Sequence[Any], ...]
-    ) -> tuple[dict[str, Any], dict[str, list[int]]]:
-        """A task for what each thread of a worker holds, and which parts that is.
-
-        With a task for each part a worker that has done its own would be sent others, rows and all.
-        """
-        shared, groups = _key("broadcast"), {_key(name): group for group in self._groups(columns[0])}
+        self, check: Check, name: str, function: Callable[..., Any], common: Any, columns: tuple[Sequence[Any], ...]
+    ) -> tuple[dict[str, Any], dict[str, list[int]], dict[str, list[str]]]:
+        """A task for what each thread of a worker holds, which parts that is, and where."""
+        self._arrive(check, columns[0])
+        groups, homes, shared = {}, {}, _key("broadcast")
+        for place, group in self._groups(columns[0]):
+            key = _key(name)
+            groups[key], homes[key] = group, _only(place)
         tasks = {
             key: (function, shared, *(column[i] for i in group for column in columns)) for key, group in groups.items()
         }
-        return {shared: (_opened, _Sealed(common)), **tasks}, groups
+        return {shared: (_opened, _Sealed(common)), **tasks}, groups, homes
 
-    def _groups(self, items: Sequence[Any]) -> list[list[int]]:
-        """Numbers of parts in one place, as many times as it has threads; what is not there yet by itself."""
+    def _groups(self, items: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
+        """Numbers of parts in one place, as many times as it has threads; what has just been lost by itself."""
         held: dict[str, list[int]] = {}
         for i, place in enumerate(self.places(items)):
             held.setdefault(place, []).append(i)
-        groups = [[i] for i in held.pop("", [])]
         for place, numbers in held.items():
-            groups += [some.tolist() for some in np.array_split(numbers, self._n_threads.get(place, 1)) if len(some)]
-        return groups
+            n_tasks = self._n_threads.get(place, 1) if place else len(numbers)
+            yield from ((place, some.tolist()) for some in np.array_split(numbers, n_tasks) if len(some))
 
-    def _submit(self, graph: dict[str, Any], keys: list[str]) -> list[Any]:
-        with warnings.catch_warnings():
+    def _submit(self, graph: dict[str, Any], keys: list[str], homes: dict[str, list[str]]) -> list[Any]:
+        """Where tasks have a home they go there, while it is."""
+        from dask import annotate
+
+        with warnings.catch_warnings(), annotate(workers=partial(_home, homes), allow_other_workers=True):
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # coefficients, anew for each pass
             return self.client.get(graph, keys, sync=False)
 
-    def _wait(self, future: Any, check: Check) -> Any:
-        done = Event()
-        future.add_done_callback(lambda _: done.set())
-        try:
+    def _arrive(self, check: Check, futures: Sequence[Any]) -> None:
+        """Until all are done; if `check` raises they are not waited for."""
+        from distributed import wait
+
+        while True:
             if check is not None:
                 check()
-            while not done.wait(POLL):
-                if check is not None:
-                    check()
-            return future.result()
-        except BaseException:
-            self.client.cancel([future])
-            raise
+            try:
+                wait(list(futures), timeout=POLL)
+                return
+            except TimeoutError:
+                pass
 
     def gather(self, items: Sequence[Any]) -> list[Any]:
         return self.client.gather(list(items))
@@ -174,6 +203,14 @@ def _each(function: Callable[..., Any], n_columns: int, common: Any, *items: Any
 def _all(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> Any:
     calls = (function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns))
     return reduce(add, calls)
+
+
+def _only(place: str) -> list[str]:
+    return [place] if place else []
+
+
+def _home(homes: dict[str, list[str]], key: str) -> list[str]:
+    return homes.get(key, [])
 
 
 def _opened(sealed: _Sealed) -> Any:

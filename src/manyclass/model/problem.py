@@ -142,8 +142,8 @@ class Problem:
         found = self.map(function, *arguments)
         if self.rows.parts is None:
             return found
-        rest = found.map(itemgetter(1))
-        return found.sum(itemgetter(0), name=name_of(function), check=self.on_block), rest
+        total = found.sum(itemgetter(0), name=name_of(function), check=self.on_block)
+        return total, found.map(itemgetter(1))
 
     def changed(self, function: Callable[..., None], state: Any, *arguments: Any) -> Any:
         """A number or more for each row, which ``function(problem, state, *arguments)`` changes in place.
