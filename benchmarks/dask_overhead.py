@@ -1,8 +1,11 @@
 """Claim: ten iterations of softmax regression on the workers of a local Dask cluster take at most 1.3 times as long as
-in one process with as many threads, and what travels in a pass does not depend on the rows.
+without Dask, what travels in a pass does not depend on the rows, and no rows travel.
 
-Rows are Gaussian, float32, d = 1024, k = 100, made where they stay, from the same seeds; each fit has processes of its
-own.
+Rows are Gaussian, float32, d = 1024, k = 100, in a file that every process maps, so that they are in memory once. What
+M workers are compared with is M processes without Dask at once, each of which fits its own Mth of the rows on one
+thread, until the last has ended: they use as many processors, and tell each other nothing. One process of M threads is
+beside it. Runs are taken in turns, and of each kind the fastest counts. Processes have imported what they need before
+the clock starts.
 
 ``python -m benchmarks.dask_overhead``
 """
@@ -13,8 +16,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -25,103 +31,162 @@ from benchmarks import report
 N_FEATURES, N_CLASSES, ITERATIONS, PARTS = 1024, 100, 10, 8
 
 
-def make_part(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+def make(folder: Path, n_rows: int) -> None:
+    X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, (n_rows, N_FEATURES))
+    y = np.random.default_rng(1).integers(0, N_CLASSES, n_rows)
     centers = 0.1 * np.random.default_rng(12345).standard_normal((N_CLASSES, N_FEATURES), dtype=np.float32)
-    y = rng.integers(0, N_CLASSES, n_rows)
-    X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
+    rng = np.random.default_rng(0)
     for start in range(0, n_rows, 4096):
-        X[start : start + 4096] += centers[y[start : start + 4096]]
-    return X, y
+        codes = y[start : start + 4096]
+        X[start : start + 4096] = rng.standard_normal((len(codes), N_FEATURES), dtype=np.float32) + centers[codes]
+    np.save(folder / "y.npy", y)
 
 
-def fit(X: Any, y: Any) -> dict[str, float]:
-    from manyclass import GLMClassifier
-
-    model = GLMClassifier(solver="quasi-newton", curvature="kronecker", tol=0.0, max_iter=ITERATIONS)
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    seconds = time.perf_counter() - started
-    first, last = model.history_[4], model.history_[-1]  # between refreshes of the curvature
-    passes = last.n_passes - first.n_passes
-    found = {"seconds": seconds, "pass": (last.seconds - first.seconds) / passes, "objective": last.objective}
-    if last.details:
-        found["bytes"] = (last["bytes"] - first["bytes"]) / passes
-    return found
+def mapped(folder: str, part: slice) -> np.ndarray:
+    return np.load(Path(folder) / "X.npy", mmap_mode="r")[part]
 
 
-def plain(n_rows: int) -> dict[str, float]:
-    X, y = np.empty((n_rows * PARTS, N_FEATURES), np.float32), np.empty(n_rows * PARTS, np.int64)
-    for seed in range(PARTS):
-        part = slice(seed * n_rows, (seed + 1) * n_rows)
-        X[part], y[part] = make_part(seed, n_rows)
-    return fit(X, y)
+def labels(folder: str, part: slice) -> np.ndarray:
+    return np.load(Path(folder) / "y.npy")[part]
 
 
-def on_workers(n_rows: int, n_workers: int) -> dict[str, float]:
-    from dask import delayed
-    from distributed import Client, LocalCluster, wait
+def divided(n_rows: int, n_parts: int) -> list[slice]:
+    edges = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
-    options: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options, memory_limit=0) as cluster, Client(cluster) as client:
-        made = client.persist([delayed(make_part, nout=2)(seed, n_rows) for seed in range(PARTS)])
-        pairs = [(pair[0], pair[1]) for pair in made]
-        wait(client.futures.values())
-        before = client.run(received)
-        found = fit([X for X, _ in pairs], [y for _, y in pairs])
-        after = client.run(received)
-        return found | {"between": float(sum(after.values()) - sum(before.values()))}
+
+def processor_seconds() -> float:
+    """Of this process, all threads."""
+    return time.process_time()
 
 
 def received(dask_worker: Any) -> int:
     return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
+def imported() -> None:
+    import manyclass.data.parted  # noqa: F401
+
+
+def fit(X: Any, y: Any) -> dict[str, float]:
+    """Once this process is told to begin."""
+    from manyclass import GLMClassifier
+
+    model = GLMClassifier(solver="quasi-newton", curvature="kronecker", tol=0.0, max_iter=ITERATIONS)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    started, used = time.perf_counter(), processor_seconds()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    seconds, used = time.perf_counter() - started, processor_seconds() - used
+    first, last = model.history_[4], model.history_[-1]  # between refreshes of the curvature
+    passes = last.n_passes - first.n_passes
+    found = {"seconds": seconds, "processor": used, "pass": (last.seconds - first.seconds) / passes}
+    if last.details:
+        found["bytes"] = (last["bytes"] - first["bytes"]) / passes
+    return found | {"objective": last.objective}
+
+
+def plain(folder: str, part: slice) -> dict[str, float]:
+    return fit(mapped(folder, part), labels(folder, part))
+
+
+def on_workers(folder: str, n_rows: int, n_workers: int) -> dict[str, float]:
+    from dask import delayed
+    from distributed import Client, LocalCluster, wait
+
+    options: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options, memory_limit=0) as cluster, Client(cluster) as client:
+        names = sorted(client.run(imported))
+        pairs = []
+        for number, part in enumerate(divided(n_rows, PARTS)):
+            made = [delayed(mapped)(folder, part), delayed(labels)(folder, part)]
+            pairs.append(client.persist(made, workers=[names[number * n_workers // PARTS]]))
+        wait(pairs)
+        before, used = client.run(received), client.run(processor_seconds)
+        found = fit([X for X, _ in pairs], [y for _, y in pairs])
+        found["processor"] += sum(client.run(processor_seconds).values()) - sum(used.values())
+        return found | {"between": float(sum(client.run(received).values()) - sum(before.values()))}
+
+
 def main(
     gigabytes: float = 4.0,
     workers: Annotated[list[int], typer.Option(help="Numbers of workers, each with one thread.")] = [1, 2],  # noqa: B006
+    repeats: Annotated[int, typer.Option(help="Runs of each kind, of which the fastest counts.")] = 2,
     one: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
-    n_rows = int(gigabytes * 1e9 / (4 * N_FEATURES * PARTS))
     if one:
-        how, number = one.split()
-        print(json.dumps(plain(n_rows) if how == "plain" else on_workers(n_rows, int(number))))
+        folder, how, first, second = json.loads(one)
+        print(json.dumps(plain(folder, slice(first, second)) if how == "plain" else on_workers(folder, first, second)))
         return
-    size = f"n = {n_rows * PARTS}, d = {N_FEATURES}, k = {N_CLASSES}, float32 ({gigabytes:g} GB), {PARTS} partitions"
-    columns = ["", "fit, s", "a pass, s", "of plain: fit", "pass", "MB a pass", "MB between workers", "objective"]
-    table = report.Table(f"Dask on one machine: {size}, {ITERATIONS} iterations", columns, live=True)
-    for count in workers:
-        reference, found = run(gigabytes, f"plain {count}", count), run(gigabytes, f"dask {count}", count)
-        add(table, f"one process, {count} threads", reference, reference)
-        add(table, f"Dask, {count} workers", found, reference)
+    n_rows = int(gigabytes * 1e9 / (4 * N_FEATURES))
+    with tempfile.TemporaryDirectory() as folder:
+        make(Path(folder), n_rows)
+        kinds: dict[tuple[str, int], list[dict[str, float]]] = {}
+        for _ in range(repeats):
+            for count in workers:
+                parts = [[folder, "plain", part.start, part.stop] for part in divided(n_rows, count)]
+                asked = {"at once": (parts, 1), "dask": ([[folder, "dask", n_rows, count]], 1)}
+                if count > 1:
+                    asked["threads"] = ([[folder, "plain", 0, n_rows]], count)
+                for kind, (arguments, n_threads) in asked.items():
+                    kinds.setdefault((kind, count), []).append(run(arguments, n_threads))
+                    print(kind, count, kinds[kind, count][-1], flush=True)
+    size = f"n = {n_rows}, d = {N_FEATURES}, k = {N_CLASSES}, float32 ({gigabytes:g} GB), {PARTS} partitions"
+    publish(f"Dask on one machine: {size}, {ITERATIONS} iterations, the fastest of {repeats}", kinds)
+
+
+def publish(title: str, kinds: dict[tuple[str, int], list[dict[str, float]]]) -> None:
+    columns = ["", "fit, s", "a pass, s", "processor, s", "of the first: fit", "pass", "processor"]
+    table = report.Table(title, [*columns, "MB a pass", "MB between workers", "objective"])
+    names = {
+        "at once": "{} of one thread, each its share of the rows",
+        "threads": "1 of {} threads",
+        "dask": "Dask, {}",
+    }
+    for (kind, count), runs in kinds.items():
+        first, found = fastest(kinds["at once", count]), fastest(runs)
+        table.add(
+            names[kind].format(count),
+            *(f"{found[name]:.2f}" for name in ("seconds", "pass", "processor")),
+            *(f"{found[name] / first[name]:.2f}" for name in ("seconds", "pass", "processor")),
+            f"{found['bytes'] / 1e6:.2f}" if "bytes" in found else "",
+            f"{found['between'] / 1e6:.1f}" if "between" in found else "",
+            "" if kind == "at once" and count > 1 else f"{found['objective']:.6f}",
+        )
     table.note(
-        "MB a pass: coefficients to every worker and sums from every worker, as history_ counts them. MB between "
-        "workers: of the whole fit, as Dask counts them (the head is not among them)."
+        "Processes without Dask, and workers of Dask with one thread each. Ratios are to as many processes without "
+        "Dask. Processor: of all threads of all processes, head and scheduler among them. MB a pass: coefficients to "
+        "every worker and sums from every worker, as history_ counts them. MB between workers: of the whole fit, as "
+        "Dask counts them (the head is not among them)."
     )
     table.publish("dask_overhead")
 
 
-def run(gigabytes: float, what: str, n_threads: int) -> dict[str, float]:
+def fastest(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: min(one[name] for one in runs) for name in runs[0]}
+
+
+def run(processes: list[list[Any]], n_threads: int) -> dict[str, float]:
+    """What processes that begin at the same time find: how long until the last has ended, and what they use in all."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(names, str(n_threads))
-    command = [sys.executable, "-m", "benchmarks.dask_overhead", "--gigabytes", str(gigabytes), "--one", what]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def add(table: report.Table, name: str, found: dict[str, float], reference: dict[str, float]) -> None:
-    table.add(
-        name,
-        f"{found['seconds']:.1f}",
-        f"{found['pass']:.2f}",
-        f"{found['seconds'] / reference['seconds']:.2f}",
-        f"{found['pass'] / reference['pass']:.2f}",
-        f"{found['bytes'] / 1e6:.2f}" if "bytes" in found else "",
-        f"{found['between'] / 1e6:.1f}" if "between" in found else "",
-        f"{found['objective']:.6f}",
-    )
+    command, pipes = [sys.executable, "-m", "benchmarks.dask_overhead", "--one"], {"text": True, "env": environment}
+    started = [
+        subprocess.Popen([*command, json.dumps(each)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **pipes)
+        for each in processes
+    ]
+    for process in started:
+        while process.stdout.readline() != "ready\n":
+            if process.poll() is not None:
+                raise RuntimeError("A process ended before it began to fit.")
+    for process in started:
+        process.stdin.write("begin\n")
+        process.stdin.flush()
+    found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
+    total = {name: max(one[name] for one in found) for name in found[0]}
+    return total | {"processor": sum(one["processor"] for one in found)}
 
 
 if __name__ == "__main__":
