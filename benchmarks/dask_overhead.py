@@ -172,16 +172,18 @@ def run(processes: list[list[Any]], n_threads: int) -> dict[str, float]:
     """What processes that begin at the same time find: how long until the last has ended, and what they use in all."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(names, str(n_threads))
-    command, pipes = [sys.executable, "-m", "benchmarks.dask_overhead", "--one"], {"text": True, "env": environment}
+    command = [sys.executable, "-m", "benchmarks.dask_overhead", "--one"]
+    pipe = subprocess.PIPE
     started = [
-        subprocess.Popen([*command, json.dumps(each)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **pipes)
+        subprocess.Popen([*command, json.dumps(each)], stdin=pipe, stdout=pipe, text=True, env=environment)
         for each in processes
     ]
     for process in started:
-        while process.stdout.readline() != "ready\n":
-            if process.poll() is not None:
-                raise RuntimeError("A process ended before it began to fit.")
+        assert process.stdout is not None
+        if not any(line == "ready\n" for line in iter(process.stdout.readline, "")):
+            raise RuntimeError("A process ended before it began to fit.")
     for process in started:
+        assert process.stdin is not None
         process.stdin.write("begin\n")
         process.stdin.flush()
     found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]

@@ -14,6 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from manyclass.execution.base import Check, Executor, Parts, add, itself
+from manyclass.execution.memory import memory_kept
 
 POLL = 0.2
 """Seconds between two looks at the clock while a pass is under way."""
@@ -197,12 +198,14 @@ class _Sealed:
 
 
 def _each(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> list[Any]:
-    return [function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns)]
+    with memory_kept():
+        return [function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns)]
 
 
 def _all(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> Any:
     calls = (function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns))
-    return reduce(add, calls)
+    with memory_kept():
+        return reduce(add, calls)
 
 
 def _only(place: str) -> list[str]:
