@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 TOLD = "MALLOC_TRIM_THRESHOLD_"
 """Set by the nannies of Dask's workers, so that what a task leaves behind goes back to the system."""
@@ -23,8 +25,9 @@ def memory_kept() -> Iterator[None]:
 
     Otherwise every temporary array is new memory of the system, page by page, which is a fifth of a pass and more.
     """
-    library = ctypes.CDLL(None) if os.environ.get(TOLD, "").isdigit() else None
-    if library is None or not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
+    told = sys.platform == "linux" and os.environ.get(TOLD, "").isdigit()
+    library: Any = ctypes.CDLL(None) if told else None
+    if not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
         yield
         return
     global _tasks
