@@ -3,9 +3,9 @@ without Dask, what travels in a pass does not depend on the rows, and no rows tr
 
 Rows are Gaussian, float32, d = 1024, k = 100, in a file that every process maps, so that they are in memory once. What
 M workers are compared with is M processes without Dask at once, each of which fits its own Mth of the rows on one
-thread, until the last has ended: they use as many processors, and tell each other nothing. One process of M threads is
-beside it. Runs are taken in turns, and of each kind the fastest counts. Processes have imported what they need before
-the clock starts.
+thread, until the last has ended: they use as many processors, and tell each other nothing. Runs are taken in turns, and
+of each kind the fastest counts. Processes have imported what they need before the clock starts, and partitions lie
+evenly on the workers.
 
 ``python -m benchmarks.dask_overhead``
 """
@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,6 +84,7 @@ def fit(X: Any, y: Any) -> dict[str, float]:
     first, last = model.history_[4], model.history_[-1]  # between refreshes of the curvature
     passes = last.n_passes - first.n_passes
     found = {"seconds": seconds, "processor": used, "pass": (last.seconds - first.seconds) / passes}
+    found["passes"] = last.n_passes
     if last.details:
         found["bytes"] = (last["bytes"] - first["bytes"]) / passes
     return found | {"objective": last.objective}
@@ -127,51 +129,40 @@ def main(
         for _ in range(repeats):
             for count in workers:
                 parts = [[folder, "plain", part.start, part.stop] for part in divided(n_rows, count)]
-                asked = {"at once": (parts, 1), "dask": ([[folder, "dask", n_rows, count]], 1)}
-                if count > 1:
-                    asked["threads"] = ([[folder, "plain", 0, n_rows]], count)
-                for kind, (arguments, n_threads) in asked.items():
-                    kinds.setdefault((kind, count), []).append(run(arguments, n_threads))
+                for kind, processes in {"plain": parts, "dask": [[folder, "dask", n_rows, count]]}.items():
+                    kinds.setdefault((kind, count), []).append(run(processes))
                     print(kind, count, kinds[kind, count][-1], flush=True)
     size = f"n = {n_rows}, d = {N_FEATURES}, k = {N_CLASSES}, float32 ({gigabytes:g} GB), {PARTS} partitions"
     publish(f"Dask on one machine: {size}, {ITERATIONS} iterations, the fastest of {repeats}", kinds)
 
 
 def publish(title: str, kinds: dict[tuple[str, int], list[dict[str, float]]]) -> None:
-    columns = ["", "fit, s", "a pass, s", "processor, s", "of the first: fit", "pass", "processor"]
+    columns = ["", "fit, s", "passes", "a pass, s", "processor, s", "of that without: fit", "pass", "processor"]
     table = report.Table(title, [*columns, "MB a pass", "MB between workers", "objective"])
-    names = {
-        "at once": "{} of one thread, each its share of the rows",
-        "threads": "1 of {} threads",
-        "dask": "Dask, {}",
-    }
     for (kind, count), runs in kinds.items():
-        first, found = fastest(kinds["at once", count]), fastest(runs)
+        first, found = (min(some, key=itemgetter("seconds")) for some in (kinds["plain", count], runs))
         table.add(
-            names[kind].format(count),
-            *(f"{found[name]:.2f}" for name in ("seconds", "pass", "processor")),
+            f"Dask, {count}" if kind == "dask" else f"without, {count}",
+            *(f"{found['seconds']:.1f}", f"{found['passes']:g}", f"{found['pass']:.2f}", f"{found['processor']:.1f}"),
             *(f"{found[name] / first[name]:.2f}" for name in ("seconds", "pass", "processor")),
             f"{found['bytes'] / 1e6:.2f}" if "bytes" in found else "",
             f"{found['between'] / 1e6:.1f}" if "between" in found else "",
-            "" if kind == "at once" and count > 1 else f"{found['objective']:.6f}",
+            "" if kind == "plain" and count > 1 else f"{found['objective']:.6f}",
         )
     table.note(
-        "Processes without Dask, and workers of Dask with one thread each. Ratios are to as many processes without "
-        "Dask. Processor: of all threads of all processes, head and scheduler among them. MB a pass: coefficients to "
+        "Workers of Dask, and processes without it, each of which fits its share of the rows, all at once. Passes may "
+        "differ, as the rows that curvature is estimated from are drawn part by part; a pass: the mean of the later "
+        "ones. Processor: of all threads of all processes, head and scheduler among them. MB a pass: coefficients to "
         "every worker and sums from every worker, as history_ counts them. MB between workers: of the whole fit, as "
         "Dask counts them (the head is not among them)."
     )
     table.publish("dask_overhead")
 
 
-def fastest(runs: list[dict[str, float]]) -> dict[str, float]:
-    return {name: min(one[name] for one in runs) for name in runs[0]}
-
-
-def run(processes: list[list[Any]], n_threads: int) -> dict[str, float]:
+def run(processes: list[list[Any]]) -> dict[str, float]:
     """What processes that begin at the same time find: how long until the last has ended, and what they use in all."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = os.environ | dict.fromkeys(names, str(n_threads))
+    environment = os.environ | dict.fromkeys(names, "1")
     command = [sys.executable, "-m", "benchmarks.dask_overhead", "--one"]
     pipe = subprocess.PIPE
     started = [
