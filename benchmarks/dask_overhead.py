@@ -137,13 +137,14 @@ def main(
 
 
 def publish(title: str, kinds: dict[tuple[str, int], list[dict[str, float]]]) -> None:
-    columns = ["", "fit, s", "passes", "a pass, s", "processor, s", "of that without: fit", "pass", "processor"]
-    table = report.Table(title, [*columns, "MB a pass", "MB between workers", "objective"])
+    columns = ["", "fit, s", "passes", "a pass, s", "processor, s", "cores had", "of that without: fit", "pass"]
+    table = report.Table(title, [*columns, "processor", "MB a pass", "MB between workers", "objective"])
     for (kind, count), runs in kinds.items():
         first, found = (min(some, key=itemgetter("seconds")) for some in (kinds["plain", count], runs))
         table.add(
             f"Dask, {count}" if kind == "dask" else f"without, {count}",
             *(f"{found['seconds']:.1f}", f"{found['passes']:g}", f"{found['pass']:.2f}", f"{found['processor']:.1f}"),
+            f"{found['processor'] / found['seconds']:.2f}",
             *(f"{found[name] / first[name]:.2f}" for name in ("seconds", "pass", "processor")),
             f"{found['bytes'] / 1e6:.2f}" if "bytes" in found else "",
             f"{found['between'] / 1e6:.1f}" if "between" in found else "",
@@ -152,7 +153,8 @@ def publish(title: str, kinds: dict[tuple[str, int], list[dict[str, float]]]) ->
     table.note(
         "Workers of Dask, and processes without it, each of which fits its share of the rows, all at once. Passes may "
         "differ, as the rows that curvature is estimated from are drawn part by part; a pass: the mean of the later "
-        "ones. Processor: of all threads of all processes, head and scheduler among them. MB a pass: coefficients to "
+        "ones. Processor: of all threads of all processes, head and scheduler among them; cores had: these by the "
+        "seconds, less than there are where others had them. MB a pass: coefficients to "
         "every worker and sums from every worker, as history_ counts them. MB between workers: of the whole fit, as "
         "Dask counts them (the head is not among them)."
     )
