@@ -31,7 +31,7 @@ class DenseInverse(StreamedBound):
         super().__init__(problem)
         self.span = min(self.span, max(64, size // 3))  # a small M leaves little to level-3 BLAS
         self.M = np.diag(1.0 / self.prior.ravel())
-        self.sums = PairSums(self.bound, self.n_outputs, self.n_rows_of_theta, np)
+        self.sums = PairSums(self.bound, self.n_outputs, self.n_rows_of_theta, problem.xp)
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
         self._n_waiting = 0
         self._flush_at = rows_per_block(1 << 30, self.n_rows_of_theta, self.sums.n_pairs, 8)

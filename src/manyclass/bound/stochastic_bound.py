@@ -305,7 +305,7 @@ class StochasticBound:
                 part = slice(last, min(last + self.block_rows, len(index)))
                 last = part.stop
                 X, columns = self._values(rows.part(part))
-                yield _Block(index[part], X, columns, targets.dense(part, self.mu, np))
+                yield _Block(index[part], X, columns, targets.dense(part, self.mu, problem.xp))
 
     def _values(self, block: Rows) -> tuple[np.ndarray, np.ndarray | None]:
         values, columns = block.compact() if self.curvature.compact else (block.dense(), None)

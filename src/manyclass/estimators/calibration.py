@@ -77,15 +77,15 @@ class CrossCalibrated(LinearClassifier):
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss."""
-        targets, n_outputs = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1]
+        targets, n_outputs, xp = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1], task.rows.xp
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
-            Y = targets.dense(slice(None), Z[:0], np)
+            Y = targets.dense(slice(None), Z[:0], xp)
             links = (_SigmoidCalibration().fit(z, y, task.weight) for z, y in zip(Z.T, Y.T, strict=True))
             return -np.array([(link.a_, link.b_) for link in links]).T
         link = SMOOTH_LOSSES["softmax" if self._link == "softmax" and n_outputs > 1 else "logistic"]
 
         def loss(log_slope: float) -> float:
-            return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], np)
+            return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], xp)
 
         middle = -np.log(max(float(np.std(Z)), 1e-30))
         slope = np.exp(minimize_scalar(loss, bounds=(middle - 8.0, middle + 8.0), method="bounded").x)
