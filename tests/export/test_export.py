@@ -101,8 +101,14 @@ def test_regressors():
     X = np.random.default_rng(0).standard_normal((80, 4))
     y = np.sin(X[:, 0]) + X[:, 1]
     model = manyclass.StagewiseRegressor(**SMALL).fit(X, y)
-    found = session_of(model, dtype="float64").run(None, {"X": X})[0]
-    np.testing.assert_allclose(found[:, 0], model.predict(X), atol=1e-6)  # onnxruntime's cosine has 7 digits
+    found = session_of(model).run(None, {"X": X.astype(np.float32)})[0]
+    np.testing.assert_allclose(found[:, 0], model.predict(X), atol=1e-4)
+    try:
+        session = session_of(model, dtype="float64")
+    except Exception as error:  # those of onnxruntime share no other base
+        assert "Cos" in str(error)
+        pytest.skip("This onnxruntime has no cosine in float64.")
+    np.testing.assert_allclose(session.run(None, {"X": X})[0][:, 0], model.predict(X), atol=1e-6)
 
 
 def test_what_has_no_operators_is_refused():
