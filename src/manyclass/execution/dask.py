@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import getitem
@@ -173,14 +173,11 @@ class Dask(Executor):
         """Until all are done; if `check` raises they are not waited for."""
         from distributed import wait
 
-        while True:
+        while awaited := [future for future in futures if not future.done()]:
             if check is not None:
                 check()
-            try:
-                wait(list(futures), timeout=POLL)
-                return
-            except TimeoutError:
-                pass
+            with suppress(TimeoutError):
+                wait(awaited, timeout=POLL)
 
     def gather(self, items: Sequence[Any]) -> list[Any]:
         return self.client.gather(list(items))
