@@ -71,6 +71,16 @@ def test_rows_that_nothing_is_stored_of_take_no_memory(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_bounds_of_sparse_rows_never_go_back(tmp_path, kind):
+    """SciPy looks at bounds where the last is not 0, and its loops end Python with what these lead to."""
+    path, matrix = tmp_path / "X.npz", sparse.coo_array(np.eye(4)).asformat(kind)
+    matrix.indptr[1:] = [1 << 24, 0, 0, 0]
+    sparse.save_npz(path, matrix)
+    with pytest.raises(DataFileError, match="bounds of its rows or columns go back"):
+        read(path)
+
+
 @pytest.mark.parametrize("content", ["1\nnan\n2\n2\n", "nan\n1\n1\n1\n"])
 def test_labels_are_never_nan(tmp_path, content):
     np.save(tmp_path / "X.npy", X)

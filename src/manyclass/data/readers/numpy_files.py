@@ -107,6 +107,9 @@ def _sparse(where: Any) -> sparse.csr_array:
     # SciPy's own loops trust the indices, those that convert to CSR too.
     if hasattr(stored, "check_format"):
         stored.check_format(full_check=True)
+    # Where the last bound is 0 SciPy does not look at the others.
+    if hasattr(stored, "indptr") and (stored.indptr[1:] < stored.indptr[:-1]).any():
+        raise DataFileError("the bounds of its rows or columns go back: save it again by scipy.sparse.save_npz")
     # All but CSR need not hold anything of a row that they announce.
     if stored.shape[0] > _EMPTY_ROWS + 16 * stored.nnz:
         raise DataFileError(f"it holds {stored.nnz} numbers for {stored.shape[0]} rows: leave the empty rows out")
