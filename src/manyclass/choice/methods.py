@@ -203,6 +203,7 @@ class Shape:
         # Refreshes factor again; a solve is two products with a triangle.
         set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
         solve = 4.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
+        metric = metric if k > 1 else min(metric, HESSIAN_PASSES)  # its factor is the Hessian then
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k
         if size <= LARGEST:
@@ -210,9 +211,10 @@ class Shape:
             look = self.hessian(size, sample) + one * sample / self.n
             solve = 2.0 * size**2 / speed.stream
             set_up, needed = one + LOOKS * look, 4 * 8.0 * size * size
-            yield Method(
-                "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
-            )
+            if k > 1:
+                yield Method(
+                    "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
+                )
             interpreted = (INTERPRETED_STEP - NEWTON_PASSES) / speed.interpreted
             step = self.hessian(size, self.n) + NEWTON_PASSES * one + interpreted
             passes = NEWTON_STEPS * NEWTON_PASSES
