@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ class Seen:
     def __add__(self, other: Seen) -> Seen:
         sizes = self.sizes | other.sizes
         if not self.n_rows or not other.n_rows:
-            return _with(self if self.n_rows else other, sizes=sizes)
+            return replace(self if self.n_rows else other, sizes=sizes)
         if self.n_features != other.n_features or self.n_columns != other.n_columns:
             raise ValueError(
                 f"Some partitions have {self.n_features} features and {self.n_columns or 1} columns of y, and some "
@@ -99,10 +99,6 @@ class Seen:
             self.n_columns,
             self.weight + other.weight,
         )
-
-
-def _with(seen: Seen, **changes: Any) -> Seen:
-    return Seen(**(vars(seen) | changes))
 
 
 class PartedRows(Rows):
@@ -133,7 +129,7 @@ class PartedRows(Rows):
     def recipe(self) -> Rows:
         """How the rows of a part are read, to be sent there."""
         twin = copy(self)
-        twin.parts, twin.seen = None, _with(self.seen, sizes={}, labels=None, counts=None)
+        twin.parts, twin.seen = None, replace(self.seen, sizes={}, labels=None, counts=None)
         return twin
 
     def held(self, X: Any) -> Rows:
@@ -352,8 +348,7 @@ def parted(
             raise ValueError("X has no rows; a minimum of one is required.")
         if not seen.weight > 0:
             raise ValueError("All sample weights are zero; give at least one row a positive weight.")
-        places = executor.places(parts.items)
-        order = [i for i in np.argsort(np.asarray(places), kind="stable") if seen.sizes[i]]
+        order = [i for i in np.argsort(executor.places(parts.items), kind="stable") if seen.sizes[i]]
         sizes = np.array([seen.sizes[i] for i in numbers.items])
         firsts = (np.cumsum(sizes) - sizes)[order]
         parts, given = parts.at(order), given.at(order)
