@@ -1,5 +1,7 @@
 """Damage that was once misread; `tests/fuzz` looks for more."""
 
+from zipfile import ZipFile
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -68,6 +70,14 @@ def test_rows_that_nothing_is_stored_of_take_no_memory(tmp_path):
     path = tmp_path / "X.npz"
     sparse.save_npz(path, sparse.coo_array(([1.0], ([0], [0])), shape=(10**12, 3)))
     with pytest.raises(DataFileError, match="1 numbers for 1000000000000 rows"):
+        read(path)
+
+
+def test_members_of_archives_hold_the_numbers_they_announce(tmp_path):
+    path = tmp_path / "X.npz"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("X.npy", NPY.replace(b"(4, ", b"(4000000000000, ").replace(b" " * 12, b"", 1))
+    with pytest.raises(DataFileError, match="announces more numbers than it holds"):
         read(path)
 
 

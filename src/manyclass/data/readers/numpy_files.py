@@ -69,11 +69,15 @@ def _arrays(source: Source) -> Any:
     where = source.seekable()
     try:
         if not isinstance(where, Path):
-            _check_size(where)
+            _check_size(where, where.seek(0, io.SEEK_END))
         loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
         with loaded:
+            for member in loaded.zip.infolist():
+                if member.filename.endswith(".npy"):
+                    with loaded.zip.open(member) as stream:
+                        _check_size(stream, member.file_size)
             if "format" in loaded.files and "shape" in loaded.files:
                 return _sparse(where)
             arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
@@ -86,9 +90,8 @@ def _arrays(source: Source) -> Any:
     return arrays
 
 
-def _check_size(stream: Any) -> None:
+def _check_size(stream: Any, size: int) -> None:
     """Refuse an array that announces more numbers than follow, before there is room made for them."""
-    size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     if stream.read(6) == b"\x93NUMPY":
         stream.seek(0)
