@@ -155,7 +155,7 @@ def test_half_precision_is_converted_chunk_by_chunk(data, tmp_path, dtype):
     model = GLMClassifier(tol=1e-6)
     expected = model.fit(X, y).coef_
     found = model.fit(tmp_path / "X.npy", tmp_path / "y.npy", memory_limit="60KB")
-    np.testing.assert_allclose(found.coef_, expected, atol=2e-3)
+    np.testing.assert_allclose(found.coef_, expected, atol=1e-2)
     assert found.score(str(tmp_path / "X.npy"), str(tmp_path / "y.npy")) == found.score(X, y)
 
 
@@ -164,7 +164,7 @@ def test_sparse_text(data, tmp_path):
     dump_svmlight_file(X, y, str(tmp_path / "X.svm"), zero_based=False)
     model = GLMClassifier(tol=1e-6)
     expected = model.fit(X, y).coef_
-    np.testing.assert_allclose(model.fit(tmp_path / "X.svm", memory_limit="60KB").coef_, expected, atol=2e-3)
+    np.testing.assert_allclose(model.fit(tmp_path / "X.svm", memory_limit="60KB").coef_, expected, atol=1e-2)
 
 
 def test_columns_are_found_by_their_names(data, tmp_path):
