@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
+from importlib import import_module
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -66,11 +67,12 @@ def received(dask_worker: Any) -> int:
 
 
 def imported() -> None:
-    import manyclass.data.parted  # noqa: F401
+    """On a worker, before the clock runs."""
+    import_module("manyclass.data.parted")
 
 
 def fit(X: Any, y: Any) -> dict[str, float]:
-    """Once this process is told to begin."""
+    """Once this process, which says that it is ready, is told to begin: those that are compared begin at once."""
     from manyclass import GLMClassifier
 
     model = GLMClassifier(solver="quasi-newton", curvature="kronecker", tol=0.0, max_iter=ITERATIONS)

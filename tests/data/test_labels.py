@@ -1,11 +1,13 @@
-"""Integer labels are encoded as sorting would, whatever their type, sign and distance."""
+"""Integer labels are encoded as sorting would, and targets of classes are what their columns are."""
 
 import warnings
 
 import numpy as np
 import pytest
 
+from manyclass.data import ClassTargets, as_rows
 from manyclass.data.labels import encode
+from manyclass.data.rows import to_numpy
 
 HIGHEST = {kind: np.iinfo(kind).max for kind in ("int8", "uint8", "int16", "int64", "uint64")}
 
@@ -34,3 +36,18 @@ def test_labels_that_hardly_repeat_are_wondered_at_and_one_class_is_refused():
         encode(np.arange(30) // 3, "Estimator")
     with pytest.raises(ValueError, match="class"):
         encode(np.ones(30, dtype=int), "Estimator")
+
+
+@pytest.mark.parametrize("namespace", ["numpy", "torch", "array_api_strict"])
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0)])
+def test_targets_of_classes_are_found_and_subtracted_like_their_columns(namespace, values, rng):
+    library = pytest.importorskip(namespace)
+    rows = as_rows(library.asarray(rng.standard_normal((30, 4))))
+    codes, where = rng.integers(0, 4, 30), slice(5, 25)
+    targets, Z = ClassTargets(rows.asarray(codes, dtype=rows.xp.int64), 4, values), rows.X[where, :]
+    Y = np.where(np.eye(4, dtype=bool)[codes[where]], values[1], values[0])
+    np.testing.assert_array_equal(to_numpy(targets.dense(where, Z, rows.xp)), Y)
+    np.testing.assert_allclose(to_numpy(targets.dot(where, Z, rows.xp)), (Y * to_numpy(Z)).sum(axis=1), atol=1e-12)
+    P = Z + 0
+    targets.subtract(where, P, rows.xp)
+    np.testing.assert_allclose(to_numpy(P), to_numpy(Z) - Y, atol=1e-15)

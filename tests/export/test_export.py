@@ -54,9 +54,9 @@ def expected_of(model, X):
 def session_of(model, **options):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
-    return runtime.InferenceSession(
-        export.to_onnx(model, **options).SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    made = export.to_onnx(model, **options)
+    assert max(one.version for one in made.opset_import if not one.domain) <= 18  # or old runtimes could not read it
+    return runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
 @CLASSES
@@ -103,11 +103,12 @@ def test_regressors():
     model = manyclass.StagewiseRegressor(**SMALL).fit(X, y)
     found = session_of(model).run(None, {"X": X.astype(np.float32)})[0]
     np.testing.assert_allclose(found[:, 0], model.predict(X), atol=1e-4)
+    missing = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state").NotImplemented
     try:
         session = session_of(model, dtype="float64")
-    except Exception as error:  # those of onnxruntime share no other base
+    except missing as error:  # of old versions, which have a cosine in float32 alone
         assert "Cos" in str(error)
-        pytest.skip("This onnxruntime has no cosine in float64.")
+        return
     np.testing.assert_allclose(session.run(None, {"X": X})[0][:, 0], model.predict(X), atol=1e-6)
 
 

@@ -93,6 +93,11 @@ def test_where_the_gap_is_reached_that_model_is_kept_though_rounding_may_hide_th
     assert (outcome.status, outcome.model, outcome.duality_gap) == (Status.CONVERGED, 2, 0.0)
 
 
+def test_of_objectives_that_differ_by_rounding_the_one_with_the_smallest_gap_is_best():
+    gaps = {1.0: 1e-8, 1.0 + 4e-16: 1e-12, 1.0 + 2e-16: 1e-10, 1.5: 1e-14}
+    assert run(toy(gaps, duality_gap=gaps.get)).model == 2
+
+
 @pytest.mark.parametrize("where", ["solver", "loop"])
 def test_held_out_rows_choose_the_model_and_end_the_run(where):
     losses = [5.0, 3.0, 4.0, 3.5, 3.0, 2.0]  # of equal ones the later

@@ -15,9 +15,10 @@ every_loss = pytest.mark.parametrize("loss", SMOOTH_LOSSES)
 @every_loss
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("center", [True, False])
-def test_value_and_gradient_against_the_oracle(loss, fit_intercept, center, rng):
+@pytest.mark.parametrize("size", [1.0, 50.0])  # scores that are exponentiated as they are, and others
+def test_value_and_gradient_against_the_oracle(loss, fit_intercept, center, size, rng):
     F, X, Y, s = problems.problem(loss, fit_intercept=fit_intercept, center=center)
-    W, b = rng.standard_normal((5, 3)), rng.standard_normal(3) * fit_intercept
+    W, b = size * rng.standard_normal((5, 3)), size * rng.standard_normal(3) * fit_intercept
     found = F.value_and_gradient(F.pack(W, b))
     value, gradient_W, gradient_b = oracle.objective(loss, X, Y, s, F.alpha, W, b)
     assert found.value == pytest.approx(value, rel=1e-12)

@@ -10,6 +10,7 @@ from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
+from manyclass.solvers.quasi_newton import MEMORY, InverseHessian
 from tests import problems
 
 TIGHT = 1e-8
@@ -138,3 +139,30 @@ def test_the_constant_model_is_returned_when_nothing_can_be_learned():
     assert found.status is Status.CONVERGED and not found.model[0].any()
     P = F.loss.mean(found.model[1][None, :].copy(), F.xp)[0]
     np.testing.assert_allclose(P, [1 / 2, 1 / 3, 1 / 6], atol=1e-3)
+
+
+@pytest.mark.parametrize("n_pairs", [0, 1, 4, MEMORY, MEMORY + 3])
+def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, rng):
+    """Nocedal and Wright, Algorithm 7.4, written out, with the last pair's scale of H⁻¹."""
+    F, *_ = problems.problem("softmax")
+    curvature = CURVATURES["kronecker"].build(F, np.random.default_rng(0))
+    theta = F.constant_model()
+    found, pairs, before = InverseHessian(F, curvature), [], F.value_and_gradient(theta)
+    for _ in range(n_pairs):
+        step = 0.3 * rng.standard_normal(theta.shape)
+        theta = theta + step
+        now = F.value_and_gradient(theta)
+        found.add(step, now, before)
+        pairs.append((step, now.gradient - before.gradient))
+        before = now
+    q, weights, pairs = before.gradient, [], pairs[-MEMORY:]
+    for s, y in reversed(pairs):
+        weights.append((s * q).sum() / (s * y).sum())
+        q = q - weights[-1] * y
+    q = curvature.solve(q)
+    if pairs:
+        s, y = pairs[-1]
+        q = q * (s * y).sum() / (y * curvature.solve(y)).sum()
+    for (s, y), weight in zip(pairs, reversed(weights), strict=True):
+        q = q + (weight - (y * q).sum() / (s * y).sum()) * s
+    np.testing.assert_allclose(found.product(before.gradient), q, rtol=1e-8, atol=1e-10 * np.abs(q).max())

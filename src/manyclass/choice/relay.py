@@ -13,7 +13,7 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.rows import Array
-from manyclass.fit import Iterate, Iterates
+from manyclass.fit import Iterate, Iterates, changed
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -97,10 +97,9 @@ def _at_work(
     problem, start = frame.problem, frame.project(start)
     before = problem.n_passes if saved is None else saved["before"]
     iterates = iterates_in(curvature, solver, problem, rng, start, None if saved is None else saved["solver"])
-    while True:
-        try:
-            iterate = next(iterates)
-        except StopIteration as end:
-            return end.value
+
+    def of_given(iterate: Iterate) -> Iterate:
         state = partial(_with, iterate, before=before)
-        yield replace(iterate, model=frame.lifted(iterate.model), n_passes=iterate.n_passes - before, state=state)
+        return replace(iterate, model=frame.lifted(iterate.model), n_passes=iterate.n_passes - before, state=state)
+
+    return (yield from changed(iterates, of_given))

@@ -23,7 +23,7 @@ def by_type(choose: Any = None, **jit_options: Any) -> Any:
 
     @wraps(choose)
     def uncompiled(*arguments: Any) -> None:
-        raise NotImplementedError(f"Only compiled functions call {choose.__name__}.")
+        raise TypeError(f"Only compiled functions call {choose.__name__}.")
 
     overload(uncompiled, jit_options=cast(Any, jit_options))(choose)
     return uncompiled

@@ -17,7 +17,7 @@ from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.fit import Iterates, restore
+from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -184,9 +184,4 @@ class BoundMajorizationClassifier(LinearClassifier):
         frame = Frame(task.problem, rotate=self.rank is None and task.rows.n_rows < task.rows.n_features)
         start = frame.project(self._start(task.problem))
         iterates = METHODS[self.method].iterates(self, task, frame.problem, start)
-        while True:
-            try:
-                iterate = next(iterates)
-            except StopIteration as end:
-                return end.value
-            yield replace(iterate, model=frame.lifted(iterate.model))
+        return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))

@@ -19,7 +19,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.estimators.stagewise_base import judge_of
-from manyclass.fit import Iterates
+from manyclass.fit import Iterate, Iterates, changed
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, StagewiseModel
@@ -165,16 +165,14 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         judge: Any = judge_of(task) if fold is None else self._folds_judge(problem, fold, parts)
         solver = self._solver(problem, lambda: OriginalColumns(problem.rows), judge, task.clock, equations)
-        iterates = solver.iterates(task.saved)
-        while True:
-            try:
-                iterate = next(iterates)
-            except StopIteration as end:
-                return end.value
+
+        def of_given(iterate: Iterate) -> Iterate:
             given.alpha = problem.alpha
-            if space is not None:
-                iterate = replace(iterate, model=partial(_lifted, iterate.model, space), lasting=True)
-            yield iterate
+            if space is None:
+                return iterate
+            return replace(iterate, model=partial(_lifted, iterate.model, space), lasting=True)
+
+        return (yield from changed(solver.iterates(task.saved), of_given))
 
     def _folds_judge(self, problem: Problem, fold: np.ndarray, equations: list[Equations]) -> FoldsJudge:
         """Fits to all rows but those of one fold."""

@@ -2,7 +2,7 @@
 
 from manyclass.fit.checkpoint import Checkpoint, CheckpointError
 from manyclass.fit.history import Record
-from manyclass.fit.run import Clock, Iterate, Iterates, Outcome, OutOfTime, Run
+from manyclass.fit.run import Clock, Iterate, Iterates, Outcome, OutOfTime, Run, changed
 from manyclass.fit.status import Status
 from manyclass.fit.stored import restore
 
@@ -17,5 +17,6 @@ __all__ = [
     "Record",
     "Run",
     "Status",
+    "changed",
     "restore",
 ]

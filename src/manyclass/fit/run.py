@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -108,6 +109,16 @@ class Iterate:
 
 Iterates = Generator[Iterate, None, Status | None]
 """What a solver is: it returns the reason where it ends by itself, FINISHED where it says none."""
+
+
+def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterates:
+    """The iterates of a solver as its caller wants them seen, with its own reason to end."""
+    while True:
+        try:
+            iterate = next(iterates)
+        except StopIteration as end:
+            return end.value
+        yield change(iterate)
 
 
 @dataclass(frozen=True)
@@ -252,10 +263,11 @@ class Run:
         self.history.append(record)
         reached = self._reached(iterate)
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
-        is_better = not self._best or rank < self._best[0][0]
+        by_objective = loss is None and iterate.rank is None
+        is_better = not self._best or (self._is_lower(record) if by_objective else rank < self._best[0][0])
         self._since_best = 0 if is_better else self._since_best + 1
         # Of equal held-out losses it is the later.
-        if is_better or (rank == self._best[0][0] if loss is not None else reached is not None or self._ties(record)):
+        if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
             kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
             self._best = [(rank, kept, record)]
         if reached is not None:
@@ -266,11 +278,13 @@ class Run:
             return Status.MAX_ITER if self.tol > 0 else Status.FINISHED
         return Status.MAX_TIME if time.perf_counter() >= self.clock.deadline else None
 
-    def _ties(self, record: Record) -> bool:
-        """Whether it is the best but for the last digits of the objective, of which the gap is the better judge."""
+    def _is_lower(self, record: Record) -> bool:
+        """Than the best so far; in the last digits of the objective the gap is the better judge."""
         best = self._best[0][2]
-        rounding = 4.0 * sys.float_info.epsilon * abs(best.objective)
-        return record.objective <= best.objective + rounding and record.duality_gap < best.duality_gap
+        differ = abs(record.objective - best.objective) > 4.0 * sys.float_info.epsilon * abs(best.objective)
+        if differ or math.isnan(record.duality_gap):
+            return record.objective < best.objective
+        return record.duality_gap < best.duality_gap
 
     def _reached(self, iterate: Iterate) -> Status | None:
         if iterate.duality_gap <= self.tol:
