@@ -176,3 +176,11 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="add rows with partial_fit"):
         moments.solve(1.0)
     assert moments.n == 0 and not moments.xx.any()
+
+
+def test_columns_divided_by_their_units_have_the_moments_of_such_rows():
+    X, Y, s = data(offset=1e3)
+    unit = np.logspace(-2, 2, D)
+    assert_same(
+        Moments.zeros(D, K).partial_fit(X, Y, s).divided(unit), Moments.zeros(D, K).partial_fit(X / unit, Y, s), 1e-8
+    )

@@ -48,7 +48,8 @@ def test_few_rows_are_cross_validated_and_many_held_out(digits):
     model = CalibratedLeastSquaresClassifier(max_iter=8).fit(X, y)
     scores = [record.validation_score for record in model.history_]
     assert np.argmax(scores) + 1 == len(model.models_[0].stages)
-    whole = CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=8, alpha=model.alpha_).fit(X, y)
+    whole = CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=8).fit(X, y)
+    assert whole.alpha_ == pytest.approx(model.alpha_)
     assert_allclose([r.objective for r in whole.history_], [r.objective for r in model.history_][:8], rtol=1e-6)
     many = CalibratedLeastSquaresClassifier(max_iter=2, tol=0).fit(np.tile(X, (10, 1)), np.tile(y, 10))
     assert np.isfinite(many.history_[0].validation_score)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_regressor
 from sklearn.datasets import load_diabetes, load_digits, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
-from manyclass import GLMClassifier, StagewiseClassifier, StagewiseRegressor
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier, StagewiseRegressor
 from manyclass.data import as_rows
 from manyclass.features import (
     FeatureSubset,
@@ -275,6 +277,38 @@ def test_columns_are_taken_where_they_predict_better_and_generated_features_else
     found = StagewiseClassifier(random_state=0).fit(X[:, :2], round_)
     assert found.choice_["features"] == "RandomFourierFeatures"
     assert found.score(X[:, :2], round_) > 0.9
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [StagewiseClassifier(random_state=0), StagewiseRegressor(random_state=0), CalibratedLeastSquaresClassifier()],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("far", [False, True])
+def test_columns_in_different_units_cost_no_accuracy(estimator, far):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 8))
+    Z = X @ rng.standard_normal((8, 3)) + 0.1 * rng.standard_normal((900, 3))
+    y = Z[:, 0] if is_regressor(estimator) else Z.argmax(axis=1)
+    in_units = (X + 1e3 * far) * np.logspace(-4, 4, 8)
+    scores = [clone(estimator).fit(rows[:600], y[:600]).score(rows[600:], y[600:]) for rows in (X, in_units)]
+    assert scores[0] > 0.9
+    assert scores[1] > scores[0] - 0.02
+
+
+def test_models_of_standardized_columns_are_those_of_columns_that_were_standardized():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 60))
+    y = X @ rng.standard_normal(60) > 0
+    X = X * np.logspace(-3, 3, 60) + 5.0
+    for kind in (StagewiseClassifier, CalibratedLeastSquaresClassifier):
+        model = kind(random_state=0).fit(X, y)
+        assert model.choice_["features"] == "standardized columns"
+        scaled = StandardScaler().fit(X)
+        other = kind(random_state=0).fit(scaled.transform(X), y)
+        assert other.choice_["features"] == "columns"
+        assert other.alpha_ == pytest.approx(model.alpha_)
+        assert_allclose(model.decision_function(X), other.decision_function(scaled.transform(X)), atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", ["squared", "calibrated", "softmax"])

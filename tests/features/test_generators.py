@@ -121,6 +121,19 @@ def test_median_bandwidth_is_the_median_of_the_squared_distance():
     assert median_squared_distance(sp.csr_array(X)) == pytest.approx(median, rel=1e-3)
 
 
+def test_fourier_features_of_columns_in_their_own_units_are_those_of_standardized_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4)) * [1e-3, 1.0, 10.0, 0.0] + [0.0, 1.0, 5.0, 2.0]
+    weight = rng.integers(1, 4, 200)
+    repeated = np.repeat(X, weight, axis=0)
+    scaled = (X - repeated.mean(axis=0)) / [*repeated[:, :3].std(axis=0), 1.0]
+    found = RandomFourierFeatures(20_000, standardize=True, random_state=0).fit(X, sample_weight=weight)
+    kernel = rbf_kernel(scaled, gamma=1.0 / found.bandwidth_)
+    Z = found.transform(X)
+    assert_allclose(Z @ Z.T, kernel, atol=0.05)
+    assert found.bandwidth_ == pytest.approx(RandomFourierFeatures().fit(scaled, sample_weight=weight).bandwidth_)
+
+
 def test_median_from_a_sample_of_many_rows_is_close():
     X = rows(20_000, 10, 3)
     assert median_squared_distance(X) == pytest.approx(18.68, rel=0.05)  # 2·χ²₁₀ has median 2·9.342

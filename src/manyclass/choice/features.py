@@ -1,16 +1,17 @@
-"""Whether features are worth generating, or the columns as they are predict better."""
+"""Whether features are worth generating, or the columns predict better, as they are or each in its own unit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from manyclass.data import ClassTargets
-from manyclass.data.dense import DenseRows
+from manyclass.data import ClassTargets, GeneratedRows, Rows
+from manyclass.data.generated import InUnits
 from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
-from manyclass.data.rows import to_numpy
+from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
 
 SAMPLED_ROWS = 768
@@ -21,19 +22,48 @@ SMALLEST_SHARE = 1 / 16
 """Of these numbers, where memory is short."""
 CLEARLY = 0.98
 """Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
+UNLIKE = 10.0
+"""How many times the spread of one column must be that of another for units to be looked at."""
+FAR_BETTER = 0.9
+"""Share of the error that units of the columns may leave to be taken: they mean another penalty, and the rows that were
+looked at are few."""
+COLUMNS, IN_UNITS = "columns", "standardized columns"
+
+
+def column_units(problem: Problem) -> Array | None:
+    """The standard deviation of each column, float64, where they differ by so much that a penalty on all coefficients
+    alike cannot be right for all; 1 for those that are constant. None elsewhere, and for rows that are sparse."""
+    xp, rows = problem.xp, problem.rows
+    if not rows.can_be_centred:
+        return None
+    square = problem.feature_mean_square
+    variance = square - problem.feature_mean**2 if problem.fit_intercept else square
+    varies = variance > (16.0 * rows.precision) ** 2 * square
+    spread = xp.sqrt(xp.where(varies, variance, xp.ones_like(variance)))
+    if not bool(xp.any(varies)) or float(xp.max(spread[varies])) <= UNLIKE * float(xp.min(spread[varies])):
+        return None
+    return spread
+
+
+def in_units_is_better(errors: Mapping[str, float], given: str, in_units: str) -> bool:
+    return in_units in errors and errors[in_units] < FAR_BETTER * errors[given]
 
 
 def errors_of_representations(
-    problem: Problem, generator: Any, guide: Any, n_components: int | None
+    problem: Problem,
+    unit: Array | None = None,
+    generators: Mapping[str, Any] | None = None,
+    guide: Any = None,
+    n_components: int | None = None,
 ) -> dict[str, float]:
     """Leave-one-out errors of ridge regression, at the best penalty, on the columns and on generated features.
 
-    Both are of the same sample of rows, and of one block of features: the share of rows whose class is not the one with
+    All are of the same sample of rows, and of one block of features: the share of rows whose class is not the one with
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
-    rows, xp = problem.rows, problem.xp
+    rows, xp, generators = problem.rows, problem.xp, generators or {}
     n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
-    most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features)
+    most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features) if generators else 0
     n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
     sample, targets, weight = rows.take(index), problem.targets.take(index), rows.here(problem.weight)
@@ -41,11 +71,15 @@ def errors_of_representations(
         weight = xp.astype(xp.take(weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
-    generator.fit(sample.unwrapped(), guide, sample_weight=None if weight is None else to_numpy(weight))
-    drawn = generator.draw(n_features, rng)
+    kinds: dict[str, Rows] = {COLUMNS: sample}
+    if unit is not None:
+        kinds[IN_UNITS] = GeneratedRows(sample, InUnits(unit))
+    for name, generator in generators.items():
+        generator.fit(sample.unwrapped(), guide, sample_weight=None if weight is None else to_numpy(weight))
+        kinds[name] = GeneratedRows(sample, generator.draw(n_features, rng))
     has_classes = isinstance(targets, ClassTargets)
     found = {}
-    for name, kind in (("columns", sample), (type(generator).__name__, DenseRows(drawn.generate(sample)))):
+    for name, kind in kinds.items():
         if problem.on_block is not None:
             problem.on_block()
         alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
@@ -78,5 +112,7 @@ def _share_wrong(residual: Any, Y: Any, xp: Any) -> float:
     return float(xp.mean(xp.astype((predicted > middle) != (middle < Y), xp.float64)))
 
 
-def columns_suffice(errors: dict[str, float]) -> bool:
-    return errors["columns"] <= CLEARLY * min(error for name, error in errors.items() if name != "columns")
+def columns_suffice(errors: Mapping[str, float]) -> bool:
+    """Whether columns are better than what is generated, each as it is better."""
+    of_columns = [error for name, error in errors.items() if name in (COLUMNS, IN_UNITS)]
+    return min(of_columns) <= CLEARLY * min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))

@@ -1,9 +1,10 @@
-"""The rows that models are fitted to: as they were given, or in as many dimensions as there are rows."""
+"""The rows that models are fitted to: as given, in units of their columns, or in as many dimensions as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from manyclass.data.generated import GeneratedRows, InUnits
 from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.fit.folds import Fold
@@ -11,7 +12,15 @@ from manyclass.model import Problem
 
 
 class Frame:
-    """A problem, or the same problem in the space that its rows span; of whatever weight, so that folds share it.
+    """A problem, or the same in the space that its rows span; of whatever weight, so that folds share it.
+
+    Parameters
+    ----------
+    given : Problem
+    rotate : bool, default=False
+        Whether into the space of the rows.
+    unit : array of shape (n_features,), optional
+        What each column is divided by before: another problem, whose penalty is on coefficients in these units.
 
     Attributes
     ----------
@@ -19,37 +28,47 @@ class Frame:
         What is to be solved.
     """
 
-    def __init__(self, given: Problem, *, rotate: bool):
-        self.given, self.problem = given, given
+    def __init__(self, given: Problem, *, rotate: bool = False, unit: Array | None = None):
+        self.given, self.unit, self._unrotated = given, unit, given
         self.space: RowSpace | None = None
+        if unit is not None:
+            shift = None if given.shift is None else given.shift / unit
+            self._unrotated = given.variant(rows=GeneratedRows(given.rows, InUnits(unit)), shift=shift)
+        self.problem = near = self._unrotated
         if rotate:
-            self.space = RowSpace(given.rows, given.feature_mean if given.fit_intercept else None)
-            self.problem = Problem(
-                self.space.rows,
-                given.targets,
-                given.loss,
-                given.alpha,
-                weight=given.weight,
-                fit_intercept=given.fit_intercept,
-            )
-            self.problem.on_block = given.on_block
+            self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)
+            self.problem = near.variant(rows=self.space.rows, shift=None)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether `problem` is the one that was given."""
+        return self.problem is self.given
 
     def project(self, start: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
         """W and b of `problem`, from those of the rows as they were given."""
-        if self.space is None or start is None:
+        if self.is_given or start is None:
             return start
-        return self.space.project(start[0], self.given.unshifted(*start, back=True))
+        coef, intercept = start
+        if self.unit is not None:
+            coef = coef * self.given.rows.asarray(self.unit)[:, None]
+        if self.space is None:
+            return coef, intercept
+        return self.space.project(coef, self._unrotated.unshifted(coef, intercept, back=True))
 
     def lift(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and b of the rows as they were given, from those of `problem`."""
-        if self.space is None:
-            return coef, intercept
-        W, b = self.space.lift(coef, intercept)
-        return W, self.given.unshifted(W, b)
+        W, b = self.lift_near(coef, intercept)
+        return (W, b) if self.space is None else (W, self.given.unshifted(W, b))
+
+    def lift_near(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """W and b of the rows of `given`, which may be shifted, from those of the rows of `problem`."""
+        if self.space is not None:
+            coef, intercept = self.space.lift(coef, intercept)
+        return coef if self.unit is None else coef / self.given.rows.asarray(self.unit)[:, None], intercept
 
     def lifted(self, model: Callable[[], tuple[Array, Array]]) -> Callable[[], tuple[Array, Array]]:
         """`lift` of what is made when it is asked for."""
-        return model if self.space is None else lambda: self.lift(*model())
+        return model if self.is_given else lambda: self.lift(*model())
 
     def scores(self, fold: Fold, coef: Array, intercept: Array) -> Array:
         """Scores of the rows that judge, under a model of `problem`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,10 +16,25 @@ from manyclass.data.rows import Array, GramSum, Rows
 class Transformer(Protocol):
     """What `GeneratedRows` need of a drawn generator."""
 
-    n_features_out: int
+    @property
+    def n_features_out(self) -> int: ...
 
     def generate(self, rows: Rows) -> Array:
         """The features of a block of rows, dense, in its namespace and dtype."""
+
+
+@dataclass(frozen=True)
+class InUnits:
+    """Columns divided by a number each."""
+
+    unit: Array
+
+    @property
+    def n_features_out(self) -> int:
+        return int(self.unit.shape[0])
+
+    def generate(self, rows: Rows) -> Array:
+        return rows.dense() / rows.asarray(self.unit)
 
 
 class GeneratedRows(Rows):

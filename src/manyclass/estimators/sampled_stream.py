@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.choice.features import COLUMNS, IN_UNITS, column_units, errors_of_representations, in_units_is_better
+from manyclass.choice.frame import Frame
 from manyclass.data import Moments, Rows, as_rows
 from manyclass.data.kept_rows import ALL, KeptRows
 from manyclass.data.labels import Labels
+from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, judge_of
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase, judge_of, of_given
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
+from manyclass.model import Problem
 from manyclass.stagewise import OriginalColumns
 from manyclass.stagewise.equations import Equations
 from manyclass.stagewise.streamed import StreamedEquations
@@ -71,7 +75,20 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
             weight = problem.xp.take(task.held_out.scored, task.rows.asarray(out, problem.xp.int64), axis=0)
             whole = whole.without(Moments.of(task.rows.take(out), problem.targets.take(out), weight))
             n *= whole.weight / self._stream.features.weight
-        self.choice_ = {"representation": "moments", "estimates": {}}
-        equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, problem)}
-        blocks = partial(OriginalColumns, problem.rows)
-        return (yield from self._solver(problem, blocks, judge_of(task), task.clock, equations).iterates())
+        self.choice_ = {"features": self._features(problem), "representation": "moments", "estimates": {}}
+        frame = Frame(problem, unit=self._unit(problem))
+        if frame.unit is not None:
+            whole = whole.divided(frame.unit)
+        equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, frame.problem)}
+        blocks = partial(OriginalColumns, frame.problem.rows)
+        solver = self._solver(frame.problem, blocks, judge_of(task), task.clock, equations)
+        return (yield from of_given(solver.iterates(), frame))
+
+    def _features(self, problem: Problem) -> str:
+        """Columns as they are, or in units of their own where the penalty is chosen and that one predicts better."""
+        unit = column_units(problem) if self.alpha == "auto" else None
+        errors = errors_of_representations(problem, unit) if unit is not None else {}
+        return IN_UNITS if in_units_is_better(errors, COLUMNS, IN_UNITS) else COLUMNS
+
+    def _unit(self, problem: Problem) -> Array | None:
+        return column_units(problem) if self.choice_["features"] == IN_UNITS else None

@@ -11,13 +11,21 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 
-from manyclass.choice.features import columns_suffice, errors_of_representations
+from manyclass.choice.features import (
+    COLUMNS,
+    IN_UNITS,
+    column_units,
+    columns_suffice,
+    errors_of_representations,
+    in_units_is_better,
+)
+from manyclass.choice.frame import Frame
 from manyclass.choice.representations import represent
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of, of_given
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.fit import Iterates
 from manyclass.model import Problem
@@ -27,6 +35,7 @@ from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquati
 
 COPIES = 5
 """Matrices of a block's size that are there while its normal equations are made."""
+FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -51,24 +60,38 @@ class GeneratedBlocks(StagewiseEstimator):
         # What a given penalty means depends on the features.
         if self.features is not None or self.n_models > 1 or self.alpha != "auto":
             return (yield from super()._iterates(task))
-        generator = RandomFourierFeatures(random_state=0)
         if task.saved is None:
-            errors = errors_of_representations(problem, generator, task.encoded.guide, self.n_components)
-            way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
-            # Newton's weights are others at each stage, and take the second moments of all columns.
-            takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
-            features = "columns" if takes_columns else type(generator).__name__
-            self.choice_ = {"features": features, "representation": way, "errors": errors}
-        if self.choice_["features"] != "columns":
+            self.choice_ = self._choice(task)
+        features = self.choice_["features"]
+        if features not in (COLUMNS, IN_UNITS):
             return (yield from super()._iterates(task))
+        frame = Frame(problem, unit=column_units(problem) if features == IN_UNITS else None)
         equations: dict[int, Equations] = {}
         if self.choice_["representation"] != "moments":
-            equations = {0: ProductEquations(problem, problem.sample(SAMPLED_ROWS))}
-        draw = partial(OriginalColumns, problem.rows)
-        return (yield from self._solver(problem, draw, judge_of(task), task.clock, equations).iterates(task.saved))
+            equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
+        draw = partial(OriginalColumns, frame.problem.rows)
+        solver = self._solver(frame.problem, draw, judge_of(task), task.clock, equations)
+        return (yield from of_given(solver.iterates(task.saved), frame))
+
+    def _choice(self, task: Task) -> dict[str, Any]:
+        """Columns or generated features, as they are or in units of the columns."""
+        problem = task.problem
+        unit = column_units(problem)
+        generators = {FOURIER: RandomFourierFeatures(random_state=0)}
+        if unit is not None:
+            generators[FOURIER_IN_UNITS] = RandomFourierFeatures(standardize=True, random_state=0)
+        errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components)
+        way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
+        # Newton's weights are others at each stage, and take the second moments of all columns.
+        takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
+        given, in_units = (COLUMNS, IN_UNITS) if takes_columns else (FOURIER, FOURIER_IN_UNITS)
+        features = in_units if in_units_is_better(errors, given, in_units) else given
+        return {"features": features, "representation": way, "errors": errors}
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
-        generator: FeatureGenerator = RandomFourierFeatures() if self.features is None else clone(self.features)
+        in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
+        default = RandomFourierFeatures(standardize=in_units)
+        generator: FeatureGenerator = default if self.features is None else clone(self.features)
         if "random_state" in generator.get_params():
             generator.set_params(random_state=int(task.rng.integers(2**31)))
         name, encoded = type(generator).__name__, task.encoded
@@ -120,7 +143,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         Where blocks come from: `RandomFourierFeatures`, `RandomUnits`, `RandomPolynomials`, `Landmarks`,
         `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. None takes
         `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
-        errors on a sample of rows are smaller for these (see ``choice_``).
+        errors on a sample of rows are smaller for these. Where the spread of one dense column is more than ten times
+        that of another, either is also tried on standardised columns (see ``choice_``).
     loss : {"squared", "calibrated", "softmax", "logistic"}, default="squared"
         "squared": ½‖z − y‖² with y = ±1, least squares on the residuals, the fastest. "calibrated": the same with y = 0
         or 1, and Algorithm 2's calibration and projection after each visit of all blocks. "softmax": a Newton step on

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier, constant_model
 from manyclass.estimators.parted import by_part
-from manyclass.fit import Clock, Iterates
+from manyclass.fit import Clock, Iterate, Iterates, changed
 from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import Problem
 from manyclass.model.calibrator import Calibrator
@@ -143,6 +145,19 @@ class StagewiseEstimator(Estimator):
         for _ in range(max(len(model.stages) for model in self.models_)):
             yield sum(present[1:], present[0]) / len(present)
             present = [next(run, last) for run, last in zip(runs, present, strict=True)]
+
+
+def of_given(iterates: Iterates, frame: Frame) -> Iterates:
+    """Models of the rows given, from those of a problem in a frame."""
+
+    def lifted(iterate: Iterate) -> Iterate:
+        frame.given.alpha = frame.problem.alpha
+        if frame.is_given:
+            return iterate
+        found, xp = iterate.model, frame.given.xp
+        return replace(iterate, model=lambda: tuple(one.mapped(frame.lift_near, xp) for one in found()), lasting=True)
+
+    return (yield from changed(iterates, lifted))
 
 
 def judge_of(task: Task) -> HeldOutJudge | None:

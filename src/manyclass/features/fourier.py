@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyclass.data import Rows
-from manyclass.data.rows import Array
+from manyclass.data import GeneratedRows, Rows
+from manyclass.data.generated import InUnits
+from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator, affine, elementwise
 
 
@@ -26,6 +27,9 @@ class RandomFourierFeatures(FeatureGenerator):
         s, in squared units of X. "median" is the median of the SQUARED distance between rows: the median of the
         distance itself, without the square, depends on the units of X and fails. scikit-learn's
         ``RBFSampler(gamma=g)`` has s = 1/g.
+    standardize : bool, default=False
+        Whether x stands for the columns divided by their standard deviations, which W then holds. Right where columns
+        are in different units, of which the largest alone would decide the distance.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -50,18 +54,27 @@ class RandomFourierFeatures(FeatureGenerator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **FeatureGenerator._parameter_constraints,
         "bandwidth": BANDWIDTH,
+        "standardize": ["boolean"],
     }
 
     n_components: int = 1024
     _: KW_ONLY
     bandwidth: str | float = "median"
+    standardize: bool = False
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        self._unit = np.ones((1, 1))
+        if self.standardize:
+            xp = rows.xp
+            spread = xp.sqrt(xp.clip(rows.mean_square(weight) - rows.mean(weight) ** 2, min=0.0))
+            spread = xp.where(spread > 0, spread, xp.ones_like(spread))
+            self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         frequencies = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_)
+        frequencies /= self._unit
         phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 

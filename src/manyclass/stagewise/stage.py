@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from manyclass.data import GeneratedRows, Rows
@@ -38,6 +38,17 @@ class StagewiseModel:
     @property
     def n_outputs(self) -> int:
         return int(self.stages[0].intercept.shape[0])
+
+    def mapped(self, change: Callable[[Array, Array], tuple[Array, Array]], xp: Any) -> StagewiseModel:
+        """With the coefficients and intercepts of all stages changed, side by side."""
+        k = self.n_outputs
+        W, b = change(
+            xp.concat([stage.coef for stage in self.stages], axis=1), xp.concat([one.intercept for one in self.stages])
+        )
+        places = (slice(number * k, (number + 1) * k) for number in range(len(self.stages)))
+        pairs = zip(self.stages, places, strict=True)
+        stages = tuple(replace(one, coef=W[:, place], intercept=b[place]) for one, place in pairs)
+        return replace(self, stages=stages)
 
     def scores(self, rows: Rows, calibrator: Calibrator | None = None) -> Array:
         """The scores after all stages, of shape (n_rows, n_outputs); where the last calibrates, before projection.
