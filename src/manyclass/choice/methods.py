@@ -200,9 +200,10 @@ class Shape:
         search = one + INTERPRETED_DIRECTION / speed.interpreted + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
         sample = min(self.n, ROWS_PER_FEATURE * d)
-        # Refreshes factor again; a solve is two products with a triangle.
+        # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
+        # that are solved for anew.
         set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
-        solve = 4.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
+        solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
         metric = metric if k > 1 else min(metric, HESSIAN_PASSES)  # its factor is the Hessian then
         yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
         size = (d + 1) * k

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,14 @@ class QuasiNewton(Solver):
         evaluation = problem.value_and_gradient(theta)
         pairs = InverseHessian(problem, curvature)
         if "pairs" in saved:
-            pairs.restore(saved["pairs"])
+            pairs.restore(saved["pairs"], evaluation.gradient)
         n_iter += 1
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
         while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
             if known["n_steps"] in REFRESH and known["refreshed_at"] is not theta:
                 _refresh(problem, curvature, theta, evaluation)
                 known["refreshed_at"] = theta
+                pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in REFRESH
             direction = -pairs.product(evaluation.gradient)
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
@@ -78,18 +80,26 @@ def _refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: E
 
 
 class InverseHessian:
-    """The limited-memory BFGS inverse over an initial inverse H⁻¹ (Nocedal and Wright, Algorithm 7.4).
+    """The limited-memory BFGS inverse over an initial inverse H⁻¹ (Byrd, Nocedal and Schnabel, 1994, Theorem 2.2).
 
-    The algorithm's two loops over the pairs (s_i, y_i) are substitutions in the triangle R of s_iᵀy_j, i ≤ j. With R at
-    hand they take four products with all steps or all changes, as matrices, in place of forty with single ones.
+    With the steps S and the changes of the gradient Y as rows, Z = Y H⁻¹, R the triangle of s_iᵀy_j, i ≤ j, and D its
+    diagonal,
+
+        direction = γ (H⁻¹g − Zᵀw) + Sᵀ R⁻ᵀ(D w + γ (Y Zᵀ w − Z g)),   w = R⁻¹ S g,
+
+    where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. What is known of the gradient at
+    hand, H⁻¹g, S g and Z g, differs from what was known of the one before by what the new pair needs: so an iteration
+    takes one solution with the curvature and four products with all steps or all changes.
     """
 
     def __init__(self, problem: Problem, curvature: Curvature):
         self.problem, self.curvature = problem, curvature
-        self._steps: Array = None
-        self._changes: Array = None
-        self._order: list[int] = []  # the rows in use, oldest pair first
-        self._products = np.zeros((MEMORY, MEMORY))
+        self._shape = problem.rows.n_features + problem.fit_intercept, problem.n_outputs
+        shape = MEMORY, self._shape[0] * self._shape[1]
+        self._steps, self._changes, self._solved = (problem.rows.zeros(shape) for _ in range(3))  # S, Y and Z
+        self._order: list[int] = []  # the rows in use, which are the first, oldest pair first
+        self._products, self._curvatures = np.zeros((MEMORY, MEMORY)), np.zeros((MEMORY, MEMORY))  # s_iᵀy_j and y_iᵀz_j
+        self._look: Look | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -98,49 +108,81 @@ class InverseHessian:
     @property
     def saved(self) -> tuple[Any, ...]:
         """What `restore` wants."""
-        return self._steps, self._changes, self._order, self._products
+        look = None if self._look is None else (self._look.solved, self._look.steps, self._look.changes)
+        return self._steps, self._changes, self._solved, self._order, self._products, self._curvatures, look
 
-    def restore(self, saved: tuple[Any, ...]) -> None:
-        self._steps, self._changes, self._order, self._products = saved
+    def restore(self, saved: tuple[Any, ...], gradient: Array) -> None:
+        """As it was, with the gradient that it looked at last."""
+        self._steps, self._changes, self._solved, self._order, self._products, self._curvatures, look = saved
+        self._look = None if look is None else Look(gradient, *look)
 
     def forget(self) -> None:
         self._order = []
+
+    def renew(self) -> None:
+        """After the curvature has changed."""
+        self._look = None
+        for place in self._order:
+            change = self.problem.xp.reshape(self._changes[place, :], self._shape)
+            self._solved[place, :] = self._flat(self.curvature.solve(change))
+        if self._order:
+            self._curvatures = to_numpy(self._changes @ self._solved.T).astype(np.float64)
 
     def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
         change = new.gradient - old.gradient
         curving = inner(self.problem, step, change)
         if not curving > 1e-10 * inner(self.problem, step, step) ** 0.5 * inner(self.problem, change, change) ** 0.5:
             return
-        xp, rows = self.problem.xp, self.problem.rows
-        if self._steps is None:
-            shape = (MEMORY, int(step.shape[0]) * int(step.shape[1]))
-            self._steps, self._changes = rows.zeros(shape), rows.zeros(shape)
+        before, now = self._looked_at(old.gradient), self._looked_at(new.gradient)
         place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
         self._order.append(place)
-        self._steps[place, :] = xp.reshape(step, (-1,))
-        self._changes[place, :] = xp.reshape(change, (-1,))
-        self._products[:, place] = self._with_all(self._steps, change)
-        self._products[place, :] = self._with_all(self._changes, step)
+        solved = now.solved - before.solved
+        self._steps[place, :], self._changes[place, :] = self._flat(step), self._flat(change)
+        self._solved[place, :] = self._flat(solved)
+        self._products[:, place] = now.steps - before.steps
         self._products[place, place] = curving
+        self._curvatures[:, place] = self._curvatures[place, :] = now.changes - before.changes
+        self._curvatures[place, place] = inner(self.problem, change, solved)
+        now.steps[place] = inner(self.problem, step, new.gradient)
+        now.changes[place] = inner(self.problem, solved, new.gradient)
 
     def product(self, gradient: Array) -> Array:
-        if not self._order:
-            return self.curvature.solve(gradient)
-        order = self._order
-        R = np.triu(self._products[np.ix_(order, order)])
-        weights = np.linalg.solve(R, self._with_all(self._steps, gradient)[order])
-        q = self.curvature.solve(gradient - self._sum(self._changes, weights, gradient))
+        look, order = self._looked_at(gradient), self._order
+        if not order:
+            return look.solved
+        R, YZ = np.triu(self._products[np.ix_(order, order)]), self._curvatures[np.ix_(order, order)]
+        weights = np.linalg.solve(R, look.steps[order])
         # The curvature may be off by a factor, as every majorizer is; the last pair measures it.
-        change = self.problem.xp.reshape(self._changes[order[-1], :], gradient.shape)
-        q *= float(R[-1, -1]) / inner(self.problem, change, self.curvature.solve(change))
-        lacking = np.diagonal(R) * weights - self._with_all(self._changes, q)[order]
-        return q + self._sum(self._steps, np.linalg.solve(R.T, lacking), gradient)
+        size = float(R[-1, -1] / YZ[-1, -1])
+        lacking = np.diagonal(R) * weights + size * (YZ @ weights - look.changes[order])
+        found = size * (look.solved - self._sum(self._solved, weights))
+        return found + self._sum(self._steps, np.linalg.solve(R.T, lacking))
 
-    def _with_all(self, vectors: Array, array: Array) -> np.ndarray:
-        return to_numpy(vectors @ self.problem.xp.reshape(array, (-1,))).astype(np.float64)
+    def _looked_at(self, gradient: Array) -> Look:
+        if self._look is None or self._look.gradient is not gradient:
+            flat, n = self._flat(gradient), len(self._order)
+            of_steps, of_changes = np.zeros(MEMORY), np.zeros(MEMORY)
+            if n:
+                of_steps[:n], of_changes[:n] = to_numpy(self._steps[:n, :] @ flat), to_numpy(self._solved[:n, :] @ flat)
+            self._look = Look(gradient, self.curvature.solve(gradient), of_steps, of_changes)
+        return self._look
 
-    def _sum(self, vectors: Array, weights: np.ndarray, like: Array) -> Array:
+    def _flat(self, array: Array) -> Array:
+        return self.problem.xp.reshape(array, (-1,))
+
+    def _sum(self, vectors: Array, weights: np.ndarray) -> Array:
         """Σ_i weights_i v_i over the pairs in use, shaped as a gradient."""
-        of_rows = np.zeros(MEMORY)
+        n = len(weights)
+        of_rows = np.zeros(n)
         of_rows[self._order] = weights
-        return self.problem.xp.reshape(self.problem.rows.asarray(of_rows) @ vectors, like.shape)
+        return self.problem.xp.reshape(self.problem.rows.asarray(of_rows) @ vectors[:n, :], self._shape)
+
+
+@dataclass
+class Look:
+    """What is known of a gradient g: H⁻¹g, S g and Z g."""
+
+    gradient: Array
+    solved: Array
+    steps: np.ndarray
+    changes: np.ndarray
