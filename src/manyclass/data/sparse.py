@@ -9,7 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 
-from manyclass.data.rows import Array, RowArrays, Rows
+from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
+
+STORED_PER_FEATURE = 4
+"""Numbers in a block of rows, for each feature, from which to add what it gives of each feature costs little."""
 
 
 class SparseRows(Rows):
@@ -92,6 +95,12 @@ class SparseRows(Rows):
     @property
     def _wide(self) -> sp.csr_array:
         return self._with(self.X.data.astype(np.float64, copy=False))
+
+    def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
+        # Each block adds a matrix as large as the parameters, which its stored numbers have to be worth.
+        stored = max(self.X.nnz / max(self.n_rows, 1), 1e-3)
+        enough = min(STORED_PER_FEATURE * self.n_features / stored, self.block_limit / self.row_bytes, self.n_rows)
+        return max(super().rows_per_block(n_outputs, block_bytes), int(enough))
 
     def for_moments(self) -> SparseRows:
         return SparseRows(self._wide, self.shift)

@@ -22,6 +22,7 @@ from manyclass.model.sums import (
     name_of,
     of_part,
     on_copy,
+    pieces,
     target_sums,
     weight_sum,
 )
@@ -105,11 +106,21 @@ class Problem:
         self.rows = rows if self.shift is None else rows.shifted(self.shift)
         self.targets, self.loss, self.alpha, self.weight = targets, loss, float(alpha), weight
         self.xp: Any = rows.xp
-        self.fit_intercept, self.centred = fit_intercept, center
+        self.fit_intercept, self._centred = fit_intercept, fit_intercept and center
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.on_block: Callable[..., None] | None = None
         self.memory_limit: float | None = None
+
+    @property
+    def centred(self) -> bool:
+        """Whether c = x̄."""
+        return self._centred
+
+    @centred.setter
+    def centred(self, value: bool) -> None:
+        self._centred = value and self.fit_intercept
+        vars(self).pop("center", None)
 
     def variant(self, **changes: Any) -> Problem:
         """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""
@@ -193,7 +204,7 @@ class Problem:
     def center(self) -> Array:
         """c, float64."""
         xp = self.xp
-        if self.fit_intercept and self.centred:
+        if self.centred:
             return self.feature_mean
         return self.rows.zeros((self.rows.n_features,), dtype=xp.float64)
 
@@ -225,9 +236,14 @@ class Problem:
         xp = self.xp
         if not self.fit_intercept:
             return theta, self.rows.zeros((self.n_outputs,))
-        W = theta[:-1, :]
-        wide = xp.astype(theta[-1, :], xp.float64) - self.center @ xp.astype(W, xp.float64)
-        return W, xp.astype(wide, theta.dtype)
+        W, b = theta[:-1, :], theta[-1, :]
+        if self.centred:
+            b = xp.astype(xp.astype(b, xp.float64) - self.center @ xp.astype(W, xp.float64), theta.dtype)
+        return W, b
+
+    def inner(self, a: Array, b: Array) -> float:
+        """⟨a, b⟩ over all entries."""
+        return float(self.xp.vecdot(self.xp.reshape(a, (-1,)), self.xp.reshape(b, (-1,))))
 
     def penalised(self, theta: Array) -> Array:
         """The part of theta that the penalty sees."""
@@ -256,15 +272,20 @@ class Problem:
         else:
             (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
         S = self.total_weight
-        gradient /= S
         residual = residual / S
-        gradient -= self.center[:, None] * residual[None, :]
-        wide = xp.astype(W, xp.float64)
-        gradient += self.alpha * wide
-        value = total / S + self.target_conjugate + 0.5 * self.alpha * float(xp.sum(wide * wide))
+        found, square = xp.empty_like(theta), 0.0
+        for part in pieces(self.rows, W):
+            piece, wide = gradient[part, :], xp.astype(W[part, :], xp.float64)
+            piece /= S
+            if self.centred:
+                piece -= self.center[part, None] * residual[None, :]
+            piece += self.alpha * wide
+            found[part, :] = xp.astype(piece, theta.dtype)
+            square += self.inner(wide, wide)
         if self.fit_intercept:
-            gradient = xp.concat([gradient, residual[None, :]], axis=0)
-        return Evaluation(value, xp.astype(gradient, theta.dtype), residual, row_weight)
+            found[-1, :] = xp.astype(residual, theta.dtype)
+        value = total / S + self.target_conjugate + 0.5 * self.alpha * square
+        return Evaluation(value, found, residual, row_weight)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""
@@ -300,10 +321,21 @@ class Problem:
         S = self.total_weight
         return cross / S, mean / S, conjugate / S
 
+    @cached_property
+    def target_products(self) -> tuple[float, Array, float]:
+        """‖x̄‖², x̄ᵀ Σ s x yᵀ / S and ‖Σ s x yᵀ / S‖²."""
+        mean, cross = self.feature_mean, self.target_product
+        return self.inner(mean, mean), mean @ cross, self.inner(cross, cross)
+
     @property
     def target_mean(self) -> Array:
         """ȳ, float64."""
         return self._target_moments[1]
+
+    @property
+    def target_product(self) -> Array:
+        """Σ s x yᵀ / S, float64."""
+        return self._target_moments[0]
 
     @property
     def target_conjugate(self) -> float:
@@ -313,7 +345,7 @@ class Problem:
     @property
     def cross_covariance(self) -> Array:
         """Σ s (x − c) yᵀ / S: minus the gradient in W at the constant model when c = x̄."""
-        return self._target_moments[0] - self.center[:, None] * self.target_mean[None, :]
+        return self.target_product - self.center[:, None] * self.target_mean[None, :]
 
     @cached_property
     def _zero_mean(self) -> Array:
@@ -336,34 +368,3 @@ class Problem:
         if self.fit_intercept:
             gradient = xp.concat([gradient, residual[None, :]], axis=0)
         return xp.astype(gradient, self.rows.dtype)
-
-    # -- how far from the minimum -------------------------------------------------------------------------------------
-
-    def duality_gap(self, theta: Array, evaluation: Evaluation) -> float:
-        """A bound on F(theta) − min F that needs no further pass; infinite for alpha = 0.
-
-        The dual of F is max D(P) = mean Φ*(y) − mean Φ*(p_i) − ‖G(P)‖²/(2 alpha), G(P) = Σ s_i x_i (p_i − y_i)ᵀ/S,
-        over p_i in the domain of the loss with Σ s_i (p_i − y_i) = 0 when there is an intercept. At p_i = g(z_i) the
-        Fenchel equality turns F − D into ‖∇_W F‖²/(2 alpha) + bᵀ(p̄ − ȳ); where p̄ ≠ ȳ, all p_i are first moved by
-        theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity.
-        """
-        if self.alpha <= 0:
-            return float("inf")
-        xp = self.xp
-        W = xp.astype(self.penalised(theta), xp.float64)
-        G = xp.astype(self.penalised(evaluation.gradient), xp.float64) - self.alpha * W
-        penalty = 0.5 * self.alpha * float(xp.sum(W * W))
-        loss = evaluation.value - penalty - self.target_conjugate
-        conjugate = float(xp.sum(G * W)) - loss
-        if self.fit_intercept:
-            residual = evaluation.mean_residual
-            conjugate += float(xp.sum(residual * xp.astype(theta[-1, :], xp.float64)))
-            share, q = self.loss.domain.blend(self.target_mean + residual, self.target_mean, xp)
-            if share > 0:
-                towards_q = (self.feature_mean - self.center)[:, None] * q[None, :] - self.cross_covariance
-                G = (1.0 - share) * G + share * towards_q
-                conjugate = (1.0 - share) * conjugate + share * float(self.loss.conjugate(q[None, :], xp)[0])
-        gap = loss + penalty + conjugate + float(xp.sum(G * G)) / (2.0 * self.alpha)
-        # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
-        rounding = self.rows.precision * abs(evaluation.value) / self.rows.n_rows**0.5
-        return max(gap, rounding)

@@ -8,7 +8,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.solvers.base import NOTHING, Solver, inner, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 
 
 class Accelerated(Solver):
@@ -29,7 +29,7 @@ class Accelerated(Solver):
             evaluation = problem.value_and_gradient(ahead)
             yield iterate(problem, curvature, ahead, evaluation, number, before=theta, inertia=inertia)
             following = ahead - curvature.solve(evaluation.gradient)
-            if inner(problem, evaluation.gradient, following - theta) > 0:
+            if problem.inner(evaluation.gradient, following - theta) > 0:
                 inertia = 1.0
             next_inertia = 0.5 * (1.0 + (1.0 + 4.0 * inertia**2) ** 0.5)
             ahead = following + ((inertia - 1.0) / next_inertia) * (following - theta)

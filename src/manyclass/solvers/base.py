@@ -14,6 +14,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
+from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -108,7 +109,7 @@ def iterate(
         return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, **more}
 
     if problem.alpha > 0:
-        gap = problem.duality_gap(theta, evaluation) / max(problem.zero_value, 1e-300)
+        gap = duality_gap(problem, theta, evaluation) / max(problem.zero_value, 1e-300)
         return Iterate(
             model,
             evaluation.value,
@@ -120,7 +121,7 @@ def iterate(
             state=state,
         )
     zero, now = problem.zero_gradient, evaluation.gradient
-    scale, size = (inner(problem, g, curvature.solve(g)) for g in (zero, now))
+    scale, size = (problem.inner(g, curvature.solve(g)) for g in (zero, now))
     measure = size / scale if scale > 0 else size
     return Iterate(
         model,
@@ -133,9 +134,3 @@ def iterate(
         lasting=True,
         state=state,
     )
-
-
-def inner(problem: Problem, a: Array, b: Array) -> float:
-    """⟨a, b⟩ over all entries."""
-    xp = problem.xp
-    return float(xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(b, (-1,))))

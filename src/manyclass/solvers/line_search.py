@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from manyclass.data.rows import Array
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import inner
 
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that must be reached (Armijo)."""
@@ -34,7 +33,7 @@ def backtrack(
     decrease drowns in rounding, a step is accepted if the slope has shrunk without the objective visibly rising (the
     approximate Wolfe condition of Hager and Zhang, 2005).
     """
-    slope = inner(problem, evaluation.gradient, direction)
+    slope = problem.inner(evaluation.gradient, direction)
     if not slope < 0:
         return None
     length = 1.0
@@ -46,7 +45,7 @@ def backtrack(
             return Step(candidate, there, length)
         if (
             abs(change) <= FLAT * abs(evaluation.value)
-            and abs(inner(problem, there.gradient, direction)) <= -0.9 * slope
+            and abs(problem.inner(there.gradient, direction)) <= -0.9 * slope
         ):
             return Step(candidate, there, length)
         if change != change or change == float("inf"):

@@ -13,7 +13,7 @@ from manyclass.data import Rows
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import NOTHING, Solver, inner, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE = 8
@@ -72,7 +72,7 @@ class NewtonCG(Solver):
 
 def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> float:
     """⟨∇F, H⁻¹∇F⟩, of which at the minimum only the rounding is left, and may be negative."""
-    return max(inner(problem, evaluation.gradient, curvature.solve(evaluation.gradient)), 0.0)
+    return max(problem.inner(evaluation.gradient, curvature.solve(evaluation.gradient)), 0.0)
 
 
 @dataclass
@@ -147,18 +147,18 @@ def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array,
     problem = hessian.problem
     direction, residual = gradient * 0, -gradient
     z = curvature.solve(residual)
-    conjugate, size = z, inner(problem, residual, z)
+    conjugate, size = z, problem.inner(residual, z)
     enough = forcing**2 * size
     for _ in range(MAX_CG):
         product = hessian.product(conjugate)
-        bend = inner(problem, conjugate, product)
+        bend = problem.inner(conjugate, product)
         if not bend > 0:
             break
         length = size / bend
         direction = direction + length * conjugate
         residual = residual - length * product
         z = curvature.solve(residual)
-        previous, size = size, inner(problem, residual, z)
+        previous, size = size, problem.inner(residual, z)
         if size <= enough:
             break
         conjugate = z + (size / previous) * conjugate

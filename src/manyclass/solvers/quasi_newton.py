@@ -10,7 +10,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
 from manyclass.fit import Iterate, Iterates
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import NOTHING, Solver, inner, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack
 from manyclass.solvers.newton_cg import NewtonCG
 
@@ -130,8 +130,8 @@ class InverseHessian:
 
     def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
         change = new.gradient - old.gradient
-        curving = inner(self.problem, step, change)
-        if not curving > 1e-10 * inner(self.problem, step, step) ** 0.5 * inner(self.problem, change, change) ** 0.5:
+        curving = self.problem.inner(step, change)
+        if not curving > 1e-10 * self.problem.inner(step, step) ** 0.5 * self.problem.inner(change, change) ** 0.5:
             return
         before, now = self._looked_at(old.gradient), self._looked_at(new.gradient)
         place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
@@ -142,9 +142,9 @@ class InverseHessian:
         self._products[:, place] = now.steps - before.steps
         self._products[place, place] = curving
         self._curvatures[:, place] = self._curvatures[place, :] = now.changes - before.changes
-        self._curvatures[place, place] = inner(self.problem, change, solved)
-        now.steps[place] = inner(self.problem, step, new.gradient)
-        now.changes[place] = inner(self.problem, solved, new.gradient)
+        self._curvatures[place, place] = self.problem.inner(change, solved)
+        now.steps[place] = self.problem.inner(step, new.gradient)
+        now.changes[place] = self.problem.inner(solved, new.gradient)
 
     def product(self, gradient: Array) -> Array:
         look, order = self._looked_at(gradient), self._order

@@ -1,0 +1,47 @@
+"""How far from the minimum a point is, by the dual of its problem."""
+
+from __future__ import annotations
+
+from manyclass.data.rows import Array
+from manyclass.model.problem import Evaluation, Problem
+from manyclass.model.sums import pieces
+
+
+def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float:
+    """A bound on F(theta) − min F that needs no further pass; infinite for alpha = 0.
+
+    The dual of F is max D(P) = mean Φ*(y) − mean Φ*(p_i) − ‖G(P)‖²/(2 alpha), G(P) = Σ s_i x_i (p_i − y_i)ᵀ/S,
+    over p_i in the domain of the loss with Σ s_i (p_i − y_i) = 0 when there is an intercept. At p_i = g(z_i) the
+    Fenchel equality turns F − D into ‖∇_W F‖²/(2 alpha) + bᵀ(p̄ − ȳ); where p̄ ≠ ȳ, all p_i are first moved by
+    theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity.
+    """
+    if problem.alpha <= 0:
+        return float("inf")
+    xp, inner, residual = problem.xp, problem.inner, evaluation.mean_residual
+    share, q = 0.0, residual
+    if problem.fit_intercept:
+        share, q = problem.loss.domain.blend(problem.target_mean + residual, problem.target_mean, xp)
+    # G(P) moves towards T = x̄wᵀ − Σ s x yᵀ/S, whose inner products with it take no array of its size.
+    w = problem.target_mean if problem.centred else q
+    W = problem.penalised(theta)
+    square = along = size = towards = 0.0
+    for part in pieces(problem.rows, W):
+        wide = xp.astype(W[part, :], xp.float64)
+        G = xp.astype(evaluation.gradient[part, :], xp.float64) - problem.alpha * wide
+        square, along, size = square + inner(wide, wide), along + inner(wide, G), size + inner(G, G)
+        if share > 0:
+            towards += inner(problem.feature_mean[part] @ G, w) - inner(G, problem.target_product[part, :])
+    penalty = 0.5 * problem.alpha * square
+    loss = evaluation.value - penalty - problem.target_conjugate
+    conjugate = along - loss
+    if problem.fit_intercept:
+        conjugate += inner(residual, xp.astype(theta[-1, :], xp.float64))
+    if share > 0:
+        conjugate = (1.0 - share) * conjugate + share * float(problem.loss.conjugate(q[None, :], xp)[0])
+        of_mean, with_mean, of_product = problem.target_products
+        limit = of_mean * inner(w, w) - 2.0 * inner(with_mean, w) + of_product
+        size = (1.0 - share) ** 2 * size + 2.0 * share * (1.0 - share) * towards + share**2 * limit
+    gap = loss + penalty + conjugate + max(size, 0.0) / (2.0 * problem.alpha)
+    # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
+    rounding = problem.rows.precision * abs(evaluation.value) / problem.rows.n_rows**0.5
+    return max(gap, rounding)
