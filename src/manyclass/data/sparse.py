@@ -11,7 +11,7 @@ from array_api_compat import numpy as numpy_namespace
 
 from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
 
-STORED_PER_FEATURE = 4
+STORED_PER_FEATURE = 16
 """Numbers in a block of rows, for each feature, from which to add what it gives of each feature costs little."""
 
 

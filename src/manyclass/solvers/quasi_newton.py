@@ -16,6 +16,8 @@ from manyclass.solvers.newton_cg import NewtonCG
 
 MEMORY = 10
 """Pairs kept by L-BFGS."""
+KEPT = 5
+"""Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which the curvature is estimated anew: early, while it changes most."""
 BEFORE_NEWTON = 60
@@ -120,13 +122,20 @@ class InverseHessian:
         self._order = []
 
     def renew(self) -> None:
-        """After the curvature has changed."""
-        self._look = None
-        for place in self._order:
-            change = self.problem.xp.reshape(self._changes[place, :], self._shape)
+        """After the curvature has changed: the newest pairs alone, as each takes a solution."""
+        self._look, xp, newest = None, self.problem.xp, self._order[-KEPT:]
+        n = len(newest)
+        self._order = list(range(n))
+        if not n:
+            return
+        places = self.problem.rows.asarray(newest, xp.int64)
+        for held in (self._steps, self._changes):
+            held[:n, :] = xp.take(held, places, axis=0)
+        self._products[:n, :n] = self._products[np.ix_(newest, newest)]
+        for place in range(n):
+            change = xp.reshape(self._changes[place, :], self._shape)
             self._solved[place, :] = self._flat(self.curvature.solve(change))
-        if self._order:
-            self._curvatures = to_numpy(self._changes @ self._solved.T).astype(np.float64)
+        self._curvatures[:n, :n] = to_numpy(self._changes[:n, :] @ self._solved[:n, :].T)
 
     def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
         change = new.gradient - old.gradient
