@@ -204,9 +204,13 @@ def best(alphas: np.ndarray, errors: np.ndarray, *, per_output: bool = False) ->
     """The largest penalty whose error is as good as the least, up to `ALIKE`: one in all, or one for each output.
 
     Where few rows are separated in many dimensions, errors hardly change below some penalty; the largest of these is
-    the best conditioned, and the one that still holds for other rows.
+    the best conditioned, and the one that still holds for other rows. What counts for alike is a share of the least
+    error, or of what that is below the error of the largest penalty of all, if this is less: of hundreds of classes
+    all errors are nearly that of predicting their shares.
     """
     order = np.argsort(-alphas, kind="stable")
     ranked = errors[order] if per_output else errors[order].sum(axis=1)
-    chosen = alphas[order][np.argmax(ranked <= (1.0 + ALIKE) * ranked.min(axis=0), axis=0)]
+    least = ranked.min(axis=0)
+    alike = least + ALIKE * np.minimum(least, ranked[0] - least)
+    chosen = alphas[order][np.argmax(ranked <= alike, axis=0)]
     return chosen if per_output else float(chosen)
