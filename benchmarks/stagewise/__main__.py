@@ -17,6 +17,7 @@ run_all(
         "calibration",
         "memory",
         "cifar exact",
+        "cifar averages",
         "cifar linear",
     ],
 )

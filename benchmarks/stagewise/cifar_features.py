@@ -7,8 +7,8 @@ mirror image share their statistics, and are told apart by the odd half of their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+import time
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.stagewise.exact_kernel import one_thread_each
 from manyclass.features import ImagePatches
 
-SHAPE, CHUNK, GROUP = (32, 32, 3), 250, 256
-"""Of an image; images at a time; filters at a time."""
+SHAPE, CHUNK = (32, 32, 3), 250
+"""Of an image; images at a time."""
 N_FILTERS, N_STATISTICS = 8000, 2000
 """Images from which filters, and means and spreads of their responses, are learned."""
 UNIT = 16.0
@@ -27,14 +27,15 @@ UNIT = 16.0
 
 @dataclass(frozen=True)
 class Bank:
-    """Filters of one kind; as many mirror images of them come on top."""
+    """Filters of one kind; as many mirror images of them come on top. All their responses are computed at once."""
 
-    filters: int = 512
+    filters: int = 256
     patch_size: int = 6
     pool: int = 3
     overlap: int = 0
-    threshold: float = 0.75
+    threshold: float = 0.15
     whitening: float = 0.1
+    contrast: bool | str = "whitened"
     kind: str = "random"
     seed: int = 0
 
@@ -42,24 +43,19 @@ class Bank:
     def n_features(self) -> int:
         return 4 * self.pool**2 * self.filters
 
-    def parts(self) -> Iterator[Bank]:
-        """The same filters a few at a time, so that their responses take little memory."""
-        for number, start in enumerate(range(0, self.filters, GROUP)):
-            yield replace(self, filters=min(GROUP, self.filters - start), seed=1000 * self.seed + number)
-
     def file(self, n_images: int) -> str:
         words = repr((asdict(self), n_images, N_FILTERS, N_STATISTICS, UNIT))
         return f"{self.kind}-{self.filters}-{sha256(words.encode()).hexdigest()[:12]}.npy"
 
 
 class Features:
-    """Even and odd features of a part of a bank, learned from the first images."""
+    """Even and odd features of a bank, learned from the first images."""
 
     def __init__(self, bank: Bank, images: np.ndarray):
         self.patches = ImagePatches(
             bank.n_features,
             image_shape=SHAPE,
-            contrast=False,
+            contrast=bank.contrast,
             mirror=True,
             patch_size=bank.patch_size,
             pool=bank.pool,
@@ -90,8 +86,10 @@ class Features:
         return self.patches.even_and_odd(np.sqrt(self.patches.transform(_as_float(images))))
 
 
-def quantised(bank: Bank, images: np.ndarray, folder: Path, n_learn: int) -> np.ndarray:
-    """Features of all images, of shape (2, n, n_features / 2): even, odd. Computed once, and read from a file then.
+def quantised(bank: Bank, images: np.ndarray, folder: Path, n_learn: int) -> tuple[np.ndarray, float]:
+    """Features of all images, of shape (2, n, n_features / 2): even, odd; and the CPU seconds that they took.
+
+    Computed once, and read from a file then.
 
     Parameters
     ----------
@@ -99,24 +97,22 @@ def quantised(bank: Bank, images: np.ndarray, folder: Path, n_learn: int) -> np.
         The first so many images may be learned from.
     """
     path = folder / bank.file(len(images))
-    if not path.exists():
+    seconds = path.with_suffix(".seconds")
+    if not seconds.exists():
+        began = time.process_time()
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".tmp")
         shape = (2, len(images), bank.n_features // 2)
-        made = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.int8, shape=shape)
-        column = 0
-        for part in bank.parts():
-            features, width = Features(part, images[:n_learn]), part.n_features // 2
+        made = np.lib.format.open_memmap(path, mode="w+", dtype=np.int8, shape=shape)
+        features = Features(bank, images[:n_learn])
 
-            def fill(start: int, features: Features = features, columns: slice = slice(column, column + width)) -> None:
-                made[:, start : start + CHUNK, columns] = features(images[start : start + CHUNK])
+        def fill(start: int) -> None:
+            made[:, start : start + CHUNK] = features(images[start : start + CHUNK])
 
-            with one_thread_each() as each:
-                each(fill, range(0, len(images), CHUNK))
-            column += width
+        with one_thread_each() as each:
+            each(fill, range(0, len(images), CHUNK))
         made.flush()
-        unfinished.replace(path)
-    return np.load(path, mmap_mode="r")
+        seconds.write_text(str(time.process_time() - began))
+    return np.load(path, mmap_mode="r"), float(seconds.read_text())
 
 
 def _as_float(images: np.ndarray) -> np.ndarray:

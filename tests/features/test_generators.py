@@ -297,8 +297,12 @@ def slow_patch_features(images, generator, power):
         for i in range(places_r):
             for j in range(places_c):
                 patch = image[i : i + h, j : j + w].ravel()
-                patch = (patch - patch.mean()) / np.sqrt(generator.contrast * patch.var() + generator._contrast)
+                own = patch.var() if generator.contrast is True else 0.0
+                patch = (patch - patch.mean()) / np.sqrt(own + generator._contrast)
                 response[i, j] = patch @ generator.filters_ + generator.filter_offset_
+                if generator.contrast == "whitened":
+                    whitened = (patch - generator._mean) @ generator._whitening
+                    response[i, j] /= np.linalg.norm(whitened) + generator._norm
         edges_r, edges_c = (
             np.linspace(0, n, g + 1).astype(int) for n, g in zip((places_r, places_c), grid, strict=True)
         )
@@ -321,7 +325,8 @@ def slow_patch_features(images, generator, power):
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("kind", ["random", "kmeans"])
 @pytest.mark.parametrize(
-    ("whitening", "contrast", "mirror"), [(0.1, True, False), (None, True, True), (0.01, False, True)]
+    ("whitening", "contrast", "mirror"),
+    [(0.1, True, False), (None, True, True), (0.01, False, True), (0.1, "whitened", True), (None, "whitened", False)],
 )
 def test_patches_agree_with_a_slow_convolution(kind, whitening, contrast, mirror, overlap):
     X = np.random.default_rng(0).random((30, 7 * 6 * 3))
@@ -370,6 +375,18 @@ def test_without_contrast_normalisation_features_keep_the_scale_of_the_image():
     assert_allclose(generator.transform(3 * X), 3 * generator.transform(X), rtol=1e-10)
     with pytest.raises(ValueError, match="mirror=True"):
         generator.mirrored(generator.transform(X))
+
+
+def test_responses_of_whitened_patches_are_cosines():
+    X = np.random.default_rng(0).random((20, 64))
+    options = {"patch_size": 3, "threshold": 0.0, "pool": 6, "n_patches": 100_000, "random_state": 0}
+    cosines = ImagePatches(72 * 500, contrast="whitened", **options).fit(X)
+    # Filters are patches themselves: each meets itself, and falls short of 1 by what is added to the norm.
+    largest = np.max(cosines.transform(X) / cosines._scale)
+    assert 0.8 < largest < 1.0
+    # Without the mean nothing but the floor depends on the contrast of an image.
+    faint = np.max(cosines.transform(0.1 * X) / cosines._scale)
+    assert 0.3 < faint < largest
 
 
 def test_patches_tell_digits_apart():

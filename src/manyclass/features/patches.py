@@ -15,6 +15,8 @@ from manyclass.features.base import FeatureGenerator, in_pieces
 
 CONTRAST = 1e-2
 """Added to the variance of a patch, relative to the mean variance, so that flat patches stay flat."""
+NORM = 0.1
+"""Added to the norm of a whitened patch, relative to the root of the mean squared norm, for the same reason."""
 RESPONSE_BYTES = 32 << 20
 """Memory of the filter responses held at a time."""
 
@@ -41,8 +43,9 @@ class ImagePatches(FeatureGenerator):
     whitening : float or None, default=0.1
         What is added to the eigenvalues of the patches' covariance before these are divided out (ZCA), relative to
         their mean, so that noise is not blown up. None leaves patches as they are.
-    contrast : bool, default=True
+    contrast : bool or "whitened", default=True
         Bring each patch to variance 1. False divides all patches by the same number, as in *Least Squares Revisited*.
+        "whitened" does so, too, and brings patches to norm 1 once they are whitened: r is then a cosine.
     mirror : bool or "even", default=False
         True: the second half of the filters are the mirror images of the first, left to right. The features of a
         mirrored image are then those of the image in another order: see `mirrored`. "even": each of these features is
@@ -90,7 +93,7 @@ class ImagePatches(FeatureGenerator):
         "kind": [StrOptions({"random", "kmeans"})],
         "patch_size": [Interval(Integral, 1, None, closed="left")],
         "whitening": [Interval(Real, 0, None, closed="neither"), None],
-        "contrast": ["boolean"],
+        "contrast": ["boolean", StrOptions({"whitened"})],
         "mirror": ["boolean", StrOptions({"even"})],
         "pool": [Interval(Integral, 1, None, closed="left")],
         "overlap": [Interval(Integral, 0, None, closed="left")],
@@ -110,7 +113,7 @@ class ImagePatches(FeatureGenerator):
     kind: str = "random"
     patch_size: int = 6
     whitening: float | None = 0.1
-    contrast: bool = True
+    contrast: bool | str = True
     mirror: bool | str = False
     pool: int = 2
     overlap: int = 0
@@ -135,15 +138,19 @@ class ImagePatches(FeatureGenerator):
         sample = sample[: self.n_patches].astype(np.float64)
         variance = sample.var(axis=1)
         mean_variance = float(variance.mean()) or 1.0
-        self._contrast = CONTRAST * mean_variance if self.contrast else mean_variance
+        self._contrast = CONTRAST * mean_variance if self.contrast is True else mean_variance
         sample -= sample.mean(axis=1, keepdims=True)
-        sample /= np.sqrt(self.contrast * variance + self._contrast)[:, None]
+        sample /= np.sqrt((self.contrast is True) * variance + self._contrast)[:, None]
+        if self.mirror and self.contrast == "whitened":  # so that mirror images of patches have the same norms
+            flipped = sample.reshape(len(sample), *self._patch, -1)[:, :, ::-1].reshape(sample.shape)
+            sample = np.concatenate([sample, flipped])
         if self.whitening is None:
             self._mean, self._whitening = np.zeros(sample.shape[1]), np.eye(sample.shape[1])
         else:
             self._mean = sample.mean(axis=0)
             self._whitening = _zca(sample - self._mean, self.whitening)
         self._sample = ((sample - self._mean) @ self._whitening).astype(np.float32)
+        self._norm = NORM * float(np.sqrt(np.mean(np.sum(self._sample**2, axis=1)))) or 1.0
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial * (2 if self.mirror is True else 1)
@@ -238,14 +245,15 @@ class ImagePatches(FeatureGenerator):
         patches = self._windows(images).reshape(len(images) * height * width, -1)
         mean = patches.mean(axis=1, dtype=dtype)
         spread = np.full_like(mean, self._contrast)
-        if self.contrast:
+        if self.contrast is True:
             spread += np.einsum("ij,ij->i", patches, patches) / patches.shape[1] - mean**2
         np.sqrt(spread, out=spread)
         filters = self.filters_.astype(dtype, copy=False)
         # (patch − mean)/spread is never formed: the filters see it through their sums.
         response = (patches @ filters).reshape(len(images), height, width, n_filters)
         filter_sum, offset = filters.sum(axis=0), self.filter_offset_.astype(dtype, copy=False)
-        mean, spread = (part.reshape(len(images), height, width) for part in (mean, spread))
+        norm = self._norms(patches) if self.contrast == "whitened" else np.ones_like(mean)
+        mean, spread, norm = (part.reshape(len(images), height, width) for part in (mean, spread, norm))
         pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
         cells = (
             *_cells(height, self._grid[0], self.overlap),
@@ -254,12 +262,19 @@ class ImagePatches(FeatureGenerator):
         threshold = dtype.type(self.threshold)
 
         def pool(some: slice) -> None:
-            images = (response[some], mean[some], spread[some])
+            images = (response[some], mean[some], spread[some], norm[some])
             pool_rectified(*images, filter_sum, offset, threshold, *cells, pooled[some])
 
         in_pieces(pool, len(images), height * width * n_filters)
         features = pooled.reshape(len(images), -1)
         return np.hstack([features**power for power in range(1, self.polynomial + 1)])
+
+    def _norms(self, patches: np.ndarray) -> np.ndarray:
+        """Norms of the patches once they are whitened, and a little more."""
+        centred = (self._whitening - self._whitening.mean(axis=0)) / np.sqrt(self._contrast)
+        whitened = patches @ centred.astype(patches.dtype)
+        whitened -= (self._mean @ self._whitening).astype(patches.dtype)
+        return np.sqrt(np.einsum("ij,ij->i", whitened, whitened)) + patches.dtype.type(self._norm)
 
     def _windows(self, images: np.ndarray) -> np.ndarray:
         """All patches, of shape (n_images, rows, columns, patch_height, patch_width, channels), a view."""

@@ -8,15 +8,15 @@ from manyclass.data.compiled import entry
 
 
 @entry(fastmath=True)
-def pool_rectified(response, mean, spread, filter_sum, offset, threshold, tops, bottoms, lefts, rights, out):
+def pool_rectified(response, mean, spread, norm, filter_sum, offset, threshold, tops, bottoms, lefts, rights, out):
     """Add up max(±r − threshold, 0) over each cell of the grid, and divide by the number of its pixels.
 
     Parameters
     ----------
     response : array of shape (n_images, height, width, n_filters)
         Filters applied to the patches as they are.
-    mean, spread : arrays of shape (n_images, height, width)
-        Of each patch: r = (response − mean·filter_sum) / spread + offset.
+    mean, spread, norm : arrays of shape (n_images, height, width)
+        Of each patch: r = ((response − mean·filter_sum) / spread + offset) / norm.
     tops, bottoms, lefts, rights : integer arrays
         Where each row and each column of cells begins and ends.
     out : array of shape (n_images, n_row_cells, n_column_cells, 2, n_filters)
@@ -31,9 +31,10 @@ def pool_rectified(response, mean, spread, filter_sum, offset, threshold, tops, 
                 below[:] = 0.0
                 for i in range(tops[a], bottoms[a]):
                     for j in range(lefts[b], rights[b]):
-                        shift, scale, row = mean[n, i, j], 1.0 / spread[n, i, j], response[n, i, j]
+                        shift, level, row = mean[n, i, j], 1.0 / norm[n, i, j], response[n, i, j]
+                        scale = level / spread[n, i, j]
                         for f in range(n_filters):
-                            r = (row[f] - shift * filter_sum[f]) * scale + offset[f]
+                            r = (row[f] - shift * filter_sum[f]) * scale + offset[f] * level
                             above[f] += max(r - threshold, np.float32(0.0))
                             below[f] += max(-r - threshold, np.float32(0.0))
                 share = 1.0 / ((bottoms[a] - tops[a]) * (rights[b] - lefts[b]))
