@@ -103,7 +103,8 @@ def averages(
         ["models", "patches", "the last alone", "average", "CPU s", "one kernel of all filters", "CPU s of it"],
         live=True,
     )
-    total, spent, halves, to_make = np.zeros((len(labels), 10)), 0.0, [], 0.0
+    total, spent, to_make = np.zeros((len(labels), 10)), 0.0, 0.0
+    halves: list[np.ndarray] = []
     curves: dict[str, list[tuple[float, float]]] = {"average of models": [], "one kernel of all their filters": []}
     for number, bank in enumerate(banks(models * filters, patch_sizes, filters), 1):
         made, seconds = _features([bank], images, n)
@@ -145,7 +146,7 @@ def choose(
     """Accuracy on held-out training images, for parameters of the kernel and of the filters."""
     images, y, _, origin = cifar_images.shuffled(source)
     images, y = images[: N_CHOICE + N_HELD_OUT], y[: N_CHOICE + N_HELD_OUT]
-    options = {"pool": pool, "overlap": overlap, "threshold": threshold, "whitening": whitening}
+    options: dict[str, Any] = {"pool": pool, "overlap": overlap, "threshold": threshold, "whitening": whitening}
     folder, held_out = data.cache() / "cifar10", slice(N_CHOICE, N_CHOICE + N_HELD_OUT)
     halves = [quantised(bank, images, folder, N_CHOICE)[0] for bank in banks(filters, patch_sizes, **options)]
     print(f"{origin}: {filters} filters of {patch_sizes}, {options}")
