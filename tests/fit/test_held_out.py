@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.fit.held_out import hold_out
-from manyclass.model import LOSSES
+from manyclass.model import LOSSES, Problem
 
 
 def divide(rows, codes, weight=None, fraction=0.25):
@@ -46,7 +46,7 @@ def test_the_loss_is_the_weighted_mean_over_the_rows_that_score(kind, loss, rng)
     rows = as_rows(kind(X))
     held = divide(rows, codes, weight)
     W, b = rng.standard_normal((3, 4)), rng.standard_normal(4)
-    found = held.loss(rows, ClassTargets(codes, 4), LOSSES[loss], W, b)
+    found = held.loss(Problem(rows, ClassTargets(codes, 4), LOSSES[loss], 0.0), W, b)
     Z, y, s = (X @ W + b)[held.index], codes[held.index], weight[held.index]
     own = Z[np.arange(len(y)), y]
     expected = {

@@ -123,10 +123,10 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
 
 def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     shape, plain = Shape.of(problem), max(PASSES_PER_STEP * quadratic_steps(problem, tol), FEWEST_PASSES)
-    n, d, k, speed, rows = shape.n, shape.d, shape.k, shape.speed, problem.rows
+    n, k, speed, rows = shape.n, shape.k, shape.speed, problem.rows
     metric = min(plain, float(np.clip(plain / 2.0, *METRIC_PASSES)))
     for row_space in (False, True):
-        if row_space and (n >= d or rows.parts is not None):
+        if row_space and not rows.has_row_space:
             break
         inner = shape
         before = memory = 0.0

@@ -48,14 +48,14 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
 
     found = [with_matrix("moments", shape, 0.0)]
     room, which = room_for(problem.memory_limit)
-    if problem.rows.parts is not None:
+    if not problem.rows.place.is_here:
         if found[0].memory > room:
             raise MemoryError(
                 f"A matrix of {d}×{d} numbers would take {told(found[0].memory)}, more than {which}, and rows in "
                 "partitions can do without one only in GLMClassifier; use that."
             )
         return tuple(found)
-    if n < d:
+    if problem.rows.has_row_space:
         inner = Shape(n, n, k, n * n, True, speed, shape.itemsize)
         found.append(with_matrix("row-space", inner, shape.gram_of_rows() + speed.seconds_of_decomposition(n)))
     sampled = min(n, SAMPLED_ROWS)

@@ -51,7 +51,7 @@ class GeneratedRows(Rows):
         self.base, self.transformer, self.shift = base, transformer, shift
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)
-        self.seconds, self.block_limit, self.parts = 0.0, base.block_limit, base.parts
+        self.seconds, self.block_limit, self.place = 0.0, base.block_limit, base.place
         self._keeps = base.is_numpy and getattr(transformer, "keep", False)
         self._kept: np.ndarray | None = None
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight
 from manyclass.data import as_rows
 from manyclass.data.labels import Labels, encode, encode_chunk
 from manyclass.data.moments import Moments
+from manyclass.data.place import HERE, Elsewhere
 from manyclass.data.rows import Array, Rows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 from manyclass.data.validation import check_rows
@@ -114,9 +115,9 @@ class PartedRows(Rows):
     def __init__(self, parts: Parts, seen: Seen, firsts: np.ndarray):
         if len(seen.dtypes) > 1:
             raise ValueError(f"Partitions give numbers of {' and '.join(sorted(seen.dtypes))}; cast them to one dtype.")
-        self.parts, self.seen, self.shift = parts, seen, None
+        self.place, self.seen, self.shift = Elsewhere(parts, firsts), seen, None
         self.dtype = np.dtype(min(seen.dtypes))
-        self.n_rows, self.n_features, self._firsts = seen.n_rows, seen.n_features, firsts
+        self.n_rows, self.n_features = seen.n_rows, seen.n_features
 
     @property
     def row_bytes(self) -> float:
@@ -129,7 +130,7 @@ class PartedRows(Rows):
     def recipe(self) -> Rows:
         """How the rows of a part are read, to be sent there."""
         twin = copy(self)
-        twin.parts, twin.seen = None, replace(self.seen, sizes={}, labels=None, counts=None)
+        twin.place, twin.seen = HERE, replace(self.seen, sizes={}, labels=None, counts=None)
         return twin
 
     def held(self, X: Any) -> Rows:
@@ -157,24 +158,22 @@ class PartedRows(Rows):
 
     def take(self, index: np.ndarray) -> Rows:
         """A few rows, brought here."""
-        return as_rows(self.brought(index, self.parts, _taken, self.recipe()))
+        return as_rows(self.brought(index, self.place.parts, _taken, self.recipe()))
 
     def brought(self, index: np.ndarray, parts: Parts, function: Callable[..., Array], *arguments: Any) -> Array:
         """``function(value, places, *arguments)`` of the parts that hold the rows of these numbers, in their order."""
-        in_order = np.argsort(self._firsts, kind="stable")  # of parts that begin at one row, only the last has any
-        part = in_order[np.searchsorted(self._firsts[in_order], index, side="right") - 1]
+        firsts = self.place.firsts
+        in_order = np.argsort(firsts, kind="stable")  # of parts that begin at one row, only the last has any
+        part = in_order[np.searchsorted(firsts[in_order], index, side="right") - 1]
         asked, order = np.unique(part), np.argsort(part, kind="stable")
-        where = [index[part == number] - self._firsts[number] for number in asked]
+        where = [index[part == number] - firsts[number] for number in asked]
         found = parts.at(asked.tolist()).map(function, Parts(parts.executor, where), *arguments).values()
         return np.concatenate(found)[np.argsort(order)]
-
-    def here(self, values: Any) -> Array | None:
-        return None if values is None else np.concatenate(values.at(np.argsort(self._firsts).tolist()).values())
 
     def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
         if weight is not None:
             raise self._refusal()
-        return self.parts.sum(_column_sums, self.recipe(), function, name="column sums")
+        return self.place.parts.sum(_column_sums, self.recipe(), function, name="column sums")
 
     def part(self, rows: slice) -> Rows:
         if rows.stop - rows.start > FEW:
@@ -226,12 +225,12 @@ class PartedLabels(Labels):
     counts: Any = None
 
     @property
-    def given(self) -> Any:
+    def strata(self) -> Any:
         return self.indicator if self.codes is None else self.codes
 
     def targets(self, rows: Any, values: tuple[float, float] | None, *, one_column: bool = True) -> Any:
         is_one = self.is_binary and one_column
-        found = self.given.map(_targets, self.classes, rows.dtype, values, one_column)
+        found = self.strata.map(_targets, self.classes, rows.dtype, values, one_column)
         of_classes = None if is_one or self.is_multilabel else values or (0.0, 1.0)
         return PartedTargets(1 if is_one else self.n_classes, found, rows, of_classes)
 
@@ -248,7 +247,7 @@ class PartedLabels(Labels):
                     table = self.counts.sum() / (self.n_classes * self.counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
-        return self.given.map(_weights, sample_weight, self.classes, table, rows.dtype)
+        return self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
 
     @property
     def guide(self) -> None:

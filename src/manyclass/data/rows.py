@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 
+from manyclass.data.place import HERE
+
 Array = Any
 
 BLOCK_BYTES = 4 << 20
@@ -64,8 +66,8 @@ class Rows(ABC):
     device : device of that namespace, or None
     dtype : dtype of the products
     n_rows, n_features : int
-    parts : Parts, optional
-        Where the rows lie elsewhere (`data.parted`): what is asked of them is asked there, part by part.
+    place : Here or Elsewhere
+        Where they lie; what is asked of rows in parts (`data.parted`) is asked there, part by part.
     """
 
     xp: Any
@@ -73,7 +75,7 @@ class Rows(ABC):
     dtype: Any
     n_rows: int
     n_features: int
-    parts: Any = None
+    place: Any = HERE
     block_limit: float = math.inf
     """Memory of a block that is never exceeded, in bytes."""
 
@@ -186,10 +188,6 @@ class Rows(ABC):
         """Whether a shift costs no more than reading the rows."""
         return True
 
-    def here(self, values: Array | None) -> Array | None:
-        """A number for each row, brought here where the rows lie in parts."""
-        return values
-
     def recipe(self) -> Rows:
         """Of rows in parts: what `held` needs to know, without the parts."""
         return self
@@ -204,6 +202,11 @@ class Rows(ABC):
     def seconds_waiting(self) -> float:
         """How long computations have stood still until rows were read."""
         return 0.0
+
+    @property
+    def has_row_space(self) -> bool:
+        """Whether `RowSpace` stands for these rows in fewer columns: all their products are wanted, in one place."""
+        return self.n_rows < self.n_features and self.place.is_here
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -33,7 +33,7 @@ def check_rows(
         X, y = _opened(estimator, X, y, reset, memory_limit)
     if isinstance(X, Rows):
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
-        if y is not None and X.parts is None and (n := y.shape[0] if hasattr(y, "shape") else len(y)) != X.n_rows:
+        if y is not None and X.place.is_here and (n := y.shape[0] if hasattr(y, "shape") else len(y)) != X.n_rows:
             raise ValueError(f"X has {X.n_rows} rows but y has {n}; give one label row per row of X.")
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
@@ -108,7 +108,7 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
     """
     if sample_weight is None and class_weight is None:
         return None
-    if rows.parts is not None and y is not None:
+    if not rows.place.is_here and y is not None:
         return y.weights(rows, sample_weight, class_weight)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
         sample_weight = to_numpy(sample_weight)

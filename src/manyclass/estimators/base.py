@@ -29,6 +29,7 @@ from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record,
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
+from manyclass.model.losses import Mistakes
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _held_out_loss(self, task: Task, model: Any) -> float:
         """Mean loss of a model on the held-out rows, where iterates do not say it themselves."""
         assert task.held_out is not None
-        return task.held_out.loss(task.rows, task.problem.targets, task.problem.loss, *model)
+        loss = Mistakes() if task.problem.loss.scale_free else task.problem.loss
+        return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=None, loss=loss), *model)
 
     def _max_iterates(self) -> int | None:
         """How many iterates there can be, where that is known beforehand."""
@@ -237,11 +239,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         rng = generator(self.random_state)
         held_out = None
         if self._holds_out(rows):
-            given: tuple[Any, ...] = (weight, self.validation_fraction, rng)
-            if rows.parts is None:
-                held_out = hold_out(rows, encoded.strata, *given)
-            else:
-                held_out = hold_out_in_parts(rows, encoded.given, *given)
+            divide = hold_out if rows.place.is_here else hold_out_in_parts
+            held_out = divide(rows, encoded.strata, weight, self.validation_fraction, rng)
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
         problem = Problem(

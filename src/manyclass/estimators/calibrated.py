@@ -144,7 +144,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     kept_rows: int = 20_000
 
     def _holds_out(self, rows: Rows) -> bool:
-        many = rows.n_rows >= MANY_ROWS or self._is_sampled or rows.parts is not None
+        many = rows.n_rows >= MANY_ROWS or self._is_sampled or not rows.place.is_here
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:

@@ -269,8 +269,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             cv = "loo" if task.problem.loss.quadratic else 5
         outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
         left_out = self.leave_one_out or self.calibrate is not None or self.loo_refits > 0
-        if task.rows.parts is not None and (mode != "gcv" or left_out):
-            raise ValueError(
+        if mode != "gcv" or left_out:
+            task.rows.place.refuse(
                 "Rows in partitions are not left out one by one or by folds; use loss='squared' with cv='gcv', or fit "
                 "GLMClassifier for each penalty."
             )

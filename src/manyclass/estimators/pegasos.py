@@ -21,7 +21,6 @@ from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs, generator
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.fit.run import threads_for
 from manyclass.model import Problem
-from manyclass.model.losses import Mistakes
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
 FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
@@ -275,11 +274,6 @@ class PegasosClassifier(LinearClassifier):
         if task.problem.loss.scale_free or task.held_out is not None:
             run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
         return run
-
-    def _held_out_loss(self, task: Task, model: Any) -> float:
-        if not task.problem.loss.scale_free or task.held_out is None:
-            return super()._held_out_loss(task, model)
-        return task.held_out.loss(task.rows, task.problem.targets, Mistakes(), *model)
 
     def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
         state = self.__dict__.pop("_state", None)

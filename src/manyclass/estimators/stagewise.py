@@ -96,7 +96,7 @@ class GeneratedBlocks(StagewiseEstimator):
             generator.set_params(random_state=int(task.rng.integers(2**31)))
         name, encoded = type(generator).__name__, task.encoded
         rows = task.problem.rows
-        generator.fit(rows, encoded.guide, sample_weight=rows.here(task.problem.weight))
+        generator.fit(rows, encoded.guide, sample_weight=rows.place.gather(task.problem.weight))
         if self.n_components is None and generator.capacity is None:
             raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")
         if self.n_models > 1 and generator.capacity is not None:

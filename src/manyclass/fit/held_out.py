@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.data import Rows, Targets, as_rows
+from manyclass.data import Rows, as_rows
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.execution import Parts
-from manyclass.model.losses import Loss, mean_loss
+from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
 
 
@@ -26,39 +26,33 @@ class HeldOut:
         s_i of the rows that are fitted to, 0 for the others.
     scored : array of shape (n_rows,)
         s_i of the rows that score, 0 for the others.
-    index : ndarray of shape (n_scored,)
-        The rows that score; none are named where the rows lie in parts.
+    index : ndarray of shape (n_scored,), or `Parts` as both weights where the rows lie in parts
+        The rows that score.
     """
 
     weight: Array
     scored: Array
-    index: np.ndarray
+    index: Any
 
-    def loss(self, rows: Rows, targets: Any, loss: Loss, coef: Array, intercept: Array) -> float:
-        """The mean loss of a linear model on the rows that score."""
-        xp, step = rows.xp, rows.rows_per_block(targets.n_outputs)
-        if rows.parts is not None:
-            given = targets.parts, self.scored, rows.recipe(), loss, coef, intercept
-            total, mass = rows.parts.sum(_losses_of_part, *given, name="held out")
-            return total / mass
-
-        def scores() -> Iterator[tuple[slice, Array]]:
-            for start in range(0, len(self.index), step):
-                part = slice(start, min(start + step, len(self.index)))
-                yield part, rows.take(self.index[part]).matmat(coef) + intercept
-
-        index = rows.asarray(self.index, dtype=xp.int64)
-        weight = xp.take(self.scored, index, axis=0)
-        return mean_loss(loss, targets.take(self.index), weight, scores(), xp)
+    def loss(self, problem: Problem, coef: Array, intercept: Array) -> float:
+        """The mean loss of a linear model of the rows of a problem on those that score."""
+        total, mass = problem.sum(_held_out_losses, self.scored, self.index, coef, intercept)
+        return total / mass
 
 
-def _losses_of_part(
-    X: Any, targets: Targets, scored: Array, recipe: Rows, loss: Loss, coef: Array, intercept: Array
+def _held_out_losses(
+    part: Problem, scored: Array, index: np.ndarray, coef: Array, intercept: Array
 ) -> tuple[float, float]:
-    rows = recipe.held(X)
-    blocks = rows.blocks(rows.rows_per_block(targets.n_outputs))
-    scores = ((part, block.matmat(coef) + intercept) for part, block in blocks)
-    return loss_sums(loss, targets, scored, scores, rows.xp)
+    rows, xp = part.rows, part.xp
+    step = rows.rows_per_block(part.n_outputs)
+
+    def scores() -> Iterator[tuple[slice, Array]]:
+        for start in range(0, len(index), step):
+            some = slice(start, min(start + step, len(index)))
+            yield some, rows.take(index[some]).matmat(coef) + intercept
+
+    weight = xp.take(scored, rows.asarray(index, dtype=xp.int64), axis=0)
+    return loss_sums(part.loss, part.targets.take(index), weight, scores(), xp)
 
 
 def hold_out(
@@ -100,11 +94,11 @@ def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: floa
     ValueError
         If none could be.
     """
-    both = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
-    kept, scored = both.map(itemgetter(0)), both.map(itemgetter(1))
+    found = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
+    kept, scored, index = (found.map(itemgetter(place)) for place in range(3))
     if not scored.sum(_total) > 0:
         raise ValueError("No part has two rows that have a weight, so none can be held out; set early_stopping=False.")
-    return HeldOut(kept, scored, np.arange(0))
+    return HeldOut(kept, scored, index)
 
 
 def _total(values: Array) -> float:
@@ -113,14 +107,14 @@ def _total(values: Array) -> float:
 
 def _divided(
     y: Any, weight: Array | None, dtype: Any, fraction: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, np.ndarray]:
     y = np.asarray(y)
     every = np.ones(len(y), dtype) if weight is None else weight
     if np.count_nonzero(every) < 2:
-        return every, 0 * every
+        return every, 0 * every, np.arange(0)
     strata = np.unique(y, return_inverse=True)[1] if y.ndim == 1 else None
     found = hold_out(as_rows(np.empty((len(y), 0), dtype)), strata, every, fraction, rng)
-    return found.weight, found.scored
+    return found.weight, found.scored, found.index
 
 
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
-from operator import itemgetter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,6 @@ from manyclass.model.sums import (
     copies_of_rows,
     gradient_sums,
     gradient_sums_and_row_weight,
-    name_of,
-    of_part,
-    on_copy,
     pieces,
     target_sums,
     weight_sum,
@@ -138,52 +134,38 @@ class Problem:
         There what it gives stays with the part. As an argument it comes back part by part, and a generator of random
         numbers becomes one for each; every other argument is the same for all. Functions change nothing they are given.
         """
-        if self.rows.parts is None:
-            return function(self, *arguments)
-        return self.rows.parts.map(*self._asked(function, arguments), name=name_of(function))
+        return self.rows.place.map(self, function, *arguments)
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The sum over the parts of what `function` gives: a number, an array, `Moments`, or a tuple of such."""
-        if self.rows.parts is None:
-            return function(self, *arguments)
-        return self.rows.parts.sum(*self._asked(function, arguments), name=name_of(function), check=self.on_block)
+        return self.rows.place.sum(self, function, *arguments)
 
     def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
         """Of the two things that `function` gives: the sum of the first, and the second where its part is."""
-        found = self.map(function, *arguments)
-        if self.rows.parts is None:
-            return found
-        total = found.sum(itemgetter(0), name=name_of(function), check=self.on_block)
-        return total, found.map(itemgetter(1))
+        return self.rows.place.sum_of_first(self, function, *arguments)
 
     def changed(self, function: Callable[..., None], state: Any, *arguments: Any) -> Any:
         """A number or more for each row, which ``function(problem, state, *arguments)`` changes in place.
 
         Where the rows lie in parts it is a copy that is changed, as the present one may have to be made again.
         """
-        if self.rows.parts is None:
-            function(self, state, *arguments)
-            return state
-        return self.map(partial(on_copy, function), state, *arguments)
-
-    def _asked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        return of_part, self._recipe, self.targets.parts, self.weight, function, *arguments
+        return self.rows.place.changed(self, function, state, *arguments)
 
     @cached_property
-    def _recipe(self) -> Any:
+    def recipe(self) -> Any:
         """All but the rows, their targets and weights, sent to the parts once."""
         plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=None)
-        return self.rows.parts.broadcast(plain)
+        return self.rows.place.parts.broadcast(plain)
 
     def sample(self, n_rows: int) -> np.ndarray:
         """Up to so many rows of positive weight, by index; always the same."""
-        present = present_rows(self.rows.n_rows, self.rows.here(self.weight))
+        present = present_rows(self.rows.n_rows, self.rows.place.gather(self.weight))
         return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
 
     @property
     def traffic(self) -> dict[str, Any]:
         """For the record: ``bytes`` that the fit has moved between parts so far, where there are several."""
-        return {} if self.rows.parts is None else {"bytes": self.rows.parts.bytes_moved}
+        return self.rows.place.traffic
 
     @cached_property
     def total_weight(self) -> float:

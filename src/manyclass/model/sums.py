@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyclass.data import ClassTargets, Rows, Targets
+from manyclass.data import ClassTargets, Rows
 from manyclass.data.rows import Array, to_numpy
 
 if TYPE_CHECKING:
@@ -24,25 +23,6 @@ def pieces(rows: Rows, W: Array) -> Iterator[slice]:
     size, n_columns = int(W.shape[0]), max(int(W.shape[1]), 1)
     step = max(PIECE // n_columns, 1) if rows.is_numpy else max(size, 1)
     return (slice(start, min(start + step, size)) for start in range(0, size, step))
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    function = function.args[0] if isinstance(function, partial) else function
-    return function.__name__.strip("_")
-
-
-def of_part(
-    held: Any, recipe: Problem, targets: Targets, weight: Array | None, function: Callable[..., Any], *arguments: Any
-) -> Any:
-    rows = recipe.rows.held(held)
-    share = rows.n_rows / max(recipe.rows.n_rows, 1)
-    return function(recipe.variant(rows=rows, targets=targets, weight=weight, share=share), *arguments)
-
-
-def on_copy(function: Callable[..., None], part: Problem, state: Array, *arguments: Any) -> Array:
-    state = state + 0
-    function(part, state, *arguments)
-    return state
 
 
 def copies_of_rows(part: Problem, weight: Array) -> tuple[float, float]:
