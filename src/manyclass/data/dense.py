@@ -99,6 +99,13 @@ class DenseRows(Rows):
         blocks = self.blocks(self.rows_per_block(int(W.shape[1])))
         return self.xp.concat([block.matmat(W) for _, block in blocks])
 
+    def affine(self, W: Array, b: Array) -> Array:
+        if self.n_features > int(W.shape[1]):
+            return super().affine(W, b)
+        # A column of ones costs less than a pass over the result.
+        ones, concat = self.ones(self.n_rows), self.xp.concat
+        return concat([self.dense(), ones[:, None]], axis=1) @ concat([W, b[None, :]], axis=0)
+
     def _add_rmatmat(self, R: Array, out: Array) -> None:
         out += self.dense().T @ R
 

@@ -106,6 +106,12 @@ class Rows(ABC):
     def matmat(self, W: Array) -> Array:
         """X W, of shape (n_rows, n_outputs)."""
 
+    def affine(self, W: Array, b: Array) -> Array:
+        """X W + b, a new array."""
+        Z = self.matmat(W)
+        Z += b
+        return Z
+
     # -- what it has to say where its rows are held in memory; others hold them all for it ---------------------------
 
     def _whole(self) -> Rows:

@@ -16,13 +16,19 @@ _SPARE_BITS = 18
 
 @dataclass(frozen=True)
 class Ranges:
-    """Of each column, from all rows; and how many numbers are not 0."""
+    """Of each column, from all rows; and how many numbers are not 0.
+
+    Columns are compared by their `sizes`, of the `measure` "deviation"; or "largest" where rows cannot be centred:
+    columns of rare words differ in variance by how rare they are, which is no matter of their units.
+    """
 
     minimum: np.ndarray
     maximum: np.ndarray
     mean: np.ndarray
     deviation: np.ndarray
     n_nonzero: int
+    sizes: np.ndarray
+    measure: str
 
 
 def finite_rows(rows: Rows) -> tuple[np.ndarray, int]:
@@ -55,10 +61,12 @@ def ranges(rows: Rows) -> Ranges:
         low, high = np.minimum(low, smallest), np.maximum(high, largest)
     mean = to_numpy(rows.mean())
     if rows.can_be_centred:
-        variance = to_numpy(rows.shifted(mean).mean_square())
+        variance, measure = to_numpy(rows.shifted(mean).mean_square()), "deviation"
     else:
-        variance = np.maximum(to_numpy(rows.mean_square()) - mean**2, 0.0)
-    return Ranges(low, high, mean, np.where(high > low, np.sqrt(variance), 0.0), n_nonzero)
+        variance, measure = np.maximum(to_numpy(rows.mean_square()) - mean**2, 0.0), "largest"
+    deviation = np.where(high > low, np.sqrt(variance), 0.0)
+    sizes = deviation if rows.can_be_centred else np.maximum(abs(low), abs(high))
+    return Ranges(low, high, mean, deviation, n_nonzero, sizes, measure)
 
 
 def row_keys(rows: Rows) -> np.ndarray:

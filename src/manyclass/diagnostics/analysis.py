@@ -151,16 +151,11 @@ def _columns(rows: Rows, found: Ranges, names: Any) -> ColumnFacts:
     seen: dict[int, int] = {}
     keys = column_keys(rows)
     repeated = [seen.setdefault(int(key), place) != place for place, key in enumerate(keys)]
-    sizes = found.deviation[varies & (found.deviation > 0)]
+    sizes = found.sizes[varies & (found.sizes > 0)]
     different = varies & False
     if len(sizes):
-        relative = found.deviation / np.median(sizes)
+        relative = found.sizes / np.median(sizes)
         different = varies & ((relative > DIFFERENT) | (relative < 1.0 / DIFFERENT))
-    if not rows.can_be_centred:
-        # Columns of rare words differ in variance by how rare they are, which is no matter of their units.
-        sizes = np.maximum(abs(found.minimum), abs(found.maximum))[varies]
-        different &= False
-        different[varies] = (sizes > DIFFERENT * np.median(sizes)) | (sizes < np.median(sizes) / DIFFERENT)
     return ColumnFacts(
         tuple(named[~varies].tolist()),
         tuple(named[varies & np.array(repeated, dtype=bool)].tolist()),

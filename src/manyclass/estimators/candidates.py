@@ -86,6 +86,11 @@ def chosen_parameters(model: Any) -> dict[str, Any]:
 
 
 AS_GIVEN = "columns as given"
+SCALINGS = {
+    "deviation": ("columns of unit variance", StandardScaler),
+    "largest": ("columns of largest size 1", MaxAbsScaler),
+}
+"""By `Ranges.measure`: the scaling that makes columns of one size, and its scaler."""
 
 
 def _told(value: Any) -> str:
@@ -96,17 +101,14 @@ def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Ca
     """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
     found = ranges(rows)
     held = rows.unwrapped()
-    sizes = np.maximum(abs(found.minimum), abs(found.maximum)) if not rows.can_be_centred else found.deviation
-    sizes = sizes[(found.maximum > found.minimum) & (sizes > 0)]
+    sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
     scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
     units = {AS_GIVEN: float(np.mean(found.deviation**2)) or 1.0}
     if len(sizes) and sizes.max() > UNEVEN * sizes.min():
-        scaler = StandardScaler() if rows.can_be_centred else MaxAbsScaler()
-        name = "columns of unit variance" if rows.can_be_centred else "columns of largest size 1"
+        name, kind = SCALINGS[found.measure]
+        scaler = kind()
         scalings[name] = (scaler, scaler.fit_transform(held))
-        largest = np.maximum(abs(found.minimum), abs(found.maximum))
-        per_column = found.deviation if rows.can_be_centred else largest
-        units[name] = float(np.mean((found.deviation / np.where(per_column > 0, per_column, 1.0)) ** 2)) or 1.0
+        units[name] = float(np.mean((found.deviation / np.where(found.sizes > 0, found.sizes, 1.0)) ** 2)) or 1.0
     listed = [
         Candidate(GLMClassifier(alpha=share * units[name], warm_start=True), name, True, f"GLM {name}")
         for name in scalings

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
 from manyclass.data.rows import FAR_FROM_ORIGIN, Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
-
-CACHE_ELEMENTS = 1 << 17
-"""Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
 
 BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")]
 """What the bandwidth of a kernel may be."""
@@ -262,63 +255,3 @@ def median_squared_distance(
     order = np.argsort(squared, kind="stable")
     share = np.cumsum(importance[order])
     return float(squared[order[np.searchsorted(share, share[-1] / 2)]]) * scale**2
-
-
-def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
-    """Call `work` on slices of rows so short that `row_size` entries of each stay in cache, on all cores."""
-    step = max(CACHE_ELEMENTS // max(row_size, 1), 1)
-    pieces = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    if len(pieces) > 1:
-        list(_threads().map(work, pieces))
-    else:
-        work(slice(0, n_rows))
-
-
-def affine(rows: Rows, W: Array, b: Array) -> Array:
-    """X W + b, a new array. Where X is dense and narrow, a column of ones costs less than a pass over the result."""
-    if not rows.can_be_centred or rows.n_features > int(W.shape[1]):
-        Z = rows.matmat(W)
-        Z += b
-        return Z
-    xp = rows.xp
-    return xp.concat([rows.dense(), rows.ones(rows.n_rows)[:, None]], axis=1) @ xp.concat([W, b[None, :]], axis=0)
-
-
-def elementwise(
-    function: Callable[[Array, dict[str, Array]], Array], Z: Array, rows: Rows, scale: float = 1.0
-) -> Array:
-    """scale·function(Z, out), where Z may be overwritten; for NumPy in pieces that stay in cache, on all cores.
-
-    Parameters
-    ----------
-    function : callable
-        Elementwise along rows. `out` holds the keyword by which NumPy's functions write their result to Z; other
-        namespaces have none.
-    Z : array of shape (n_rows, n_columns)
-        Made from `rows`.
-    """
-
-    def scaled(Z: Array, out: dict[str, Array]) -> Array:
-        Z = function(Z, out)
-        if scale != 1.0:
-            Z *= scale
-        return Z
-
-    if not rows.is_numpy:
-        return scaled(Z, {})
-    in_pieces(lambda part: scaled(Z[part], {"out": Z[part]}), len(Z), Z.shape[1])
-    return Z
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_openmp_effective_n_threads(), thread_name_prefix="manyclass-features")
-
-
-def times_upper_triangular(A: Array, U: Array, rows: Rows) -> Array:
-    """A U for an upper triangular U in the dtype of A, which may be overwritten; with NumPy half of a full product."""
-    if not rows.is_numpy:
-        return A @ U
-    (trmm,) = get_blas_funcs(("trmm",), (U, A))
-    # Of the transposes: Fortran's order, so that nothing is copied.
-    return trmm(1.0, U.T, A.T, lower=1, overwrite_b=1).T

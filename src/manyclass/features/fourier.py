@@ -7,8 +7,9 @@ import numpy as np
 
 from manyclass.data import GeneratedRows, Rows
 from manyclass.data.generated import InUnits
+from manyclass.data.pieces import elementwise
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import BANDWIDTH, FeatureGenerator, affine, elementwise
+from manyclass.features.base import BANDWIDTH, FeatureGenerator
 
 
 @dataclass(eq=False, repr=False)
@@ -79,5 +80,5 @@ class RandomFourierFeatures(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
     def _generate(self, rows: Rows) -> Array:
-        Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        Z = rows.affine(rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
         return elementwise(lambda Z, out: rows.xp.cos(Z, **out), Z, rows, (2.0 / self._n_features_out) ** 0.5)

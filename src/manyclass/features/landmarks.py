@@ -9,14 +9,9 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import DenseRows, Rows
+from manyclass.data.pieces import elementwise, times_upper_triangular
 from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.features.base import (
-    BANDWIDTH,
-    FeatureGenerator,
-    affine,
-    elementwise,
-    times_upper_triangular,
-)
+from manyclass.features.base import BANDWIDTH, FeatureGenerator
 
 JITTER = 1e-4
 """Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
@@ -116,7 +111,7 @@ class Landmarks(FeatureGenerator):
         X = rows.dense()
         squares = xp.sum(X * X, axis=1) / self.bandwidth_
         offset = rows.asarray(-np.einsum("ij,ij->i", landmarks, landmarks) / self.bandwidth_)
-        Z = affine(rows, rows.asarray(landmarks.T * (2.0 / self.bandwidth_)), offset)
+        Z = rows.affine(rows.asarray(landmarks.T * (2.0 / self.bandwidth_)), offset)
         Z -= squares[:, None]
 
         def gaussian(Z: Array, out: dict[str, Array]) -> Array:

@@ -10,8 +10,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
+from manyclass.data.pieces import in_pieces
 from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.features.base import FeatureGenerator, in_pieces
+from manyclass.features.base import FeatureGenerator
 
 CONTRAST = 1e-2
 """Added to the variance of a patch, relative to the mean variance, so that flat patches stay flat."""

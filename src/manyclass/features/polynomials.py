@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import FeatureGenerator, affine
+from manyclass.features.base import FeatureGenerator
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +87,7 @@ class RandomPolynomials(FeatureGenerator):
     def _generate(self, rows: Rows) -> Array:
         scale = self._scale
         W, b = rows.asarray(self.random_weights_), rows.asarray(self.random_offset_)
-        product = affine(rows, scale * W[0, :, :], scale * b[0, :])
+        product = rows.affine(scale * W[0, :, :], scale * b[0, :])
         for r in range(1, self.degree):
-            product *= affine(rows, W[r, :, :], b[r, :])
+            product *= rows.affine(W[r, :, :], b[r, :])
         return product

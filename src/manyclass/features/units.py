@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
+from manyclass.data.pieces import elementwise
 from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.features.base import FeatureGenerator, affine, elementwise
+from manyclass.features.base import FeatureGenerator
 
 
 def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
@@ -97,6 +98,6 @@ class RandomUnits(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
     def _generate(self, rows: Rows) -> Array:
-        Z = affine(rows, rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        Z = rows.affine(rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
         activation = ACTIVATIONS[self.activation]
         return elementwise(lambda Z, out: activation(Z, out, rows.xp), Z, rows, self._scale)
