@@ -81,6 +81,13 @@ class Responses:
     y: Array
     strata: None = None
 
+    @classmethod
+    def of(cls, y: Any) -> Responses:
+        """Arrays of other namespaces than NumPy's stay where they are; everything else is made one in float64."""
+        if not is_array_api_obj(y) or is_numpy_array(y):
+            y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
+        return cls(y)
+
     @property
     def is_one_dimensional(self) -> bool:
         return self.y.ndim == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from manyclass.data import Rows
@@ -69,9 +67,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         """Of shape (n_rows, n_outputs)."""
 
     def _encode(self, rows: Rows, y: Any) -> Responses:
-        if not is_array_api_obj(y) or is_numpy_array(y):
-            y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
-        responses = Responses(y)
+        responses = Responses.of(y)
         self._is_one_dimensional = responses.is_one_dimensional
         return responses
 
