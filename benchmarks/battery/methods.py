@@ -78,7 +78,7 @@ def _fit_own(X: Any, y: np.ndarray, alpha: float, record: Recorder, tol: float) 
 
     model = GLMClassifier(alpha, tol=tol, max_iter=100_000)
     model.set_callbacks(EachIteration(lambda state, now: record(now.coef_.T, now.intercept_), models=True))
-    with patch.object(glm, "choose", partial(remember, inner=glm.choose)):
+    with patch.object(glm, "choose", partial(remember, inner=choose)):
         try:
             model.fit(X, y)
             record.spacing = 0.0

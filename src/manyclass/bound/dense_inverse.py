@@ -77,7 +77,7 @@ class DenseInverse(StreamedBound):
     def matrix(self) -> np.ndarray:
         """H, summed without any inverse."""
         self._flush()
-        return self.sums.matrix() + np.diag(self.prior.ravel())
+        return np.add(self.sums.matrix(), np.diag(self.prior.ravel()))
 
     def tidy(self) -> None:
         lower = scipy.linalg.cholesky(self.matrix(), lower=True, overwrite_a=True, check_finite=False)

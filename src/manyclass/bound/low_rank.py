@@ -55,12 +55,13 @@ class LowRank(StreamedBound):
         return H
 
     def products(self, V: np.ndarray) -> np.ndarray:
-        scaled = V / self.D
+        scaled: np.ndarray = V / self.D
         if not len(self.W):
             return scaled
         flat = self._flat()
         inner = scipy.linalg.cho_solve((self._lower, True), flat @ scaled.reshape(len(V), -1).T, check_finite=False)
-        return scaled - (inner.T @ flat).reshape(V.shape) / self.D
+        scaled -= (inner.T @ flat).reshape(V.shape) / self.D
+        return scaled
 
     def absorb(self, C: np.ndarray, U: np.ndarray) -> None:
         self._add(self._X, self._columns, C)
@@ -86,7 +87,8 @@ class LowRank(StreamedBound):
     def matrix(self) -> np.ndarray:
         """H in full, for small problems."""
         flat = self._flat()
-        return flat.T @ flat + np.diag(self.D.ravel())
+        H: np.ndarray = flat.T @ flat + np.diag(self.D.ravel())
+        return H
 
     def _flat(self) -> np.ndarray:
         return self.W.reshape(len(self.W), self.D.size)

@@ -97,7 +97,8 @@ class StreamedBound(ABC):
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """H⁻¹ gradient, typed as the gradient."""
         wide = np.asarray(gradient, dtype=np.float64)
-        return self.products(wide[None])[0].astype(gradient.dtype, copy=False)
+        step: np.ndarray = self.products(wide[None])[0].astype(gradient.dtype, copy=False)
+        return step
 
 
 def prior_curvature(problem: Problem) -> np.ndarray:

@@ -13,7 +13,7 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.rows import Array
-from manyclass.fit import Iterate, Iterates, changed
+from manyclass.fit import Iterate, Iterates, Status, changed
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -54,7 +54,8 @@ def in_turn(
             try:
                 iterate = next(iterates)
             except StopIteration as end:
-                return end.value
+                reason: Status | None = end.value
+                return reason
             taken = method.set_up + iterate.n_passes * method.per_pass
             promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:

@@ -105,7 +105,7 @@ class Model:
         """Whether it was fitted with what prediction sets go by."""
         return hasattr(self.classifier, "predict_set") and hasattr(self.classifier, "loo_score_")
 
-    def predict_set(self, X: Any, coverage: float) -> NDArray[Any]:
+    def predict_set(self, X: Any, coverage: float) -> Any:
         """`GLMClassifierCV.predict_set` of rows as they are in a file."""
         return self.classifier.predict_set(self.estimator[:-1].transform(X) if self.is_scaled else X, coverage)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manyclass.curvature.base import Curvature
@@ -21,7 +23,7 @@ class Diagonal(Curvature):
     majorizes = True
     center = False
 
-    def __init__(self, diagonal: Array, xp):
+    def __init__(self, diagonal: Array, xp: Any):
         self._diagonal, self._xp = diagonal, xp
 
     @classmethod

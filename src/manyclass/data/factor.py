@@ -145,12 +145,14 @@ def eigh_in_place(S: Array) -> tuple[Array, Array]:
     NumPy's own routine keeps three more matrices of that size and takes twice the time at 4096 features.
     """
     xp = array_namespace(S)
-    if not is_numpy_namespace(xp):
-        return xp.linalg.eigh(S)
-    return scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
+    if is_numpy_namespace(xp):
+        values, vectors = scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
+    else:
+        values, vectors = xp.linalg.eigh(S)
+    return values, vectors
 
 
-def _solve_cholesky(lower: Array, B: Array, xp) -> Array:
+def _solve_cholesky(lower: Array, B: Array, xp: Any) -> Array:
     if not is_numpy_namespace(xp):
         return xp.cholesky_solve(B, lower)
     # BLAS wants columns one after the other, and Bᵀ has them so: Xᵀ LLᵀ = Bᵀ, without a copy turned over.
@@ -159,7 +161,7 @@ def _solve_cholesky(lower: Array, B: Array, xp) -> Array:
     return trsm(1.0, lower, X, side=1, lower=1, overwrite_b=1).T
 
 
-def _least(lower: Array, xp) -> float:
+def _least(lower: Array, xp: Any) -> float:
     """The smallest eigenvalue of LLᵀ, estimated by inverse power iteration."""
     start = np.random.default_rng(0).standard_normal((len(lower), 1))
     v = xp.asarray(start, dtype=xp.float64, device=lower.device)
@@ -172,11 +174,11 @@ def _least(lower: Array, xp) -> float:
     return 1.0 / growth
 
 
-def _norm(A: Array, xp) -> float:
-    return float(xp.sum(A * A)) ** 0.5
+def _norm(A: Array, xp: Any) -> float:
+    return float(xp.sum(A * A) ** 0.5)
 
 
-def _cholesky(S: Array, xp) -> Array | None:
+def _cholesky(S: Array, xp: Any) -> Array | None:
     """The lower factor, or None where S is not positive definite or the namespace has no triangular solve.
 
     S may be overwritten.

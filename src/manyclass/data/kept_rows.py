@@ -116,19 +116,22 @@ def _stacked(parts: Iterable[Any]) -> Any:
 def _row_hashes(X: Any) -> np.ndarray:
     """The same for dense and sparse rows of the same numbers; 0 for a row of zeros."""
     factors = _mixed(np.arange(1, int(X.shape[1]) + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
+    hashes: np.ndarray
     if not sp.issparse(X):
-        return _spread(to_numpy(X)) @ factors
+        hashes = _spread(to_numpy(X)) @ factors
+        return hashes
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
     np.cumsum(_spread(X.data) * factors[X.indices], out=sums[1:])
-    return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    hashes = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    return hashes
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
     """Bits of numbers, so that those which end in zeros differ in low places as well."""
-    bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 is 0
+    bits: np.ndarray = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 is 0
     bits ^= bits >> np.uint64(32)
     return bits
 
@@ -137,7 +140,8 @@ def _mixed(bits: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    bits ^= bits >> np.uint64(31)
+    return bits
 
 
 def _label_hashes(y: np.ndarray) -> np.ndarray:

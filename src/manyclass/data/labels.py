@@ -90,7 +90,7 @@ class Responses:
 
     @property
     def is_one_dimensional(self) -> bool:
-        return self.y.ndim == 1
+        return bool(self.y.ndim == 1)
 
     @property
     def guide(self) -> Array:

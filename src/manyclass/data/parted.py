@@ -173,7 +173,8 @@ class PartedRows(Rows):
     def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
         if weight is not None:
             raise self._refusal()
-        return self.place.parts.sum(_column_sums, self.recipe(), function, name="column sums")
+        total, mass = self.place.parts.sum(_column_sums, self.recipe(), function, name="column sums")
+        return total, mass
 
     def part(self, rows: slice) -> Rows:
         if rows.stop - rows.start > FEW:
@@ -247,7 +248,8 @@ class PartedLabels(Labels):
                     table = self.counts.sum() / (self.n_classes * self.counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
-        return self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
+        found: Parts = self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
+        return found
 
     @property
     def guide(self) -> None:

@@ -153,7 +153,8 @@ def random_sums(n_outputs: int) -> np.ndarray | None:
     """
     if n_outputs <= SUMS:
         return None
-    return np.random.default_rng(0).choice([-1.0, 1.0], (n_outputs, SUMS)) / SUMS**0.5
+    signs: np.ndarray = np.random.default_rng(0).choice([-1.0, 1.0], (n_outputs, SUMS)) / SUMS**0.5
+    return signs
 
 
 def path_of_rows(

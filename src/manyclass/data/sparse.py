@@ -35,7 +35,7 @@ class SparseRows(Rows):
 
     @property
     def row_bytes(self) -> float:
-        return (self.X.nnz / max(self.n_rows, 1)) * (self.itemsize + self.X.indices.itemsize) + 8
+        return float((self.X.nnz / max(self.n_rows, 1)) * (self.itemsize + self.X.indices.itemsize) + 8)
 
     @property
     def can_be_centred(self) -> bool:
@@ -75,7 +75,7 @@ class SparseRows(Rows):
     def _with(self, data: np.ndarray) -> sp.csr_array:
         return sp.csr_array((data, self.X.indices, self.X.indptr), shape=self.X.shape)
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         filled = self.X.toarray()
         return filled if self.shift is None else (filled - self.shift).astype(self.dtype)
 
@@ -105,7 +105,7 @@ class SparseRows(Rows):
     def for_moments(self) -> SparseRows:
         return SparseRows(self._wide, self.shift)
 
-    def matmat(self, W: np.ndarray) -> np.ndarray:
+    def matmat(self, W: np.ndarray) -> Array:
         if self.shift is None:
             return self.X @ W
         wide = np.asarray(W, dtype=np.float64)
@@ -119,7 +119,7 @@ class SparseRows(Rows):
         out += self._wide.T @ wide
         out -= self.shift[:, None] * wide.sum(axis=0)
 
-    def gram(self, weight: np.ndarray | None) -> np.ndarray:
+    def gram(self, weight: np.ndarray | None) -> Array:
         # Digits that a mean far from the origin would cost in float32 are there in float64.
         block = self._wide
         w = np.ones(self.n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -135,7 +135,7 @@ class SparseRows(Rows):
     def has_arrays(self) -> bool:
         return self.shift is None
 
-    def outer(self) -> np.ndarray:
+    def outer(self) -> Array:
         product = (self._wide @ self._wide.T).toarray()
         if self.shift is not None:
             along = self._wide @ self.shift

@@ -89,4 +89,5 @@ def _keys(projections: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         mixed = bits.view(np.uint64) * factors
         mixed ^= mixed >> np.uint64(29)
-        return (mixed * factors[::-1]).sum(axis=1)
+        keys: np.ndarray = (mixed * factors[::-1]).sum(axis=1)
+        return keys

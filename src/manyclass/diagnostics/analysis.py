@@ -106,7 +106,9 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
     columns = _columns(rows, found, names)
     spread, mistakes = _correlation(rows, labels)
-    methods, trial = costs(rows, labels), _trial(rows, labels)
+    methods = costs(rows, labels)
+    with ignore_warnings(category=ConvergenceWarning):
+        trial = _trial(rows, labels)
     chosen = _recommended(facts, columns, methods, trial)
     return DataReport(facts, balance, columns, _hardness(spread), methods, trial, *chosen, mistakes, spread)
 
@@ -189,7 +191,6 @@ def _hardness(found: ResponseCorrelation) -> Hardness:
     return Hardness(spectrum.n_rows, spectrum.n_components, spectrum.condition_number(), free, found.tau)
 
 
-@ignore_warnings(category=ConvergenceWarning)
 def _trial(rows: Rows, labels: Labels) -> Trial | None:
     """Both models on two thirds of a sample, judged by the rest."""
     few = int(min(TRIAL_ROWS, TRIAL_CELLS / rows.n_features, rows.n_rows))

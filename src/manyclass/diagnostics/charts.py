@@ -46,11 +46,11 @@ class Scale:
 
     def place(self, values: Any) -> np.ndarray:
         """0 at the low end, 1 at the high one."""
-        values = np.asarray(values, dtype=np.float64)
+        values, low, high = np.asarray(values, dtype=np.float64), self.low, self.high
         if self.log:
-            low, high = math.log10(self.low), math.log10(self.high)
-            return (np.log10(np.maximum(values, self.low)) - low) / (high - low)
-        return (values - self.low) / (self.high - self.low)
+            values, low, high = np.log10(np.maximum(values, low)), math.log10(low), math.log10(high)
+        shares: np.ndarray = (values - low) / (high - low)
+        return shares
 
     def ticks(self) -> list[tuple[float, str]]:
         """Round values and their names."""

@@ -43,17 +43,20 @@ class ResponseCorrelation:
     @property
     def rho_squared(self) -> np.ndarray:
         """ρ_j² = c_j²/λ_j, of shape (n_components, n_responses): the share of the variance of Y along Z_j."""
-        return self.covariance**2 / self.eigenvalues[:, None]
+        shares: np.ndarray = self.covariance**2 / self.eigenvalues[:, None]
+        return shares
 
     @property
     def boundedness(self) -> np.ndarray:
         """c_j²/λ_j², of shape (n_components, n_responses); its maximum is τ."""
-        return (self.covariance / self.eigenvalues[:, None]) ** 2
+        squares: np.ndarray = (self.covariance / self.eigenvalues[:, None]) ** 2
+        return squares
 
     @property
     def tau_per_response(self) -> np.ndarray:
         """max_j c_j²/λ_j² of each response."""
-        return self.boundedness.max(axis=0, initial=0.0)
+        largest: np.ndarray = self.boundedness.max(axis=0, initial=0.0)
+        return largest
 
     @property
     def tau(self) -> float:
@@ -132,5 +135,5 @@ def responses(y: Any) -> np.ndarray:
         return values.astype(np.float64)[:, None]
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) <= 2:
-        return (2.0 * codes - 1.0)[:, None]
-    return (codes[:, None] == np.arange(len(classes))).astype(np.float64)
+        return np.asarray((2.0 * codes - 1.0)[:, None])
+    return np.asarray(codes[:, None] == np.arange(len(classes)), dtype=np.float64)

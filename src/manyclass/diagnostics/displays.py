@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
 from manyclass.diagnostics.spectra import Spectrum, spectrum
 from manyclass.fit import Record
+
+D = TypeVar("D")
 
 
 def new_axes(n: int = 1) -> Any:
@@ -50,7 +52,9 @@ class SpectrumDisplay:
         self.spectrum, self.name = spectrum, name
 
     @classmethod
-    def from_data(cls, X: Any, *, name: str | None = None, ax: Any = None, kind: str = "captured", **options: Any):
+    def from_data(
+        cls, X: Any, *, name: str | None = None, ax: Any = None, kind: str = "captured", **options: Any
+    ) -> Self:
         """Compute `diagnostics.spectrum` of X with `options` and plot it.
 
         Parameters
@@ -67,7 +71,7 @@ class SpectrumDisplay:
         """
         return cls(spectrum(X, **options), name=name).plot(ax, kind=kind)
 
-    def plot(self, ax: Any = None, *, kind: str = "captured", **line: Any) -> SpectrumDisplay:
+    def plot(self, ax: Any = None, *, kind: str = "captured", **line: Any) -> Self:
         """Draw the spectrum.
 
         Parameters
@@ -124,7 +128,7 @@ class ResponseCorrelationDisplay:
         self.correlation, self.name = correlation, name
 
     @classmethod
-    def from_data(cls, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **options: Any):
+    def from_data(cls, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **options: Any) -> Self:
         """Compute `diagnostics.response_correlation` of X and y with `options` and plot it.
 
         Parameters
@@ -142,7 +146,7 @@ class ResponseCorrelationDisplay:
         """
         return cls(response_correlation(X, y, **options), name=name).plot(ax)
 
-    def plot(self, ax: Any = None, *, show_tau: bool = True, **points: Any) -> ResponseCorrelationDisplay:
+    def plot(self, ax: Any = None, *, show_tau: bool = True, **points: Any) -> Self:
         """Draw the points and a line at τ.
 
         Parameters
@@ -211,7 +215,7 @@ class ConvergenceDisplay:
         ax: Any = None,
         x: str = "n_passes",
         y: str = "duality_gap",
-    ):
+    ) -> Self:
         """Plot the ``history_`` of fitted estimators.
 
         Parameters
@@ -226,7 +230,7 @@ class ConvergenceDisplay:
         """
         return cls({name: fitted.history_ for name, fitted in estimators.items()}, optimum=optimum).plot(ax, x=x, y=y)
 
-    def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "duality_gap", **line: Any) -> ConvergenceDisplay:
+    def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "duality_gap", **line: Any) -> Self:
         """Draw one line for each history.
 
         Parameters
@@ -289,7 +293,7 @@ class PathDisplay:
         self.alpha, self.name = alpha, name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, name: str | None = None, ax: Any = None, kind: str = "scores"):
+    def from_estimator(cls, estimator: Any, *, name: str | None = None, ax: Any = None, kind: str = "scores") -> Self:
         """Plot what a fitted `GLMClassifierCV` has tried.
 
         Parameters
@@ -306,7 +310,7 @@ class PathDisplay:
         found = cls(estimator.alphas_, estimator.scores_, coefs=coefs, alpha=estimator.alpha_, name=name)
         return found.plot(ax, kind=kind)
 
-    def plot(self, ax: Any = None, *, kind: str = "scores", output: int = 0, **line: Any) -> PathDisplay:
+    def plot(self, ax: Any = None, *, kind: str = "scores", output: int = 0, **line: Any) -> Self:
         """Draw one of both.
 
         Parameters
@@ -346,8 +350,8 @@ class PathDisplay:
         return _finish(self, ax, self.name if kind == "scores" else None)
 
 
-def _finish(display: Any, ax: Any, *names: str | None) -> Any:
+def _finish(display: D, ax: Any, *names: str | None) -> D:
     if any(names):
         ax.legend()
-    display.ax_, display.figure_ = ax, ax.figure
+    vars(display).update(ax_=ax, figure_=ax.figure)
     return display

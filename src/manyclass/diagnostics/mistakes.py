@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -103,10 +104,10 @@ def _discriminated(F: np.ndarray, codes: np.ndarray) -> np.ndarray:
     scatter += np.eye(n_columns) * (np.trace(scatter) / n_rows + 1e-12)
     inverse = np.linalg.inv(scatter)
 
-    def scores(given: np.ndarray, mean: np.ndarray, share: np.ndarray) -> np.ndarray:
+    def scores(given: Any, mean: Any, share: Any) -> Any:
         return given - 0.5 * np.sum((mean @ inverse) * mean, axis=1) + np.log(share / n_rows)
 
     table = scores(F @ inverse @ means.T, means, counts)
     own = means[codes] - within / others[:, None]
     table[np.arange(n_rows), codes] = scores(np.sum((F @ inverse) * own, axis=1), own, others)
-    return np.argmax(table, axis=1)
+    return np.asarray(np.argmax(table, axis=1))

@@ -126,7 +126,7 @@ class Trial:
         """Whether generated features make fewer errors by a point and by two standard errors."""
         gain = self.linear_error - self.generated_error
         spread = (self.linear_error + self.generated_error) / self.n_judged
-        return gain > max(0.01, 2.0 * spread**0.5)
+        return bool(gain > max(0.01, 2.0 * spread**0.5))
 
 
 @dataclass(frozen=True)

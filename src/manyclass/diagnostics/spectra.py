@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_random_state
 from manyclass.data import Rows, as_rows
 from manyclass.data.factor import eigh_in_place
 from manyclass.data.moments import MomentSums
-from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array
 
 EXACT_SIZE = 4096
 """Smaller side of X up to which all eigenvalues are computed; a matrix of that size is 0.13 GB."""
@@ -233,10 +233,10 @@ def _leading(centred: Rows, n_components: int, random_state: Any) -> tuple[np.nd
     """The leading eigenvalues, descending, and their eigenvectors, from products with X alone."""
     shape = (centred.n_rows, centred.n_features)
 
-    def forward(V: np.ndarray) -> np.ndarray:
+    def forward(V: np.ndarray) -> Array:
         return centred.matmat(V.reshape(shape[1], -1)).reshape(shape[0], *V.shape[1:])
 
-    def backward(U: np.ndarray) -> np.ndarray:
+    def backward(U: np.ndarray) -> Array:
         return centred.rmatmat(U.reshape(shape[0], -1)).reshape(shape[1], *U.shape[1:])
 
     products = LinearOperator(

@@ -21,7 +21,7 @@ HALF_LANES = LANES // 2
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-def width(n_outputs):
+def width(n_outputs: int) -> int:
     """Columns of V for so many outputs."""
     if n_outputs == 1:
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from array_api_compat import numpy as xp
@@ -227,7 +228,7 @@ class DualState(ABC):
         self.affine[DUAL_SUM] = total / self.alpha
         self.affine[MEAN_SCORE] = (self.problem.feature_mean @ self.V)[: self.problem.n_outputs]
 
-    def _centred_intercept(self) -> np.ndarray:
+    def _centred_intercept(self) -> Any:
         return self.affine[OFFSET] + self.kappa_square * self.affine[DUAL_SUM]
 
     def coef(self) -> np.ndarray:
@@ -349,7 +350,7 @@ class JointState(DualState):
             return float(q @ self.problem.class_share) - 1.0
         return float(np.sum(q[q > 0] * np.log(q[q > 0])))
 
-    def _cross_covariance(self) -> np.ndarray:
+    def _cross_covariance(self) -> Any:
         """Σ_i r_i (x_i − x̄) e_yᵀ: alpha·W of a = e_y − q, whatever q is."""
         problem = self.problem
         weight = np.zeros_like(self.a)

@@ -10,9 +10,10 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,7 +25,7 @@ from manyclass.data.rows import to_numpy
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
 from manyclass.estimators.halving import Entry, Search
-from manyclass.estimators.parameters import CLASS_WEIGHT, generator
+from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
 
 ORDINARY = {"warm_start": False, "max_time": None}
 """Parameters that served the search alone."""
@@ -102,13 +103,13 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
     class_weight: Any = None
     random_state: Any = None
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory_limit: float | str | None = None) -> Self:
         """Try, choose, and fit the choice to all rows.
 
@@ -182,7 +183,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
         if is_stored(X):
             X, y = check_rows(self, X, True if y is None else y, reset=False)
-        return super().score(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")

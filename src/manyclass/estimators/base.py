@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +22,7 @@ from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
-from manyclass.estimators.parameters import complete_docstring, generator
+from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
@@ -99,7 +99,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if cls.__doc__ and "<shared>" in cls.__doc__:
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     @fits_parts
     def fit(
         self,
@@ -307,7 +307,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             step = context.subcontext(task_name="iteration")
             details = {"estimator": self, "X": X, "y": y, "metadata": Metadata(metadata, record)}
             step.call_on_fit_task_begin(**details)
-            return step.call_on_fit_task_end(**details, reconstruction_attributes=attributes)
+            return bool(step.call_on_fit_task_end(**details, reconstruction_attributes=attributes))
 
         return show
 

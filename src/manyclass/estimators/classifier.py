@@ -9,12 +9,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import Tags
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, decode, encode, on_host
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.parameters import available
 from manyclass.estimators.parted import by_part
 from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
@@ -30,7 +31,7 @@ class Classifier(ClassifierMixin, Estimator):
     multilabel_: bool
     loss_: str
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         loss = getattr(self, "loss", "auto")
@@ -190,7 +191,7 @@ class LinearClassifier(Classifier):
     coef_: Array
     intercept_: Array
 
-    @available_if(gives_probabilities)
+    @available(gives_probabilities)
     @by_part
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
@@ -207,7 +208,7 @@ class LinearClassifier(Classifier):
         """
         return self._link_probabilities(self._before_link(self._scores(self._fitted_rows(X))))
 
-    @available_if(gives_probabilities)
+    @available(gives_probabilities)
     @by_part
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""

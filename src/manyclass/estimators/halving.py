@@ -45,7 +45,7 @@ class Entry:
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected of a fit to so many rows; the number of features grows with them."""
-        return self.expected * (n_rows / self.n_rows) ** (1.0 if self.candidate.is_linear else 2.0)
+        return self.expected * float((n_rows / self.n_rows) ** (1.0 if self.candidate.is_linear else 2.0))
 
     @property
     def accuracy(self) -> float:

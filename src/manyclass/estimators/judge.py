@@ -120,7 +120,7 @@ class Judge:
         assert self._scorer is not None
         return float(self._scorer(self.classifier, Z[keep], y, **options))
 
-    def log_likelihood(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+    def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
         """Of each row, its labels together where there are several."""
         P = self.classifier.probabilities(Z)
         least = getattr(np.finfo(P.dtype), self.floor)
@@ -136,6 +136,6 @@ class Judge:
             return 2.0 * truth[:, None] - 1.0
         return np.where(np.arange(n_outputs) == truth[:, None], 1.0, -1.0)
 
-    def _is_right(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+    def _is_right(self, Z: Array, truth: np.ndarray) -> Any:
         right = to_numpy(self.classifier._best(Z)) == truth
         return (right.all(axis=1) if truth.ndim == 2 else right).astype(np.float64)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from numbers import Integral, Real
 from textwrap import indent
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from manyclass.data import Rows
 from manyclass.fit.run import multiplications
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+checks_parameters: Callable[[F], F] = _fit_context(prefer_skip_nested_validation=True)
+available: Callable[[Callable[[Any], bool]], Callable[[F], F]] = available_if
+"""scikit-learn's decorators, after which a method has the type that it had."""
 
 CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from functools import partial, wraps
-from typing import Any
+from typing import Any, cast
 
 from sklearn.utils.validation import _check_feature_names
 
 from manyclass.data.parted import lazily, parted
+from manyclass.estimators.parameters import F
 from manyclass.execution import engine_of
 
 
-def fits_parts(fit: Callable[..., Any]) -> Callable[..., Any]:
+def fits_parts(fit: F) -> F:
     """``fit`` that takes collections of an engine too, where the estimator says that it can."""
 
     @wraps(fit)
@@ -35,10 +35,10 @@ def fits_parts(fit: Callable[..., Any]) -> Callable[..., Any]:
             _check_feature_names(self, getattr(X, "_meta", X), reset=True)
         return self
 
-    return on_parts
+    return cast(F, on_parts)
 
 
-def by_part(method: Callable[..., Any]) -> Callable[..., Any]:
+def by_part(method: F) -> F:
     """A method of X that is put off for collections of an engine, as one of its own that is made part by part."""
 
     @wraps(method)
@@ -50,7 +50,7 @@ def by_part(method: Callable[..., Any]) -> Callable[..., Any]:
         call = partial(_quietly, method.__name__, model, *arguments, **options)
         return lazily(engine, call, X, self.n_features_in_)
 
-    return put_off
+    return cast(F, put_off)
 
 
 def _quietly(name: str, model: Any, *arguments: Any, **options: Any) -> Any:

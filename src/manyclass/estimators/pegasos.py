@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
@@ -17,7 +16,7 @@ from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs, generator, seed_of
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, checks_parameters, epochs, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.fit.run import threads_for
 from manyclass.model import Problem
@@ -159,7 +158,7 @@ class PegasosClassifier(LinearClassifier):
     warm_start: bool = False
     random_state: Any = None
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over a chunk of a stream, in random order, after all chunks before it.
 

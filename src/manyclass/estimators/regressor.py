@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import Tags
 
 from manyclass.data import Rows
 from manyclass.data.labels import Responses
@@ -25,7 +26,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
     loss_: str
     _is_one_dimensional: bool
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -58,7 +59,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         -------
         r2 : float
         """
-        return super().score(*self._judged(X, y), sample_weight)
+        return float(super().score(*self._judged(X, y), sample_weight))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 

@@ -342,7 +342,7 @@ class DescentSearch(Search):
             one.known.extend(minima)
             one.problem.n_passes = n_passes
         vars(self).update({name: saved[name] for name in _TABLES})
-        return saved["down"]
+        return dict(saved["down"])
 
     def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
         """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import clone
 
 from manyclass.data import Moments, Rows, as_rows
 from manyclass.data.class_moments import ClassMoments
@@ -17,7 +15,7 @@ from manyclass.data.labels import Labels
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
-from manyclass.estimators.parameters import generator
+from manyclass.estimators.parameters import F, available, checks_parameters, generator
 from manyclass.fit import Clock, Outcome, Record, Status
 
 _LASTING = ("classes_", "multilabel_", "n_features_in_", "feature_names_in_")
@@ -31,7 +29,7 @@ def _streams(estimator: ExactStream) -> bool:
     return True
 
 
-def _all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+def _all_or_nothing(method: F) -> F:
     """What is refused leaves the estimator as it was."""
 
     @functools.wraps(method)
@@ -44,7 +42,7 @@ def _all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
             vars(self).update(before)
             raise
 
-    return whole
+    return cast(F, whole)
 
 
 class ExactStream(Classifier):
@@ -59,9 +57,9 @@ class ExactStream(Classifier):
     _stream: ClassMoments
     _is_behind: bool
 
-    @available_if(_streams)
+    @available(_streams)
     @_all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows: the model becomes that of all rows there are, up to rounding.
 
@@ -93,7 +91,7 @@ class ExactStream(Classifier):
         self._keep(rows, y, weight)
         return self._changed(part if stream is None else stream.partial_merge(part))
 
-    @available_if(_streams)
+    @available(_streams)
     @_all_or_nothing
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take out rows that were added before: the model becomes that of the rows that are left, up to rounding.
@@ -124,7 +122,7 @@ class ExactStream(Classifier):
         self._unkeep(rows, y, weight)
         return self._changed(self._stream.forget_moments(part))
 
-    @available_if(_streams)
+    @available(_streams)
     def merge(self, other: Any) -> Self:
         """A model of the rows of two, as a new object with the parameters of this one.
 
@@ -138,7 +136,7 @@ class ExactStream(Classifier):
         ValueError
             If `other` keeps no sums, or features or kinds of labels differ.
         """
-        twin = clone(self)
+        twin: Self = clone(self)
         if "_stream" in vars(self):
             twin._take_over(self)
         elif "classes_" in vars(self):

@@ -167,7 +167,7 @@ class Dask(Executor):
 
         with warnings.catch_warnings(), annotate(workers=partial(_home, homes), allow_other_workers=True):
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # coefficients, anew for each pass
-            return self.client.get(graph, keys, sync=False)
+            return list(self.client.get(graph, keys, sync=False))
 
     def _arrive(self, check: Check, futures: Sequence[Any]) -> None:
         """Until all are done; if `check` raises they are not waited for."""
@@ -180,7 +180,7 @@ class Dask(Executor):
                 wait(awaited, timeout=POLL)
 
     def gather(self, items: Sequence[Any]) -> list[Any]:
-        return self.client.gather(list(items))
+        return list(self.client.gather(list(items)))
 
     def places(self, items: Sequence[Any]) -> list[str]:
         held = self.client.who_has(list(items))

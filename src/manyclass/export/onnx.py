@@ -103,7 +103,7 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
         operator.outputs.append(scope.declare_local_variable(second, real()))
     else:
         operator.outputs.append(scope.declare_local_variable("variable", real()))
-    return operator.outputs
+    return list(operator.outputs)
 
 
 def _real(given: Any) -> Any:

@@ -301,7 +301,8 @@ def _zca(sample: np.ndarray, whitening: float) -> np.ndarray:
     """The symmetric whitening matrix, with the small eigenvalues held back."""
     values, vectors = np.linalg.eigh(sample.T @ sample / len(sample))
     floor = whitening * max(float(values.mean()), 1e-12)
-    return (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
+    matrix: np.ndarray = (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
+    return matrix
 
 
 def _cells(size: int, n_cells: int, overlap: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -39,7 +40,8 @@ def _columns(y: Any) -> np.ndarray:
     y = to_numpy(y)
     if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
         y = LabelBinarizer().fit_transform(y)
-    return y.astype(np.float64).reshape(len(y), -1)
+    columns: np.ndarray = y.astype(np.float64).reshape(len(y), -1)
+    return columns
 
 
 def _cross(rows: Rows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
@@ -135,7 +137,7 @@ class FeatureSubset(FeatureGenerator):
     @property
     def capacity(self) -> int | None:
         check_is_fitted(self)
-        return self.n_features_in_
+        return int(self.n_features_in_)
 
     @property
     def columns(self) -> np.ndarray | None:
@@ -170,9 +172,10 @@ class FeatureSubset(FeatureGenerator):
         check_is_fitted(self)
         from sklearn.utils.validation import _check_feature_names_in
 
-        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)[self.feature_indices_]
+        names: np.ndarray = np.asarray(_check_feature_names_in(self, input_features), dtype=object)
+        return names.take(self.feature_indices_)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = ORDERS[self.order].needs_y
         return tags

@@ -144,7 +144,7 @@ class Checkpoint:
                     arrays.append(np.lib.format.read_array(file, allow_pickle=False))
                 if file.tell() != size - DIGEST_BYTES:
                     raise EOFError
-                return Decoder(arrays, asarray)(tree["state"])
+                return dict(Decoder(arrays, asarray)(tree["state"]))
             except CheckpointError:
                 raise
             except Exception as error:  # of a file that somebody else has made, anything

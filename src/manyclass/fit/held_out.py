@@ -37,7 +37,7 @@ class HeldOut:
     def loss(self, problem: Problem, coef: Array, intercept: Array) -> float:
         """The mean loss of a linear model of the rows of a problem on those that score."""
         total, mass = problem.sum(_held_out_losses, self.scored, self.index, coef, intercept)
-        return total / mass
+        return float(total / mass)
 
 
 def _held_out_losses(

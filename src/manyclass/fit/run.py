@@ -117,7 +117,8 @@ def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterate
         try:
             iterate = next(iterates)
         except StopIteration as end:
-            return end.value
+            reason: Status | None = end.value
+            return reason
         yield change(iterate)
 
 
@@ -314,7 +315,7 @@ def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
 
 def blas_libraries() -> list[dict[str, Any]]:
     """What threadpoolctl says of the libraries that multiply matrices here, threads of the moment included."""
-    return _controller().info()
+    return list(_controller().info())
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils import Tags
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
@@ -20,7 +21,7 @@ from manyclass.linear_model.shared import Single
 class Logistic(SparseCoefMixin):
     """What both logistic regressions refuse, and how their models are stored."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = False
         return tags
@@ -42,8 +43,8 @@ class Logistic(SparseCoefMixin):
             )
 
     def _encode(self, rows: Rows, y: Any) -> Labels:
-        labels = super()._encode(rows, y)
-        if labels.is_multilabel:
+        labels: Labels = super()._encode(rows, y)
+        if labels.indicator is not None:
             raise ValueError(
                 f"y should be a 1d array of labels, got an array of shape {labels.indicator.shape} instead; use "
                 "GLMClassifier for several labels per row."

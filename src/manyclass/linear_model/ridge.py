@@ -109,7 +109,7 @@ class _RidgeJudge(Judge):
             self.kept.append(scale * error if self.by_error else np.array(Z))
         return super().score(Z, truth, weight)
 
-    def _gain(self, Z: Array, truth: np.ndarray) -> np.ndarray:
+    def _gain(self, Z: Array, truth: np.ndarray) -> Array:
         Z = to_numpy(Z)
         return -((Z - self.responses(truth, Z.shape[1])) ** 2).mean(axis=1)
 

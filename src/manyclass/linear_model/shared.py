@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import _raise_for_params, _routing_enabled, process_routing
@@ -15,6 +14,7 @@ from manyclass.data.rows import to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
+from manyclass.estimators.parameters import checks_parameters
 from manyclass.fit import Run
 from manyclass.fit.folds import Fold, folds
 from manyclass.model import Problem
@@ -51,8 +51,8 @@ class Folds(GLMClassifierCV):
 
     _routed: Bunch
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    @checks_parameters
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # type: ignore[override]
         """Choose the penalty, and fit the model.
 
         Parameters

@@ -140,7 +140,7 @@ class Problem:
         """The sum over the parts of what `function` gives: a number, an array, `Moments`, or a tuple of such."""
         return self.rows.place.sum(self, function, *arguments)
 
-    def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Of the two things that `function` gives: the sum of the first, and the second where its part is."""
         return self.rows.place.sum_of_first(self, function, *arguments)
 
@@ -165,7 +165,7 @@ class Problem:
     @property
     def traffic(self) -> dict[str, Any]:
         """For the record: ``bytes`` that the fit has moved between parts so far, where there are several."""
-        return self.rows.place.traffic
+        return dict(self.rows.place.traffic)
 
     @cached_property
     def total_weight(self) -> float:
@@ -180,7 +180,7 @@ class Problem:
         if weight is None:
             return float(self.rows.n_rows)
         total, copies = self.sum(copies_of_rows, weight)
-        return total**2 / max(copies, 1e-300)
+        return float(total**2 / max(copies, 1e-300))
 
     @cached_property
     def center(self) -> Array:

@@ -100,4 +100,4 @@ def _blend_towards(wanted: Array, theta: float, mean: Array) -> tuple[float, Arr
 
 
 def _norm(v: Array, xp: Any) -> float:
-    return float(xp.sum(v * v)) ** 0.5
+    return float(xp.sum(v * v) ** 0.5)

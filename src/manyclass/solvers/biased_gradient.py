@@ -98,7 +98,7 @@ class PlaneSearch:
         value = total / S + problem.target_conjugate + 0.5 * problem.alpha * float(along @ penalty)
         return value, slope / S + problem.alpha * penalty[1:]
 
-    def bound(self) -> np.ndarray:
+    def bound(self) -> Any:
         """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the loss."""
         problem = self.problem
         total = problem.sum(_products, self.scored)
@@ -126,7 +126,7 @@ class PlaneSearch:
             in_plane, descent, jac=True, method="BFGS", options={"maxiter": PLANE_STEPS, "gtol": tolerance}
         )
         if found.fun < here:
-            return B @ found.x
+            return np.asarray(B @ found.x)
         # Rounding hides what F may still fall; the slope along the step that would not raise F has more digits.
         share = 1.0 / max(1.0 + float(descent @ in_plane(descent)[1]) / float(descent @ descent), 1e-3)
         value, left = in_plane(share * descent)

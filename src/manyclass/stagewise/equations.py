@@ -80,7 +80,7 @@ class Responses:
         """Σ s (r − r̄)² / S."""
         return self.stage.sum(squares_of_responses, self.state, self.to_parts) / self.total_weight
 
-    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, vectors: Array, center: Array) -> np.ndarray:
+    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, vectors: Array, center: Array) -> Array:
         """Errors of all rows, by penalties and outputs, as of `Spectrum.leave_one_out`."""
         return self.stage.sum(errors_left_out, self.state, self.to_parts, spectrum, alphas, vectors, center)
 
@@ -282,4 +282,4 @@ class ProductEquations(Equations):
             weight = xp.astype(xp.take(weight, index, axis=0), xp.float64)
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
-        return float(best(alphas, errors)) * (S / problem.total_weight) ** 0.5
+        return float(float(best(alphas, errors)) * (S / problem.total_weight) ** 0.5)

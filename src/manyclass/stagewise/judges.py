@@ -25,7 +25,8 @@ class Score(NamedTuple):
 
     def has_fewer_errors(self, other: Score) -> bool:
         """By more than one standard error of a difference of counts: √(count + count) at most."""
-        return (other.errors - self.errors) * self.n_labels > ((other.errors + self.errors) * self.n_labels) ** 0.5
+        fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
+        return bool(fewer * self.n_labels > error)
 
 
 class Judge(ABC):

@@ -84,7 +84,9 @@ class StagewiseModel:
             scores, state = _calibrated(state, stage.calibration, calibrator, rows)
             yield scores
 
-    def _between_calibrations(self, rows: Rows) -> tuple[list[Map | None], list[tuple[Any, list[int], Array]], list]:
+    def _between_calibrations(
+        self, rows: Rows
+    ) -> tuple[list[Map | None], list[tuple[Any, list[int], Array]], list[Array]]:
         """Calibrations; (block, before which of them its stages lie, their coefficients side by side); intercepts."""
         calibrations: list[Map | None] = []
         intercepts: list[Array] = []

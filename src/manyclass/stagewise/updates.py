@@ -151,7 +151,7 @@ class CalibratedLeastSquares(LeastSquares):
     def errors(self, state: Array, weight: Array) -> float:
         exclusive = self.calibrator is not None and self.calibrator.domain.exclusive
         wrong, total = self.problem.sum(wrong_labels, state, weight, exclusive)
-        return wrong / total
+        return float(wrong / total)
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:
         assert self.calibrator is not None

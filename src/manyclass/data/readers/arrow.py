@@ -85,7 +85,7 @@ class _Columns:
         self._batch, self._layout = batch.select(layout.needed), layout
         self.shape, self.dtype = (len(batch), len(layout.features)), np.dtype(layout.dtype)
 
-    def __getitem__(self, rows: Any) -> NDArray[Any]:
+    def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.shape[0])
             some = self._batch.slice(start, stop - start)

@@ -149,7 +149,7 @@ class Dataset:
         return None
 
 
-def _numbers_of(X: Any) -> NDArray[Any]:
+def _numbers_of(X: Any) -> Any:
     return X.data if sparse.issparse(X) else X
 
 
@@ -230,13 +230,13 @@ def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]
     """The labels ``texts[codes]``, as numbers where every text is one."""
     stripped = [text.strip() for text in texts]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
-    if not any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped):
-        try:
-            numbers = np.array([float(text) for text in stripped])
-        except ValueError:
-            return np.array(stripped)[codes]
-        return as_labels(numbers)[codes]
-    return np.array(stripped)[codes]
+    are_names = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped)
+    try:
+        numbers = None if are_names else np.array([float(text) for text in stripped])
+    except ValueError:
+        numbers = None
+    found: NDArray[Any] = (np.array(stripped) if numbers is None else as_labels(numbers))[codes]
+    return found
 
 
 def as_indicator(values: NDArray[Any], names: Sequence[str] | None, start: int = 0) -> NDArray[np.int8]:

@@ -87,7 +87,7 @@ class _Bfloat16:
     def __init__(self, bits: NDArray[np.uint16]):
         self._bits, self.shape = bits, bits.shape
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+    def __getitem__(self, rows: Any) -> Any:
         return (self._bits[rows].astype(np.uint32) << 16).view(np.float32)
 
     def reshape(self, *shape: int) -> _Bfloat16:

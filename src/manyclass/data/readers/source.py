@@ -36,7 +36,7 @@ class Source:
             magic = file.read(8)
         found = [opener for prefix, opener in _COMPRESSIONS if magic.startswith(prefix)]
         self.is_compressed = bool(found)
-        self._open: Callable[..., Any] = found[0] if found else open
+        self._open: Callable[..., IO[Any]] = found[0] if found else open
 
     @property
     def suffix(self) -> str:

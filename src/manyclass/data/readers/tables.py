@@ -184,7 +184,7 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Ta
 
 
 def is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return any((pa.types.is_list(kind), pa.types.is_large_list(kind), pa.types.is_fixed_size_list(kind)))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -201,7 +201,7 @@ def _stored_as(kind: pa.DataType) -> Any:
 
 def _is_text(kind: pa.DataType) -> bool:
     kind = _plain(kind)
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return any((pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_string_view(kind)))
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
@@ -232,7 +232,8 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
         array = array.cast(pa.int8())
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         array = array.cast(pa.float64())
-    return array.to_numpy(zero_copy_only=False)
+    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _fits_float32(column: pa.ChunkedArray) -> bool:
