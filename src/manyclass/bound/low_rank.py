@@ -60,8 +60,7 @@ class LowRank(StreamedBound):
             return scaled
         flat = self._flat()
         inner = scipy.linalg.cho_solve((self._lower, True), flat @ scaled.reshape(len(V), -1).T, check_finite=False)
-        scaled -= (inner.T @ flat).reshape(V.shape) / self.D
-        return scaled
+        return np.asarray(scaled - (inner.T @ flat).reshape(V.shape) / self.D)
 
     def absorb(self, C: np.ndarray, U: np.ndarray) -> None:
         self._add(self._X, self._columns, C)
@@ -87,8 +86,7 @@ class LowRank(StreamedBound):
     def matrix(self) -> np.ndarray:
         """H in full, for small problems."""
         flat = self._flat()
-        H: np.ndarray = flat.T @ flat + np.diag(self.D.ravel())
-        return H
+        return np.asarray(flat.T @ flat + np.diag(self.D.ravel()))
 
     def _flat(self) -> np.ndarray:
         return self.W.reshape(len(self.W), self.D.size)

@@ -97,8 +97,7 @@ class StreamedBound(ABC):
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """H⁻¹ gradient, typed as the gradient."""
         wide = np.asarray(gradient, dtype=np.float64)
-        step: np.ndarray = self.products(wide[None])[0].astype(gradient.dtype, copy=False)
-        return step
+        return np.asarray(self.products(wide[None])[0], dtype=gradient.dtype)
 
 
 def prior_curvature(problem: Problem) -> np.ndarray:

@@ -61,19 +61,9 @@ def write_page(path: Path, text: str, force: bool) -> dict[str, Any]:
 
 def print_json(report: dict[str, Any]) -> None:
     """One JSON object; numbers that JSON does not have become null."""
-    print(json.dumps(_plain(report), allow_nan=False))
+    from manyclass.data.tensors import plain
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    print(json.dumps(plain(report), allow_nan=False))
 
 
 def console() -> Console:

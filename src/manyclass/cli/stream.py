@@ -17,6 +17,7 @@ from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
 from manyclass.data.readers import Dataset, read_chunks
+from manyclass.data.readers.stored import by_number
 from manyclass.fit import Clock, OutOfTime, Status
 
 
@@ -71,18 +72,11 @@ def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
         Schema.of(first),
         n_features=width,
         classes=classes,
-        label_names=tuple(sorted(label_names, key=_by_number)) or None,
+        label_names=tuple(sorted(label_names, key=by_number)) or None,
         multilabel=bool(label_widths),
         zero_based=zero_based,
     )
     return Survey(schema, n_rows, dtype, first)
-
-
-def _by_number(name: str) -> tuple[int, float, str]:
-    try:
-        return 0, float(name), name
-    except ValueError:
-        return 1, 0.0, name
 
 
 def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:

@@ -37,7 +37,7 @@ class Curvature(ABC):
     is_diagonal: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
 
-    _given: ClassVar[tuple[str, ...]] = ("xp", "_xp")
+    _given: ClassVar[tuple[str, ...]] = ("xp",)
 
     @classmethod
     @abstractmethod

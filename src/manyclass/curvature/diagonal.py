@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from manyclass.curvature.base import Curvature
@@ -23,8 +21,8 @@ class Diagonal(Curvature):
     majorizes = True
     center = False
 
-    def __init__(self, diagonal: Array, xp: Any):
-        self._diagonal, self._xp = diagonal, xp
+    def __init__(self, diagonal: Array):
+        self._diagonal = diagonal
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Diagonal:
@@ -36,7 +34,7 @@ class Diagonal(Curvature):
         features = xp.where(features > 0, features, xp.ones_like(features))
         if problem.fit_intercept:
             features = xp.concat([features, rows.asarray([L * intercept / S], dtype=xp.float64)])
-        return cls(xp.astype(features, rows.dtype), xp)
+        return cls(xp.astype(features, rows.dtype))
 
     def solve(self, gradient: Array) -> Array:
         return gradient / self._diagonal[:, None]

@@ -116,17 +116,14 @@ def _stacked(parts: Iterable[Any]) -> Any:
 def _row_hashes(X: Any) -> np.ndarray:
     """The same for dense and sparse rows of the same numbers; 0 for a row of zeros."""
     factors = _mixed(np.arange(1, int(X.shape[1]) + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
-    hashes: np.ndarray
     if not sp.issparse(X):
-        hashes = _spread(to_numpy(X)) @ factors
-        return hashes
+        return np.asarray(_spread(to_numpy(X)) @ factors)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
     np.cumsum(_spread(X.data) * factors[X.indices], out=sums[1:])
-    hashes = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-    return hashes
+    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
 
 
 def _spread(values: np.ndarray) -> np.ndarray:

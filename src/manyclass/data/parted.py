@@ -170,11 +170,10 @@ class PartedRows(Rows):
         found = parts.at(asked.tolist()).map(function, Parts(parts.executor, where), *arguments).values()
         return np.concatenate(found)[np.argsort(order)]
 
-    def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
+    def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> Any:
         if weight is not None:
             raise self._refusal()
-        total, mass = self.place.parts.sum(_column_sums, self.recipe(), function, name="column sums")
-        return total, mass
+        return self.place.parts.sum(_column_sums, self.recipe(), function, name="column sums")
 
     def part(self, rows: slice) -> Rows:
         if rows.stop - rows.start > FEW:
@@ -235,7 +234,7 @@ class PartedLabels(Labels):
         of_classes = None if is_one or self.is_multilabel else values or (0.0, 1.0)
         return PartedTargets(1 if is_one else self.n_classes, found, rows, of_classes)
 
-    def weights(self, rows: Rows, sample_weight: Parts | None, class_weight: Any) -> Parts | None:
+    def weights(self, rows: Rows, sample_weight: Parts | None, class_weight: Any) -> Any:
         """Of the rows, by part, or None where all are 1."""
         if sample_weight is None and class_weight is None:
             return None
@@ -248,8 +247,7 @@ class PartedLabels(Labels):
                     table = self.counts.sum() / (self.n_classes * self.counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
-        found: Parts = self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
-        return found
+        return self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
 
     @property
     def guide(self) -> None:

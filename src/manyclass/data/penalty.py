@@ -145,7 +145,7 @@ class Spectrum:
         return residual / xp.clip(1.0 - u * leverage, min=max(precision, 1e-10))[:, None]
 
 
-def random_sums(n_outputs: int) -> np.ndarray | None:
+def random_sums(n_outputs: int) -> Array | None:
     """Signs, of shape (n_outputs, SUMS), by which many responses become fewer; None where they are few.
 
     Errors are linear in the responses, so that the sum of the squared errors of R·signs estimates, without bias, that
@@ -153,8 +153,7 @@ def random_sums(n_outputs: int) -> np.ndarray | None:
     """
     if n_outputs <= SUMS:
         return None
-    signs: np.ndarray = np.random.default_rng(0).choice([-1.0, 1.0], (n_outputs, SUMS)) / SUMS**0.5
-    return signs
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n_outputs, SUMS)) / SUMS**0.5
 
 
 def path_of_rows(

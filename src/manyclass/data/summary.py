@@ -89,5 +89,4 @@ def _keys(projections: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         mixed = bits.view(np.uint64) * factors
         mixed ^= mixed >> np.uint64(29)
-        keys: np.ndarray = (mixed * factors[::-1]).sum(axis=1)
-        return keys
+        return np.asarray((mixed * factors[::-1]).sum(axis=1))

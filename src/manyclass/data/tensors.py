@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,19 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], di
     except (TypeError, ValueError) as error:
         raise DataFileError(f"{path} says nothing of its arrays that can be read: write it again") from error
     return arrays, about
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold of a value: no types of NumPy's, and None for what it has no number for."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def _checksum(kind: str, text: str, arrays: Mapping[str, np.ndarray]) -> str:

@@ -102,10 +102,10 @@ class Chart:
         """Dots, which are strokes of no length with round ends."""
         return tag("path", d="".join(f"M{a} {d}h0" for a, d in self.at(x, y)), class_="points")
 
-    def bars(self, left: Any, right: Any, y: Any, kind: str = "bars") -> Html:
+    def bars(self, left: Any, right: Any, y: Any) -> Html:
         floor = HEIGHT - BOTTOM
         corners = zip(self.at(left, y), self.at(right, y), strict=True)
-        return tag("path", d="".join(f"M{a} {floor}V{d}H{b}V{floor}z" for (a, d), (b, _) in corners), class_=kind)
+        return tag("path", d="".join(f"M{a} {floor}V{d}H{b}V{floor}z" for (a, d), (b, _) in corners), class_="bars")
 
     def drawn(self, *marks: Html) -> Html:
         """The picture, with its axes below the marks."""

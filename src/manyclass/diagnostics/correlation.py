@@ -43,20 +43,17 @@ class ResponseCorrelation:
     @property
     def rho_squared(self) -> np.ndarray:
         """ρ_j² = c_j²/λ_j, of shape (n_components, n_responses): the share of the variance of Y along Z_j."""
-        shares: np.ndarray = self.covariance**2 / self.eigenvalues[:, None]
-        return shares
+        return np.asarray(self.covariance**2 / self.eigenvalues[:, None])
 
     @property
     def boundedness(self) -> np.ndarray:
         """c_j²/λ_j², of shape (n_components, n_responses); its maximum is τ."""
-        squares: np.ndarray = (self.covariance / self.eigenvalues[:, None]) ** 2
-        return squares
+        return np.asarray((self.covariance / self.eigenvalues[:, None]) ** 2)
 
     @property
     def tau_per_response(self) -> np.ndarray:
         """max_j c_j²/λ_j² of each response."""
-        largest: np.ndarray = self.boundedness.max(axis=0, initial=0.0)
-        return largest
+        return np.asarray(self.boundedness.max(axis=0, initial=0.0))
 
     @property
     def tau(self) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.costs import Cost
+from manyclass.data.tensors import plain
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
 from manyclass.diagnostics.markup import Html
@@ -188,8 +189,8 @@ class DataReport:
         dict
         """
         held = {name: value for name, value in vars(self).items() if name != "correlation"}
-        found = {name: _plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in held.items()}
-        found["methods"] = [_plain(asdict(one)) for one in self.methods]
+        found = {name: plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in held.items()}
+        found["methods"] = [plain(asdict(one)) for one in self.methods]
         found["eigenvalues"] = [] if self.spectrum is None else self.spectrum.eigenvalues.tolist()
         return found
 
@@ -347,16 +348,3 @@ def _listed(columns: tuple[Any, ...]) -> str:
         return "none"
     shown = ", ".join(map(str, columns[:SHOWN])) + (" …" if len(columns) > SHOWN else "")
     return f"{len(columns):,}: {shown}"
-
-
-def _plain(value: Any) -> Any:
-    """Without NumPy's types, and with None for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "item"):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float) else str(value)

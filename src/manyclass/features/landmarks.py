@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import DenseRows, Rows
 from manyclass.data.pieces import elementwise, times_upper_triangular
@@ -93,12 +91,9 @@ class Landmarks(FeatureGenerator):
         inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
         self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> Landmarks:
+    def draw(self, n_components: int, rng: np.random.Generator) -> Any:
         """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
-        check_is_fitted(self)
-        drawn = copy(self)
-        drawn.n_components = n_components
-        drawn._draw(n_components, self._dtype, rng)
+        drawn: Any = super().draw(n_components, rng)
         self._n_taken = drawn._n_taken
         del drawn._rows, drawn._order
         return drawn

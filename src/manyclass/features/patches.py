@@ -297,12 +297,11 @@ def _image_shape(shape: Any, n_features: int) -> tuple[int, int, int]:
     return height, width, channels
 
 
-def _zca(sample: np.ndarray, whitening: float) -> np.ndarray:
+def _zca(sample: np.ndarray, whitening: float) -> Array:
     """The symmetric whitening matrix, with the small eigenvalues held back."""
     values, vectors = np.linalg.eigh(sample.T @ sample / len(sample))
     floor = whitening * max(float(values.mean()), 1e-12)
-    matrix: np.ndarray = (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
-    return matrix
+    return (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
 
 
 def _cells(size: int, n_cells: int, overlap: int) -> tuple[np.ndarray, np.ndarray]:

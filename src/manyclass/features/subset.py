@@ -36,12 +36,11 @@ def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     return to_numpy(total)[:, 0]
 
 
-def _columns(y: Any) -> np.ndarray:
+def _columns(y: Any) -> Array:
     y = to_numpy(y)
     if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
         y = LabelBinarizer().fit_transform(y)
-    columns: np.ndarray = y.astype(np.float64).reshape(len(y), -1)
-    return columns
+    return y.astype(np.float64).reshape(len(y), -1)
 
 
 def _cross(rows: Rows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
@@ -172,8 +171,7 @@ class FeatureSubset(FeatureGenerator):
         check_is_fitted(self)
         from sklearn.utils.validation import _check_feature_names_in
 
-        names: np.ndarray = np.asarray(_check_feature_names_in(self, input_features), dtype=object)
-        return names.take(self.feature_indices_)
+        return np.take(np.asarray(_check_feature_names_in(self, input_features), dtype=object), self.feature_indices_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,14 +76,10 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
     return found
 
 
-def _splits(
-    cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None
-) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+def _splits(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> Any:
     if isinstance(cv, int | np.integer):
         fold = folds_by_content(rows, strata, weight, int(cv))
         return [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(int(cv))]
     from sklearn.model_selection import check_cv
 
-    found: Iterable[tuple[np.ndarray, np.ndarray]]
-    found = check_cv(cv, y, classifier=True).split(np.zeros((rows.n_rows, 1)), y)
-    return found
+    return check_cv(cv, y, classifier=True).split(np.zeros((rows.n_rows, 1)), y)

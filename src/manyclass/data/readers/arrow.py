@@ -62,10 +62,6 @@ def stored(source: Source, request: Request) -> Stored:
     return Stored.of(Repeated(chunks, sum(map(len, parts)), takes_size=True), labels)
 
 
-def is_arrow(X: Any) -> bool:
-    return isinstance(X, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray)
-
-
 def stored_table(table: Any, request: Request, files: Iterable[mmap.mmap] = ()) -> Stored:
     """A table, or an array of lists, of pyarrow; its memory is used as it is."""
     if isinstance(table, pa.Array | pa.ChunkedArray):

@@ -121,7 +121,7 @@ def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
         return np.concatenate([y.astype(str) if as_text else y for y, _ in parts]), None
     if parts[0][1] is None:
         return np.concatenate([y for y, _ in parts]), None
-    names = sorted({name for _, some in parts for name in some}, key=_by_number)
+    names = sorted({name for _, some in parts for name in some}, key=by_number)
     place = {name: column for column, name in enumerate(names)}
     together = np.zeros((sum(len(y) for y, _ in parts), len(names)), dtype=np.int8)
     start = 0
@@ -131,7 +131,7 @@ def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
     return together, tuple(names)
 
 
-def _by_number(name: str) -> tuple[int, float, str]:
+def by_number(name: str) -> tuple[int, float, str]:
     try:
         return 0, float(name), name
     except ValueError:

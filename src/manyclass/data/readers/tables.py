@@ -232,8 +232,7 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
         array = array.cast(pa.int8())
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         array = array.cast(pa.float64())
-    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return numbers
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _fits_float32(column: pa.ChunkedArray) -> bool:
