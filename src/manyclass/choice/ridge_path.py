@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass.data import Moments, Rows, Targets
 from manyclass.data.penalty import Spectrum
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
@@ -43,8 +43,7 @@ class RidgePath:
     def generalised_cross_validation(self, alphas: np.ndarray, problem: Problem) -> np.ndarray:
         """As `Spectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""
         mean = self.moments.target_mean if self.fit_intercept else self.moments.y * 0
-        total, S, at_most_one = problem.sum(_squares, mean)
-        n = S**2 / max(at_most_one, 1e-300)  # as `effective_rows`
+        total, n = problem.sum(_squares, mean), problem.effective_rows(problem.weight)
         return self.spectrum.generalised_cross_validation(alphas, total / problem.total_weight, n)
 
     def left_out_scores(self, alphas: np.ndarray, problem: Problem) -> Iterator[tuple[int, slice, Array]]:
@@ -83,8 +82,7 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
     for fold in folds:
         if fold.is_complement:
             np.add.at(times, fold.index, 1.0)
-    counted = np.ones(rows.n_rows, dtype=bool) if weight is None else to_numpy(weight) > 0
-    if len(folds) > 1 and np.all(times[counted] == 1.0):
+    if len(folds) > 1 and np.all(times[present_rows(rows.n_rows, weight)] == 1.0):
         full = Moments.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
         for part in judging:
             full = full.merge(part) if part is not None else full
@@ -103,18 +101,15 @@ def _moments(part: Problem) -> Moments:
     return Moments.of(part.rows, part.targets, part.weight)
 
 
-def _squares(part: Problem, mean: Array) -> tuple[Array, float, float]:
-    """Σ s (y − mean)² of each output, Σ s, and Σ s min(s, 1)."""
+def _squares(part: Problem, mean: Array) -> Array:
+    """Σ s (y − mean)² of each output."""
     xp, like, n_rows = part.xp, part.rows.zeros((0,), dtype=part.xp.float64), part.rows.n_rows
     total = mean * 0
     for start in range(0, n_rows, 1 << 14):
         where = slice(start, min(start + (1 << 14), n_rows))
         square = (part.targets.dense(where, like, xp) - mean) ** 2
         total = total + xp.sum(square if part.weight is None else square * part.weight[where][:, None], axis=0)
-    if part.weight is None:
-        return total, float(n_rows), float(n_rows)
-    s = xp.astype(part.weight, xp.float64)
-    return total, float(xp.sum(s)), float(xp.sum(s * xp.clip(s, max=1.0)))
+    return total
 
 
 def _taken(rows: Rows, targets: Targets, index: np.ndarray) -> tuple[Rows, Targets]:

@@ -66,7 +66,7 @@ class Factor:
             self._ridge, xp = ridge, self.xp
             shifted = self.S + 0.0
             add_to_diagonal(shifted, ridge)
-            size = _norm(shifted, xp)
+            size = norm(shifted, xp)
             lower = _cholesky(shifted, xp)
             # Pivots alone can hide a small eigenvalue, where the ridge leaves room for one.
             doubtful = lower is not None and len(lower) and ridge <= 2.0 * self.precision * size
@@ -167,14 +167,14 @@ def _least(lower: Array, xp: Any) -> float:
     v = xp.asarray(start, dtype=xp.float64, device=lower.device)
     growth = 1.0
     for _ in range(4):
-        v = _solve_cholesky(lower, v / _norm(v, xp), xp)
-        growth = _norm(v, xp)
+        v = _solve_cholesky(lower, v / norm(v, xp), xp)
+        growth = norm(v, xp)
         if not np.isfinite(growth):
             return 0.0
     return 1.0 / growth
 
 
-def _norm(A: Array, xp: Any) -> float:
+def norm(A: Array, xp: Any) -> float:
     return float(xp.sum(A * A) ** 0.5)
 
 

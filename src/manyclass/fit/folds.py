@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.fit.held_out import folds_by_content
 
 
@@ -71,8 +71,7 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
                 "rows."
             )
         seen = np.bincount(test, minlength=rows.n_rows) + mask
-        counted = np.ones(rows.n_rows, dtype=bool) if weight is None else to_numpy(weight) > 0
-        found.append(Fold(fitted, test, None, bool(np.all(seen[counted] == 1.0))))
+        found.append(Fold(fitted, test, None, bool(np.all(seen[present_rows(rows.n_rows, weight)] == 1.0))))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from manyclass.data.factor import norm
 from manyclass.data.rows import Array
 
 
@@ -39,7 +40,7 @@ class WholeSpace:
         return V
 
     def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        distance, size = _norm(wanted - mean, xp), _norm(mean, xp)
+        distance, size = norm(wanted - mean, xp), norm(mean, xp)
         if distance == 0:
             return 0.0, wanted
         # theta·‖q‖² is least at this theta.
@@ -97,7 +98,3 @@ def _blend_towards(wanted: Array, theta: float, mean: Array) -> tuple[float, Arr
     if theta == 0.0:
         return 0.0, wanted
     return theta, (wanted - (1.0 - theta) * mean) / theta
-
-
-def _norm(v: Array, xp: Any) -> float:
-    return float(xp.sum(v * v) ** 0.5)
