@@ -3,7 +3,7 @@
 import numpy as np
 
 from manyclass.data.parted import parted
-from manyclass.execution import Threads
+from tests.execution.threads import Threads
 
 N, D, K, CUTS = 300, 6, 4, (70, 70, 210)
 """One part is empty."""

@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from manyclass import GLMClassifier
 from manyclass.curvature import CURVATURES
 from manyclass.data.parted import parted
-from manyclass.execution import Threads
 from manyclass.execution.base import add, n_bytes
 from manyclass.solvers import SOLVERS
 from tests.covering import every_pair
 from tests.execution.parts import D, N, assert_same, fit_parts
+from tests.execution.threads import Threads
 
 
 @pytest.mark.parametrize(

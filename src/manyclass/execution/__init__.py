@@ -6,7 +6,6 @@ from typing import Any
 
 from manyclass.execution.base import Broadcast, Executor, Parts
 from manyclass.execution.dask import Dask
-from manyclass.execution.local import Threads
 
 ENGINES: tuple[type[Executor], ...] = (Dask,)
 
@@ -16,4 +15,4 @@ def engine_of(X: Any) -> type[Executor] | None:
     return next((engine for engine in ENGINES if engine.takes(X)), None)
 
 
-__all__ = ["ENGINES", "Broadcast", "Executor", "Parts", "Threads", "engine_of"]
+__all__ = ["ENGINES", "Broadcast", "Executor", "Parts", "engine_of"]
