@@ -181,7 +181,7 @@ class BoundMajorizationClassifier(LinearClassifier):
         return size * (size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs))
 
     def _iterates(self, task: Task) -> Iterates:
-        frame = Frame(task.problem, rotate=self.rank is None and task.rows.n_rows < task.rows.n_features)
+        frame = Frame(task.problem, rotate=self.rank is None and task.rows.has_row_space)
         start = frame.project(self._start(task.problem))
         iterates = METHODS[self.method].iterates(self, task, frame.problem, start)
         return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))

@@ -195,7 +195,7 @@ class RidgeSearch(Search):
     def iterates(self) -> Iterates:
         given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
         given.centred = True
-        self.frame = Frame(given, rotate=given.rows.n_rows < given.rows.n_features)
+        self.frame = Frame(given, rotate=given.rows.has_row_space)
         problem = self.frame.problem
         full, fitted = moments_by_fold(problem, plan.folds)
         path = RidgePath(full, problem.fit_intercept)
