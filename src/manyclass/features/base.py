@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -75,7 +75,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components: int
     _level: float = 1.0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureGenerator:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn what all features share, and draw ``n_components`` of them.
 
         Parameters
@@ -105,7 +105,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self._measure(rows, weight, rng)
         return self
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> FeatureGenerator:
+    def draw(self, n_components: int, rng: np.random.Generator) -> Self:
         """A fitted transformer with `n_components` new features that shares what `fit` learned."""
         check_is_fitted(self)
         drawn = copy(self)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -91,9 +91,9 @@ class Landmarks(FeatureGenerator):
         inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
         self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> Any:
+    def draw(self, n_components: int, rng: np.random.Generator) -> Self:
         """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
-        drawn: Any = super().draw(n_components, rng)
+        drawn = super().draw(n_components, rng)
         self._n_taken = drawn._n_taken
         del drawn._rows, drawn._order
         return drawn

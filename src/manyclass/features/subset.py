@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.preprocessing import LabelBinarizer
@@ -142,7 +142,7 @@ class FeatureSubset(FeatureGenerator):
     def columns(self) -> np.ndarray | None:
         return self.feature_indices_
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> FeatureSubset:
+    def draw(self, n_components: int, rng: np.random.Generator) -> Self:
         """The next `n_components` columns in the order, or the fewer that are left.
 
         Raises

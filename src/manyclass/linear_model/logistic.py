@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model
@@ -20,6 +20,11 @@ from manyclass.linear_model.shared import Single
 
 class Logistic(SparseCoefMixin):
     """What both logistic regressions refuse, and how their models are stored."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *parameters: Any, **named: Any):
+            """As scikit-learn's."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -95,7 +100,8 @@ class LogisticRegression(Logistic, Single):
     True
     """
 
-    __init__ = linear_model.LogisticRegression.__init__
+    if not TYPE_CHECKING:
+        __init__ = linear_model.LogisticRegression.__init__
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = linear_model.LogisticRegression._parameter_constraints
     alpha: Any = None
 

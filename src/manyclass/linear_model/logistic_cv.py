@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model
@@ -59,7 +59,8 @@ class LogisticRegressionCV(Logistic, Folds):
     100.0
     """
 
-    __init__ = linear_model.LogisticRegressionCV.__init__
+    if not TYPE_CHECKING:
+        __init__ = linear_model.LogisticRegressionCV.__init__
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = linear_model.LogisticRegressionCV._parameter_constraints
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": metadata_routing.UNUSED}
     score = linear_model.LogisticRegressionCV.score
