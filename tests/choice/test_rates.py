@@ -68,3 +68,12 @@ def test_where_nothing_can_be_written_it_is_measured(measured, monkeypatch, tmp_
 
 def test_what_is_measured_is_a_speed():
     assert all(0 < speed < 1e15 for speed in vars(module._measured("float32")).values())
+
+
+def test_a_machine_is_the_same_in_whatever_order_its_libraries_were_loaded(monkeypatch):
+    found = module._machine()
+    loaded = module.blas_libraries()
+    monkeypatch.setattr(module, "blas_libraries", lambda: [*loaded, {**loaded[0], "version": "0"}])
+    one = module._machine()
+    monkeypatch.setattr(module, "blas_libraries", lambda: [{**loaded[0], "version": "0"}, *loaded[::-1]])
+    assert module._machine() == one != found

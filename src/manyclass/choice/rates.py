@@ -97,7 +97,8 @@ def cache_folder() -> Path:
 def _machine() -> str:
     """All that decides how fast it is, as far as this process sees it."""
     blas = [one for one in blas_libraries() if one["user_api"] == "blas"]
-    libraries = [f"{one['internal_api']} {one['version']} {one.get('architecture')}" for one in blas]
+    # In an order of their own: that of loaded libraries differs between processes, which then would not agree.
+    libraries = sorted(f"{one['internal_api']} {one['version']} {one.get('architecture')}" for one in blas)
     threads = max((int(one["num_threads"]) for one in blas), default=1)
     parts = [platform.machine(), platform.node(), f"{os.cpu_count()} cores", f"{threads} threads", *libraries]
     return ", ".join([*parts, f"numpy {np.__version__}", f"scipy {scipy.__version__}"])
