@@ -94,7 +94,7 @@ def test_zero_and_constant_models(loss):
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("offset", [0.0, 0.3])
 def test_duality_gap_is_the_objective_less_that_of_the_dual_point(loss, center, offset, rng, monkeypatch):
-    monkeypatch.setattr("manyclass.model.sums.PIECE", 6)
+    monkeypatch.setattr("manyclass.data.pieces.PIECE", 6)
     F, X, Y, s = problems.problem(loss, center=center)
     W, b = rng.standard_normal((F.rows.n_features, 3)), offset * rng.standard_normal(3)
     theta = F.pack(W, b)

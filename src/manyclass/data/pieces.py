@@ -1,8 +1,8 @@
-"""What is made of a block of rows, number by number, as its namespace does it fastest."""
+"""Work on arrays in pieces, as their namespace does it fastest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -14,6 +14,16 @@ from manyclass.data.rows import Array, Rows
 
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
+
+PIECE = 1 << 16
+"""Parameters that are looked at in one go: in float64 they, and what is made of them, stay in the cache."""
+
+
+def pieces(rows: Rows, W: Array) -> Iterator[slice]:
+    """Which rows of an array of parameters to look at together: all on a device, where every look has its price."""
+    size, n_columns = int(W.shape[0]), max(int(W.shape[1]), 1)
+    step = max(PIECE // n_columns, 1) if rows.is_numpy else max(size, 1)
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:

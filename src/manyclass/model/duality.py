@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from manyclass.data.pieces import pieces
 from manyclass.data.rows import Array
 from manyclass.model.problem import Evaluation, Problem
-from manyclass.model.sums import pieces
 
 
 def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float:
@@ -44,4 +44,4 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
     gap = loss + penalty + conjugate + max(size, 0.0) / (2.0 * problem.alpha)
     # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
     rounding = problem.rows.precision * abs(evaluation.value) / problem.rows.n_rows**0.5
-    return max(gap, rounding)
+    return float(max(gap, rounding))

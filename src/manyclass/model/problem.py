@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, Targets
+from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
@@ -18,7 +19,6 @@ from manyclass.model.sums import (
     copies_of_rows,
     gradient_sums,
     gradient_sums_and_row_weight,
-    pieces,
     target_sums,
     weight_sum,
 )

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyclass.data import ClassTargets, Rows
+from manyclass.data import ClassTargets
 from manyclass.data.rows import Array, to_numpy
 
 if TYPE_CHECKING:
     from manyclass.model.problem import Problem
-
-
-PIECE = 1 << 16
-"""Parameters that are looked at in one go: in float64 they, and what is made of them, stay in the cache."""
-
-
-def pieces(rows: Rows, W: Array) -> Iterator[slice]:
-    """Which rows of an array of parameters to look at together: all on a device, where every look has its price."""
-    size, n_columns = int(W.shape[0]), max(int(W.shape[1]), 1)
-    step = max(PIECE // n_columns, 1) if rows.is_numpy else max(size, 1)
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 def copies_of_rows(part: Problem, weight: Array) -> tuple[float, float]:
