@@ -364,3 +364,13 @@ def test_few_rows_that_are_hard_get_more_than_a_thousand_epochs():
         short, long = SDCAClassifier(max_iter=1000).fit(X, y), SDCAClassifier().fit(X, y)
     assert short.n_iter_ == 1000 < long.n_iter_
     assert long.duality_gap_ < short.duality_gap_ and long.score(X, y) >= short.score(X, y)
+
+
+def test_who_stops_early_is_told_of_columns_of_very_different_size():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 4))
+    y = X.sum(axis=1) > 0
+    with pytest.warns(ConvergenceWarning, match="by a factor of .*standardise"):
+        SDCAClassifier(max_iter=1, tol=1e-12).fit(X * np.logspace(-3, 3, 4), y)
+    with pytest.warns(ConvergenceWarning, match=r"\)$"):
+        SDCAClassifier(max_iter=1, tol=1e-12).fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,17 @@ def column_units(problem: Problem) -> Array | None:
     if not bool(xp.any(varies)) or float(xp.max(spread[varies])) <= UNLIKE * float(xp.min(spread[varies])):
         return None
     return spread
+
+
+def advice(problem: Problem) -> str:
+    """What to do about columns of very different size, for a warning; only where to look at them takes no reading."""
+    unit = column_units(problem) if math.isinf(problem.rows.block_limit) else None
+    if unit is None:
+        return ""
+    ratio = float(problem.xp.max(unit) / problem.xp.min(unit))
+    return (
+        f" Columns differ in size by a factor of {ratio:.0e}: standardise them (sklearn.preprocessing.StandardScaler)."
+    )
 
 
 def in_units_is_better(errors: Mapping[str, float], given: str, in_units: str) -> bool:

@@ -16,6 +16,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass.choice.features import advice
 from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
@@ -320,7 +321,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             self.duality_gap_ = outcome.duality_gap
         if outcome.status.is_failure:
             gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
-            warnings.warn(f"{type(self).__name__}: {outcome.status}{gap}", ConvergenceWarning, stacklevel=_outside())
+            told = f"{outcome.status}{gap}{advice(task.problem) if outcome.status is Status.MAX_ITER else ''}"
+            warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=_outside())
 
     def _fitted_rows(self, X: Any) -> Rows:
         """The rows to predict, checked."""

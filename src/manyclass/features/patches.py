@@ -275,7 +275,9 @@ class ImagePatches(FeatureGenerator):
         centred = (self._whitening - self._whitening.mean(axis=0)) / np.sqrt(self._contrast)
         whitened = patches @ centred.astype(patches.dtype)
         whitened -= (self._mean @ self._whitening).astype(patches.dtype)
-        return np.sqrt(np.einsum("ij,ij->i", whitened, whitened)) + patches.dtype.type(self._norm)
+        norms: np.ndarray = np.linalg.norm(whitened, axis=1)
+        norms += patches.dtype.type(self._norm)
+        return norms
 
     def _windows(self, images: np.ndarray) -> np.ndarray:
         """All patches, of shape (n_images, rows, columns, patch_height, patch_width, channels), a view."""
