@@ -6,7 +6,7 @@ run_all(
     "benchmarks.stagewise",
     [
         "table1 table",
-        "curves goals --rows pixels --visits 2",
+        "curves goals --rows pixels",
         "curves goals --rows patches",
         "curves figure",
         "printed",
