@@ -115,6 +115,8 @@ def publish_errors(results: list[errors.Result], limit: float, suffix: str, as_j
     table.note(
         "Points beyond 1.2 times or one point more than LogisticRegression(): " + (", ".join(beyond) or "none") + "."
     )
+    behind = [f"{name} on {case} by {100 * points:.1f}" for points, case, name in errors.furthest(results)[:10]]
+    table.note(f"Points behind the best of scikit-learn's three, the furthest: {', '.join(behind)}.")
     table.note(f"Ours were given {limit:g} seconds.")
     if not as_json:
         table.publish("battery_errors" + suffix)

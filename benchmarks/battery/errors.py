@@ -116,6 +116,18 @@ def found(result: Result) -> list[str]:
     return [name for name in ours() if name in result.errors] if YARDSTICK in result.errors else []
 
 
+def furthest(results: list[Result]) -> list[tuple[float, str, str]]:
+    """(points behind the best linear classifier of scikit-learn, case, estimator), the furthest first."""
+    return sorted(
+        (
+            (one.errors[name] - min(one.errors[peer] for peer in peers(False) if peer in one.errors), one.case, name)
+            for one in results
+            for name in found(one)
+        ),
+        reverse=True,
+    )
+
+
 def worst(results: list[Result]) -> list[tuple[float, str, str]]:
     """(points beyond what is allowed, case, estimator), the worst first."""
     return sorted(((one.excess(name), one.case, name) for one in results for name in found(one)), reverse=True)
