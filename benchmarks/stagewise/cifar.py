@@ -214,7 +214,7 @@ def _accuracy(scores: np.ndarray, y: np.ndarray) -> float:
 
 def _described(origin: str, patch_sizes: str, bandwidth: float, ridge: float) -> str:
     return (
-        f"Images: {origin}. Filters are random patches, {patch_sizes} pixels wide in turn, {EACH} at a time, mean "
+        f"Images: {origin}. Filters are random patches, {patch_sizes} pixels wide in turn, mean "
         "removed, whitened (ZCA with 0.1 × the mean eigenvalue), at unit norm; as many mirror images of them come on "
         "top. r is the cosine of a filter and a whitened patch (its norm raised by a tenth of the usual one); "
         "max(±r − 0.15, 0) averaged over 3 × 3 cells, square roots, standardised with statistics common to an image "
