@@ -195,11 +195,6 @@ class Moments:
         yy = self.yy + float(xp.sum(lift * (self.y + y)))
         return Moments(self.n, self.weight, xx, xy, x, y, yy, pilot + 0.0, target_pilot + 0.0)
 
-    def divided(self, unit: Array) -> Moments:
-        """The moments of the rows with each column divided by a number."""
-        by = unit[:, None]
-        return replace(self, xx=self.xx / by / unit, xy=self.xy / by, x=self.x / unit, pilot=self.pilot / unit)
-
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, whole or not at all; one of that name is replaced."""
         arrays, about = self.parts()

@@ -77,9 +77,7 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
             n *= whole.weight / self._stream.features.weight
         self.choice_ = {"features": self._features(problem), "representation": "moments", "estimates": {}}
         frame = Frame(problem, unit=self._unit(problem))
-        if frame.unit is not None:
-            whole = whole.divided(frame.unit)
-        equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, frame.problem)}
+        equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, frame.problem, frame.unit)}
         blocks = partial(OriginalColumns, frame.problem.rows)
         solver = self._solver(frame.problem, blocks, judge_of(task), task.clock, equations)
         return (yield from of_given(solver.iterates(), frame))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from manyclass.data import Moments
 from manyclass.data.factor import Factor
@@ -10,6 +10,13 @@ from manyclass.data.penalty import Spectrum, best
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 from manyclass.stagewise.equations import ROWS_PER_DIRECTION, NormalEquations, Responses
+
+
+def in_units(moments: Moments, unit: Array) -> Moments:
+    """The moments of the rows with each column divided by a number."""
+    by = unit[:, None]
+    xx, xy = moments.xx / by / unit, moments.xy / by
+    return replace(moments, xx=xx, xy=xy, x=moments.x / unit, pilot=moments.pilot / unit)
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,9 @@ class StreamedEquations(NormalEquations):
     corrections: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of_stream(cls, whole: Moments, n: float, problem: Problem) -> StreamedEquations:
-        """For a problem of the rows of the sample."""
+    def of_stream(cls, whole: Moments, n: float, problem: Problem, unit: Array | None = None) -> StreamedEquations:
+        """For a problem of the rows of the sample, with columns in units of their own."""
+        whole = whole if unit is None else in_units(whole, unit)
         sample = Moments.of(problem.rows, problem.targets, problem.weight)
         known = NormalEquations.of(sample, problem)
         factor = whole.factor(fit_intercept=problem.fit_intercept, precision=problem.rows.precision)
