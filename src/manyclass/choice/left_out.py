@@ -19,7 +19,7 @@ import numpy as np
 
 from manyclass.choice.descent import Descent
 from manyclass.curvature.hessian import hessian_matrix, with_ones
-from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.curvature.kronecker import sampled_rows
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.factor import Metric
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
@@ -83,7 +83,7 @@ def _by_outputs(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     assert share is not None
     for output in range(problem.n_outputs):
         v = V[:, output]
-        sample = weighted_sample(to_numpy(v * weight), ROWS_PER_FEATURE * rows.n_features, rng)
+        sample = weighted_sample(to_numpy(v * weight), 2 * sampled_rows(rows.n_features), rng)
         metric = Metric(_block_of_hessian(problem, v, sample), float(xp.finfo(xp.float64).eps))
         pulling = to_numpy(xp.abs(g[:, output]) > NEGLIGIBLE)
         found, moved = [], RowSample(np.flatnonzero(pulling), None)

@@ -11,7 +11,7 @@ import numpy as np
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
-from manyclass.curvature.kronecker import ROWS_PER_FEATURE
+from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
 
@@ -199,7 +199,7 @@ class Shape:
         memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
         search = one + INTERPRETED_DIRECTION / speed.interpreted + MEMORY_PAIRS * parameters / speed.stream
         yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
-        sample = min(self.n, ROWS_PER_FEATURE * d)
+        sample = min(self.n, sampled_rows(d))
         # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
         # that are solved for anew.
         set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)

@@ -14,10 +14,15 @@ from manyclass.data.moments import MomentSums
 from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.model import Problem
 
-ROWS_PER_FEATURE = 16
-"""Rows from which the feature factor is estimated, per feature; beyond that its noise no longer costs passes."""
+SAMPLED_ROWS, ROWS_PER_FEATURE = 4000, 8
+"""Rows from which the feature factor is estimated, and how many more for each feature; beyond that its noise no longer
+costs passes."""
 WITHIN, MOST_FACTORS = 10.0, 4
 """Classes whose curvatures differ by less than this share a factor, and how many factors there are at most."""
+
+
+def sampled_rows(n_features: int) -> int:
+    return SAMPLED_ROWS + ROWS_PER_FEATURE * n_features
 
 
 class Kronecker(Curvature):
@@ -43,7 +48,7 @@ class Kronecker(Curvature):
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Kronecker:
-        return cls(problem, problem.map(uniform_sample, ROWS_PER_FEATURE * problem.rows.n_features, rng))
+        return cls(problem, problem.map(uniform_sample, sampled_rows(problem.rows.n_features), rng))
 
     def refit(self, problem: Problem, sample: RowSample, theta: Array | None = None) -> None:
         """Both factors at theta, or at the constant model, where all rows have one mean, from a sample of rows."""
@@ -105,7 +110,7 @@ class Kronecker(Curvature):
         rng = np.random.default_rng(0)
         self.alpha = problem.alpha
         if row_weight is not None:
-            n_rows = ROWS_PER_FEATURE // 2 * problem.rows.n_features
+            n_rows = sampled_rows(problem.rows.n_features) // 2
             self.refit(problem, problem.map(carrying_sample, row_weight, n_rows, rng), theta)
             return
         # The features' covariance stays; only what happens between the classes has changed.
