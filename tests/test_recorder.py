@@ -1,10 +1,13 @@
 """What benchmarks record of a fit: every iterate, whatever the estimator."""
 
+import json
+
 import numpy as np
 import pytest
 
 import manyclass
-from benchmarks.recorder import EachIteration
+from benchmarks.battery import methods
+from benchmarks.recorder import EachIteration, Recorder
 from tests.problems import ESTIMATORS, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -30,3 +33,10 @@ def test_what_it_returns_may_end_the_fit(models):
     X, y, _ = rows()
     model = manyclass.GLMClassifier(tol=0).set_callbacks(EachIteration(lambda *_: True, models=models)).fit(X, y)
     assert len(model.history_) == 1
+
+
+@pytest.mark.parametrize("method", ["quasi-newton/jacobi", "newton/hessian"])
+def test_the_battery_runs_the_method_that_it_names(method, tmp_path):
+    X, y, _ = rows()
+    methods.fit(methods.OWN + method, X, y, 1e-3, Recorder(tmp_path, 60.0))
+    assert json.loads((tmp_path / "choice.json").read_text())["chosen"] == method

@@ -77,3 +77,20 @@ def test_a_machine_is_the_same_in_whatever_order_its_libraries_were_loaded(monke
     last = module._machine()
     monkeypatch.setattr(module, "blas_libraries", lambda: [other, *loaded[::-1]])
     assert module._machine() == last != found
+
+
+def test_threads_that_wait_for_each_other_are_not_taken_for_the_speed_of_the_machine(monkeypatch):
+    limits = []
+
+    class Limit:
+        def __init__(self, n_threads):
+            limits.append(n_threads)
+
+        def __enter__(self):
+            monkeypatch.setattr(module, "_seconds", lambda work, repeats: 1.0)
+
+        def __exit__(self, *error):
+            monkeypatch.setattr(module, "_seconds", lambda work, repeats: 40.0)
+
+    monkeypatch.setattr(module, "blas_threads", Limit)
+    assert module._seconds_of_blas(lambda: None) == 1.0 and limits == [1]

@@ -36,9 +36,10 @@ def test_files_are_fitted_where_they_lie(run_json, files, solver, given):
     if whole is not None:
         assert whole["error"] < 0.12
         expected = run_json("evaluate", "m.skops", "digits.parquet")
-        assert whole.pop("log_loss", 0.0) == pytest.approx(expected.pop("log_loss", 0.0))
-        bins = [report.pop("reliability", []) for report in (whole, expected)]
-        assert [list(one.values()) for one in bins[0]] == [pytest.approx(list(one.values())) for one in bins[1]]
+        # Float32 products of blocks of another size round otherwise.
+        assert whole.pop("log_loss", 0.0) == pytest.approx(expected.pop("log_loss", 0.0), rel=1e-5)
+        bins = [[list(one.values()) for one in report.pop("reliability", [])] for report in (whole, expected)]
+        assert bins[0] == [pytest.approx(one, rel=1e-5) for one in bins[1]]
         assert whole == expected
 
 

@@ -10,7 +10,7 @@ from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
-from manyclass.solvers.quasi_newton import MEMORY, InverseHessian
+from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
 
 TIGHT = 1e-8
@@ -141,8 +141,9 @@ def test_the_constant_model_is_returned_when_nothing_can_be_learned():
     np.testing.assert_allclose(P, [1 / 2, 1 / 3, 1 / 6], atol=1e-3)
 
 
+@pytest.mark.parametrize("refreshes", [False, True])
 @pytest.mark.parametrize("n_pairs", [0, 1, 4, MEMORY, MEMORY + 3])
-def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, rng):
+def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, refreshes, rng):
     """Nocedal and Wright, Algorithm 7.4, written out, with the last pair's scale of H⁻¹."""
     F, *_ = problems.problem("softmax")
     curvature = CURVATURES["kronecker"].build(F, np.random.default_rng(0))
@@ -155,6 +156,13 @@ def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, rng):
         found.add(step, now, before)
         pairs.append((step, now.gradient - before.gradient))
         before = now
+    if refreshes:  # and one more pair, of which what was known before is of the new curvature
+        curvature.refresh(F, theta, F.value_and_gradient(theta, with_row_weight=True).row_weight)
+        found.renew()
+        step = 0.3 * rng.standard_normal(theta.shape)
+        now = F.value_and_gradient(theta + step)
+        found.add(step, now, before)
+        pairs, before = [*pairs[-KEPT:], (step, now.gradient - before.gradient)], now
     q, weights, pairs = before.gradient, [], pairs[-MEMORY:]
     for s, y in reversed(pairs):
         weights.append((s * q).sum() / (s * y).sum())

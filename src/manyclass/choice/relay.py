@@ -13,7 +13,7 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.rows import Array
-from manyclass.fit import Iterate, Iterates, Status, changed
+from manyclass.fit import InOrder, Iterate, Iterates, changed
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -49,13 +49,8 @@ def in_turn(
     while True:
         method, left, before, spent, passes = (known[name] for name in ("method", "left", "before", "spent", "passes"))
         random = rng.bit_generator.state
-        iterates = _at_work(method, given, rng, start, None if saved is None else saved["solver"])
-        while True:
-            try:
-                iterate = next(iterates)
-            except StopIteration as end:
-                reason: Status | None = end.value
-                return reason
+        iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
+        for iterate in iterates:
             taken = method.set_up + iterate.n_passes * method.per_pass
             promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:
@@ -71,6 +66,8 @@ def in_turn(
             promising = [one for one in left if one.seconds <= spent + taken]
             if promising and taken > PATIENCE * method.seconds:
                 break
+        else:
+            return iterates.reason
         iterates.close()
         start, method = iterate.model(), min(promising, key=lambda one: one.seconds)
         on_change(method)

@@ -28,6 +28,8 @@ class Curvature(ABC):
         Whether it knows no more of the features than a unit for each.
     weighs_rows : bool
         Whether `refresh` does better with the weights of the rows in the Hessian.
+    default_solver : str
+        The solver that belongs to it.
     """
 
     name: ClassVar[str]
@@ -36,6 +38,7 @@ class Curvature(ABC):
     center: ClassVar[bool] = True
     is_diagonal: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
+    default_solver: ClassVar[str] = "quasi-newton"
 
     _given: ClassVar[tuple[str, ...]] = ("xp",)
 

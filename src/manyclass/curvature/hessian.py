@@ -27,6 +27,7 @@ class Hessian(Curvature):
     """
 
     name = "hessian"
+    default_solver = "newton"
     majorizes = False
     local = True
 
@@ -71,6 +72,7 @@ class SampledHessian(Hessian):
     """
 
     name = "sampled-hessian"
+    default_solver = Curvature.default_solver
     local = False
     weighs_rows = True
 

@@ -36,6 +36,7 @@ class PartitionBound(Curvature):
     """
 
     name = "partition-bound"
+    default_solver = "majorize"
     majorizes = True
     local = True
 

@@ -16,6 +16,7 @@ from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
+from manyclass.solvers.quasi_newton import QuasiNewton
 
 
 @dataclass(eq=False, repr=False)
@@ -170,14 +171,13 @@ class GLMClassifier(ExactStream, LinearClassifier):
         return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
 
     def _choice(self, problem: Problem) -> Choice:
-        solver, curvature = self.solver, self.curvature
-        if curvature == "auto" and solver in ("auto", "quasi-newton", "newton-cg"):
-            choice = choose(problem, self.tol, solver if solver == "auto" else "quasi-newton")
-            return (
-                choice if solver != "newton-cg" else Choice.of(solver, choice.method.curvature, choice.method.row_space)
-            )
-        if solver == "auto":
-            solver = {"hessian": "newton", "partition-bound": "majorize"}.get(curvature, "quasi-newton")
-        if curvature == "auto":
-            curvature = SOLVERS[solver].default_curvature or "second-moment"
-        return Choice.of(solver, curvature)
+        solver, curvature = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
+        if curvature is not None:
+            return Choice.of(curvature.default_solver if solver is None else solver.name, curvature.name)
+        if solver is not None and solver.default_curvature is not None:
+            return Choice.of(solver.name, solver.default_curvature)
+        # What is right for L-BFGS is right for all that take any curvature.
+        choice = choose(problem, self.tol, "auto" if solver is None else QuasiNewton.name)
+        method = choice.method
+        known = solver is None or solver.name == method.solver
+        return choice if known else Choice.of(self.solver, method.curvature, method.row_space)

@@ -228,7 +228,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        loss = SMOOTH_LOSSES["softmax" if self.loss == "auto" else self.loss]
+        loss = SMOOTH_LOSSES.get(self.loss, SMOOTH_LOSSES["softmax"])  # "auto" may be logistic, which is alike here
         for wanted, name in ((self.alpha_per_output, "alpha_per_output=True"), (self._cv_is("gcv"), "cv='gcv'")):
             if wanted and not loss.quadratic:
                 raise ValueError(f"{name} is for loss='squared'; leave it out for loss={self.loss!r}.")

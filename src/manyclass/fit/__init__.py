@@ -2,7 +2,7 @@
 
 from manyclass.fit.checkpoint import Checkpoint, CheckpointError
 from manyclass.fit.history import Record
-from manyclass.fit.run import Clock, Iterate, Iterates, Outcome, OutOfTime, Run, changed
+from manyclass.fit.run import Clock, InOrder, Iterate, Iterates, Outcome, OutOfTime, Run, changed
 from manyclass.fit.status import Status
 from manyclass.fit.stored import restore
 
@@ -10,6 +10,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Clock",
+    "InOrder",
     "Iterate",
     "Iterates",
     "OutOfTime",

@@ -111,15 +111,27 @@ Iterates = Generator[Iterate, None, Status | None]
 """What a solver is: it returns the reason where it ends by itself, FINISHED where it says none."""
 
 
+class InOrder:
+    """Iterates for a loop, which has their `reason` to end when it is through."""
+
+    reason: Status | None = None
+
+    def __init__(self, iterates: Iterates):
+        self.iterates = iterates
+
+    def __iter__(self) -> Generator[Iterate, None, None]:
+        self.reason = yield from self.iterates
+
+    def close(self) -> None:
+        self.iterates.close()
+
+
 def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterates:
     """The iterates of a solver as its caller wants them seen, with its own reason to end."""
-    while True:
-        try:
-            iterate = next(iterates)
-        except StopIteration as end:
-            reason: Status | None = end.value
-            return reason
+    given = InOrder(iterates)
+    for iterate in given:
         yield change(iterate)
+    return given.reason
 
 
 @dataclass(frozen=True)
@@ -229,12 +241,8 @@ class Run:
         self.clock.started -= saved["seconds"]
 
     def _take(self, iterates: Iterates) -> Status:
-        while True:
-            try:
-                iterate = next(iterates)
-            except StopIteration as end:
-                reason: Status | None = end.value
-                return reason or Status.FINISHED
+        given = InOrder(iterates)
+        for iterate in given:
             status = self._judge(iterate)
             if self.on_iterate is not None and self.on_iterate(self.history[-1], iterate):
                 if self.checkpoint is not None and (iterate.state is not None or status is not None):
@@ -244,6 +252,7 @@ class Run:
                 return status
             if self.checkpoint is not None and iterate.state is not None:
                 self.checkpoint.offer(partial(self._stored, iterate))
+        return given.reason or Status.FINISHED
 
     def _judge(self, iterate: Iterate) -> Status | None:
         """Record the iterate, keep it if it is the best; the reason to stop, if there is one."""

@@ -52,7 +52,7 @@ class Folds(GLMClassifierCV):
     _routed: Bunch
 
     @checks_parameters
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # type: ignore[override]  # scikit-learn's parameters
         """Choose the penalty, and fit the model.
 
         Parameters

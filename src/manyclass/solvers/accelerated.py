@@ -20,6 +20,7 @@ class Accelerated(Solver):
 
     name = "accelerated"
     needs_majorizer = True
+    default_curvature = "second-moment"
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING

@@ -33,7 +33,7 @@ class Solver(ABC):
     refreshes_majorizer : bool
         Whether one that is ``local`` will do too.
     default_curvature : str, optional
-        The curvature that belongs to it, where that is not a matter of the data.
+        The curvature that belongs to it; None where that is a matter of the data.
     """
 
     name: ClassVar[str]

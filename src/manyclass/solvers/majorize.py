@@ -22,6 +22,7 @@ class Majorize(Solver):
 
     name = "majorize"
     needs_majorizer = True
+    default_curvature = "second-moment"
     refreshes_majorizer = True
 
     def iterates(
