@@ -100,10 +100,16 @@ def test_duality_gap_is_the_objective_less_that_of_the_dual_point(loss, center, 
     theta = F.pack(W, b)
     found = F.value_and_gradient(theta)
     P = F.loss.mean(X @ W + b, F.xp)
-    share, q = F.loss.domain.blend(s @ P / s.sum(), s @ Y / s.sum(), F.xp)
-    G = X.T @ (s[:, None] * ((1 - share) * P + share * q - Y)) / s.sum()
-    conjugates = [F.loss.conjugate(points, F.xp) @ s / s.sum() for points in (P, q[None, :] + 0 * P, Y)]
-    dual = conjugates[2] - (1 - share) * conjugates[0] - share * conjugates[1] - (G * G).sum() / (2 * F.alpha)
+    n = F.n_independent
+    share, towards = F.loss.domain.blend((s @ P / s.sum()).reshape(n, -1), (s @ Y / s.sum()).reshape(n, -1), F.xp)
+    of_column, q = np.repeat(share, 3 // n), towards.reshape(1, -1) + 0 * P
+    G = X.T @ (s[:, None] * ((1 - of_column) * P + of_column * q - Y)) / s.sum()
+
+    def conjugate(points):
+        return np.array([F.loss.conjugate(part, F.xp) @ s / s.sum() for part in np.split(points, n, axis=1)])
+
+    conjugates = conjugate(Y) - (1 - share) * conjugate(P) - share * conjugate(q)
+    dual = conjugates.sum() - (G * G).sum() / (2 * F.alpha)
     assert duality_gap(F, theta, found) == pytest.approx(found.value - dual, rel=1e-8)
 
 

@@ -30,9 +30,9 @@ def probabilities(domain, rng):
 def test_blend_reaches_the_wanted_mean_from_inside_the_domain(domain, rng):
     for _ in range(50):
         mean, wanted = probabilities(domain, rng)
-        theta, q = domain.blend(mean, wanted, xp)
+        (theta,), (q,) = domain.blend(mean[None], wanted[None], xp)
         assert 0 <= theta <= 1
         np.testing.assert_allclose((1 - theta) * mean + theta * q, wanted, atol=1e-12)
         np.testing.assert_allclose(domain.project(q[None], xp)[0], q, atol=1e-9)
-    theta, _ = domain.blend(wanted, wanted, xp)
+    theta, _ = domain.blend(wanted[None], wanted[None], xp)
     assert theta == 0

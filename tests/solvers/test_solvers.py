@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from manyclass.curvature import CURVATURES
-from manyclass.data import ClassTargets, as_rows
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
-from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
 from manyclass.solvers import SOLVERS
+from manyclass.solvers.line_search import Step, step_of_each
 from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
 
@@ -141,36 +142,95 @@ def test_the_constant_model_is_returned_when_nothing_can_be_learned():
     np.testing.assert_allclose(P, [1 / 2, 1 / 3, 1 / 6], atol=1e-3)
 
 
-@pytest.mark.parametrize("refreshes", [False, True])
-@pytest.mark.parametrize("n_pairs", [0, 1, 4, MEMORY, MEMORY + 3])
-def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, refreshes, rng):
-    """Nocedal and Wright, Algorithm 7.4, written out, with the last pair's scale of H⁻¹."""
-    F, *_ = problems.problem("softmax")
-    curvature = CURVATURES["kronecker"].build(F, np.random.default_rng(0))
-    theta = F.constant_model()
-    found, pairs, before = InverseHessian(F, curvature), [], F.value_and_gradient(theta)
-    for _ in range(n_pairs):
-        step = 0.3 * rng.standard_normal(theta.shape)
-        theta = theta + step
-        now = F.value_and_gradient(theta)
-        found.add(step, now, before)
-        pairs.append((step, now.gradient - before.gradient))
-        before = now
-    if refreshes:  # and one more pair, of which what was known before is of the new curvature
-        curvature.refresh(F, theta, F.value_and_gradient(theta, with_row_weight=True).row_weight)
-        found.renew()
-        step = 0.3 * rng.standard_normal(theta.shape)
-        now = F.value_and_gradient(theta + step)
-        found.add(step, now, before)
-        pairs, before = [*pairs[-KEPT:], (step, now.gradient - before.gradient)], now
-    q, weights, pairs = before.gradient, [], pairs[-MEMORY:]
+def two_loops(pairs, gradient, solve):
+    """Nocedal and Wright, Algorithm 7.4, written out, with the last pair's scale of H⁻¹; pairs of zeros are none."""
+    pairs, q, weights = [(s, y) for s, y in pairs if (s * y).sum() > 0], gradient, []
     for s, y in reversed(pairs):
         weights.append((s * q).sum() / (s * y).sum())
         q = q - weights[-1] * y
-    q = curvature.solve(q)
+    q = solve(q)
     if pairs:
         s, y = pairs[-1]
-        q = q * (s * y).sum() / (y * curvature.solve(y)).sum()
+        q = q * (s * y).sum() / (y * solve(y)).sum()
     for (s, y), weight in zip(pairs, reversed(weights), strict=True):
         q = q + (weight - (y * q).sum() / (s * y).sum()) * s
-    np.testing.assert_allclose(found.product(before.gradient), q, rtol=1e-8, atol=1e-10 * np.abs(q).max())
+    return q
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("refreshes", [False, True])
+@pytest.mark.parametrize("n_pairs", [0, 1, 4, MEMORY, MEMORY + 3])
+def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, refreshes, loss, rng):
+    """Of all columns together, or of each where they are independent, some of which may not have moved."""
+    F, *_ = problems.problem(loss)
+    curvature = CURVATURES["kronecker"].build(F, np.random.default_rng(0))
+    theta = F.constant_model()
+    found, pairs, before = InverseHessian(F, curvature), [], F.value_and_gradient(theta)
+
+    def moved(theta, step):
+        now = F.value_and_gradient(theta + step)
+        taken = None if F.n_independent == 1 else rng.random(F.n_independent) < 0.7
+        last = now
+        if taken is not None:
+            gradient = np.where(taken, now.gradient, before.gradient)
+            last = Evaluation(now.value, now.of_each, gradient, now.mean_residual)
+        return Step(theta + step if taken is None else theta + taken * step, last, 1.0, step, now, taken)
+
+    for number in range(n_pairs):
+        move = 0.3 * rng.standard_normal(theta.shape)
+        move[:, 0] *= loss == "softmax" or number % 3 != 2
+        step = moved(theta, move)
+        found.add(step, before)
+        pairs.append((move, step.seen.gradient - before.gradient))
+        theta, before = step.theta, step.evaluation
+    if refreshes:  # and one more pair, of which what was known before is of the new curvature
+        curvature.refresh(F, theta, F.value_and_gradient(theta, with_row_weight=True).row_weight)
+        found.renew()
+        move = 0.3 * rng.standard_normal(theta.shape)
+        step = moved(theta, move)
+        found.add(step, before)
+        pairs, before = [*pairs[-KEPT:], (move, step.seen.gradient - before.gradient)], step.evaluation
+    pairs, expected = pairs[-MEMORY:], np.empty_like(theta)
+    for column in [slice(None)] if loss == "softmax" else range(3):
+
+        def solve(part, column=column):
+            whole = np.zeros_like(theta)
+            whole[:, column] = part
+            return curvature.solve(whole)[:, column]
+
+        of_column = [(s[:, column], y[:, column]) for s, y in pairs]
+        expected[:, column] = two_loops(of_column, before.gradient[:, column], solve)
+    np.testing.assert_allclose(found.product(before.gradient), expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_independent_problems_that_would_rise_stay_where_they_are(fit_intercept, rng):
+    F, *_ = problems.problem("logistic", fit_intercept=fit_intercept)
+    theta = 0.1 * rng.standard_normal((F.rows.n_features + fit_intercept, 3))
+    before = F.value_and_gradient(theta)
+    size = np.array([0.01, 1e4, 0.01])
+    step = step_of_each(F, theta, before, -size * before.gradient)
+    np.testing.assert_array_equal(step.taken, [True, False, True])
+    np.testing.assert_array_equal(step.theta[:, 1], theta[:, 1])
+    there = F.value_and_gradient(step.theta)
+    for name in ("value", "of_each", "gradient", "mean_residual"):
+        np.testing.assert_allclose(getattr(step.evaluation, name), getattr(there, name), rtol=1e-10, atol=1e-14)
+    assert (there.of_each[[0, 2]] < before.of_each[[0, 2]]).all() and there.value < before.value
+    assert step_of_each(F, theta, before, 1e4 * before.gradient) is None
+
+
+@pytest.mark.parametrize("curvature", ["jacobi", "identity", "kronecker"])
+def test_labels_take_about_as_many_passes_together_as_the_slowest_alone(curvature):
+    """Columns whose scales lie far apart would spoil each other's pairs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 12)) @ np.diag(np.logspace(0, -1, 12)) @ rng.standard_normal((12, 12))
+    Z = X @ rng.standard_normal((12, 8)) * np.logspace(-1, 2, 8)
+    Y = (Z + rng.logistic(size=Z.shape) > 1.0).astype(float)
+
+    def passes(columns):
+        F = Problem(as_rows(X), MatrixTargets(Y[:, columns]), SMOOTH_LOSSES["logistic"], 1e-4)
+        found = problems.run(F, SOLVERS["quasi-newton"], CURVATURES[curvature], tol=1e-6, max_iter=500)
+        assert found.status is Status.CONVERGED
+        return found.history[-1].n_passes
+
+    assert passes(range(8)) <= 1.5 * max(passes([column]) for column in range(8)) + 5

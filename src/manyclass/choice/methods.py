@@ -21,9 +21,10 @@ HESSIAN_PASSES = 16
 """Passes of L-BFGS in the metric of a Hessian of sampled rows."""
 LOOKS = 4
 """How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
-PASSES_PER_STEP = 6.0
+PASSES_PER_STEP, INDEPENDENT_PASSES_PER_STEP = 6.0, 3.0
 """Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
-quadratic that touches the objective at the constant model: the curvature changes on the way."""
+quadratic that touches the objective at the constant model: the curvature changes on the way. Fewer where outputs share
+nothing, and each has the pairs of a problem of its own."""
 FEWEST_PASSES = 5.0
 """Passes of the easiest of problems: those of the start and its line search."""
 METRIC_PASSES = 18.0, 36.0
@@ -122,7 +123,8 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
 
 
 def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
-    shape, plain = Shape.of(problem), max(PASSES_PER_STEP * quadratic_steps(problem, tol), FEWEST_PASSES)
+    shape, per_step = Shape.of(problem), INDEPENDENT_PASSES_PER_STEP if problem.loss.separable else PASSES_PER_STEP
+    plain = max(per_step * quadratic_steps(problem, tol), FEWEST_PASSES)
     n, k, speed, rows = shape.n, shape.k, shape.speed, problem.rows
     metric = min(plain, float(np.clip(plain / 2.0, *METRIC_PASSES)))
     for row_space in (False, True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from manyclass.data.pieces import pieces
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.model.problem import Evaluation, Problem
 
 
@@ -13,35 +15,38 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
     The dual of F is max D(P) = mean Φ*(y) − mean Φ*(p_i) − ‖G(P)‖²/(2 alpha), G(P) = Σ s_i x_i (p_i − y_i)ᵀ/S,
     over p_i in the domain of the loss with Σ s_i (p_i − y_i) = 0 when there is an intercept. At p_i = g(z_i) the
     Fenchel equality turns F − D into ‖∇_W F‖²/(2 alpha) + bᵀ(p̄ − ȳ); where p̄ ≠ ȳ, all p_i are first moved by
-    theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity.
+    theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity: of each of the
+    independent problems by a theta and towards a q of its own.
     """
     if problem.alpha <= 0:
         return float("inf")
-    xp, inner, residual = problem.xp, problem.inner, evaluation.mean_residual
-    share, q = 0.0, residual
+    xp, n, inner, residual = problem.xp, problem.n_independent, problem.inner_of_each, evaluation.mean_residual
+    share, q = np.zeros(n), residual[None, :]
     if problem.fit_intercept:
-        share, q = problem.loss.domain.blend(problem.target_mean + residual, problem.target_mean, xp)
+        mean, wanted = (xp.reshape(one, (n, -1)) for one in (problem.target_mean + residual, problem.target_mean))
+        found, q = problem.loss.domain.blend(mean, wanted, xp)
+        share = to_numpy(found)
     # G(P) moves towards T = x̄wᵀ − Σ s x yᵀ/S, whose inner products with it take no array of its size.
-    w = problem.target_mean if problem.centred else q
+    w = (problem.target_mean if problem.centred else xp.reshape(q, (-1,)))[None, :]
     W = problem.penalised(theta)
-    square = along = size = towards = 0.0
+    square, along, size, towards = np.zeros((4, n))
     for part in pieces(problem.rows, W):
         wide = xp.astype(W[part, :], xp.float64)
         G = xp.astype(evaluation.gradient[part, :], xp.float64) - problem.alpha * wide
         square, along, size = square + inner(wide, wide), along + inner(wide, G), size + inner(G, G)
-        if share > 0:
-            towards += inner(problem.feature_mean[part] @ G, w) - inner(G, problem.target_product[part, :])
+        if share.any():
+            towards += inner((problem.feature_mean[part] @ G)[None, :], w) - inner(G, problem.target_product[part, :])
     penalty = 0.5 * problem.alpha * square
-    loss = evaluation.value - penalty - problem.target_conjugate
+    loss = evaluation.of_each - penalty
     conjugate = along - loss
     if problem.fit_intercept:
-        conjugate += inner(residual, xp.astype(theta[-1, :], xp.float64))
-    if share > 0:
-        conjugate = (1.0 - share) * conjugate + share * float(problem.loss.conjugate(q[None, :], xp)[0])
+        conjugate += inner(residual[None, :], xp.astype(theta[-1:, :], xp.float64))
+    if share.any():
+        conjugate = (1.0 - share) * conjugate + share * to_numpy(problem.loss.conjugate(q, xp))
         of_mean, with_mean, of_product = problem.target_products
-        limit = of_mean * inner(w, w) - 2.0 * inner(with_mean, w) + of_product
+        limit = of_mean * inner(w, w) - 2.0 * inner(with_mean[None, :], w) + of_product
         size = (1.0 - share) ** 2 * size + 2.0 * share * (1.0 - share) * towards + share**2 * limit
-    gap = loss + penalty + conjugate + max(size, 0.0) / (2.0 * problem.alpha)
+    gap = float((loss + penalty + conjugate + np.maximum(size, 0.0) / (2.0 * problem.alpha)).sum())
     # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
     rounding = problem.rows.precision * abs(evaluation.value) / problem.rows.n_rows**0.5
     return float(max(gap, rounding))

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.data import Rows, Targets
 from manyclass.data.pieces import pieces
-from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
+from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square, to_numpy
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
     column_sums,
@@ -32,6 +32,8 @@ class Evaluation:
     ----------
     value : float
         F.
+    of_each : ndarray of shape (n_independent,)
+        What it is the sum of, but for Φ* of the targets.
     gradient : array, shaped as the parameters
     mean_residual : array of shape (n_outputs,), float64
         Σ s_i (p_i − y_i) / S: the gradient in the intercept.
@@ -40,6 +42,7 @@ class Evaluation:
     """
 
     value: float
+    of_each: np.ndarray
     gradient: Array
     mean_residual: Array
     row_weight: Any = None
@@ -227,6 +230,17 @@ class Problem:
         """⟨a, b⟩ over all entries."""
         return float(self.xp.vecdot(self.xp.reshape(a, (-1,)), self.xp.reshape(b, (-1,))))
 
+    @property
+    def n_independent(self) -> int:
+        """How many problems this one is the sum of, which share nothing but the rows: one or, for each output, one."""
+        return self.n_outputs if self.loss.separable else 1
+
+    def inner_of_each(self, a: Array, b: Array) -> np.ndarray:
+        """⟨a, b⟩ over the parameters of each of the independent problems."""
+        if self.n_independent == 1:
+            return np.array([self.inner(a, b)])
+        return to_numpy(self.xp.sum(a * b, axis=0, dtype=self.xp.float64))
+
     def penalised(self, theta: Array) -> Array:
         """The part of theta that the penalty sees."""
         return theta[:-1, :] if self.fit_intercept else theta
@@ -255,7 +269,7 @@ class Problem:
             (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
         S = self.total_weight
         residual = residual / S
-        found, square = xp.empty_like(theta), 0.0
+        found, square = xp.empty_like(theta), np.zeros(self.n_independent)
         for part in pieces(self.rows, W):
             piece, wide = gradient[part, :], xp.astype(W[part, :], xp.float64)
             piece /= S
@@ -263,11 +277,11 @@ class Problem:
                 piece -= self.center[part, None] * residual[None, :]
             piece += self.alpha * wide
             found[part, :] = xp.astype(piece, theta.dtype)
-            square += self.inner(wide, wide)
+            square += self.inner_of_each(wide, wide)
         if self.fit_intercept:
             found[-1, :] = xp.astype(residual, theta.dtype)
-        value = total / S + self.target_conjugate + 0.5 * self.alpha * square
-        return Evaluation(value, found, residual, row_weight)
+        of_each = to_numpy(total) / S + 0.5 * self.alpha * square
+        return Evaluation(float(of_each.sum()) + self.target_conjugate, of_each, found, residual, row_weight)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""
@@ -304,10 +318,10 @@ class Problem:
         return cross / S, mean / S, conjugate / S
 
     @cached_property
-    def target_products(self) -> tuple[float, Array, float]:
-        """‖x̄‖², x̄ᵀ Σ s x yᵀ / S and ‖Σ s x yᵀ / S‖²."""
+    def target_products(self) -> tuple[float, Array, np.ndarray]:
+        """‖x̄‖², x̄ᵀ Σ s x yᵀ / S, and ‖Σ s x yᵀ / S‖² of each of the independent problems."""
         mean, cross = self.feature_mean, self.target_product
-        return self.inner(mean, mean), mean @ cross, self.inner(cross, cross)
+        return self.inner(mean, mean), mean @ cross, self.inner_of_each(cross, cross)
 
     @property
     def target_mean(self) -> Array:

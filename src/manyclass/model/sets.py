@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from manyclass.data.factor import norm
 from manyclass.data.rows import Array
 
 
@@ -22,12 +21,12 @@ class ConvexSet(Protocol):
     def project(self, V: Array, xp: Any) -> Array:
         """The nearest point of the set to each row of V."""
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        """The least theta in [0, 1] and a point q of the set with (1 − theta)·mean + theta·q = wanted.
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
+        """The least theta in [0, 1] and points q of the set with (1 − theta)·mean + theta·q = wanted, by row.
 
-        Both arguments are means of points of the set, of shape (n_outputs,), in float64. Moving every
-        prediction by theta towards q gives predictions that match the targets on average, as a dual point of a
-        model with an unpenalised intercept must.
+        Both arguments hold means of points of the set in rows, in float64. Moving every prediction by theta towards q
+        gives predictions that match the targets on average, as a dual point of a model with an unpenalised intercept
+        must.
         """
 
 
@@ -39,13 +38,11 @@ class WholeSpace:
     def project(self, V: Array, xp: Any) -> Array:
         return V
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        distance, size = norm(wanted - mean, xp), norm(mean, xp)
-        if distance == 0:
-            return 0.0, wanted
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
+        distance, size = (xp.sqrt(xp.sum(rows * rows, axis=1)) for rows in (wanted - mean, mean))
+        largest = xp.maximum(size, distance)
         # theta·‖q‖² is least at this theta.
-        theta = min(1.0, distance / max(size, distance))
-        return theta, mean + (wanted - mean) / theta
+        return _blend_towards(wanted, distance / xp.where(largest > 0, largest, xp.ones_like(largest)), mean, xp)
 
 
 class Simplex:
@@ -57,8 +54,8 @@ class Simplex:
         """Euclidean projection by sorting, O(k log k) a row (Held, Wolfe and Crowder, 1974)."""
         return project_simplex(V, xp)[0]
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean)
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
+        return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean, xp)
 
 
 class Box:
@@ -69,9 +66,9 @@ class Box:
     def project(self, V: Array, xp: Any) -> Array:
         return xp.clip(V, 0.0, 1.0)
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[float, Array]:
-        theta = max(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
-        return _blend_towards(wanted, theta, mean)
+    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
+        theta = xp.maximum(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
+        return _blend_towards(wanted, theta, mean, xp)
 
 
 def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
@@ -86,15 +83,15 @@ def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
     return xp.clip(V - threshold, min=0.0), threshold
 
 
-def _shortfall(mean: Array, wanted: Array, xp: Any) -> float:
-    """The least theta with wanted − (1 − theta)·mean ≥ 0."""
+def _shortfall(mean: Array, wanted: Array, xp: Any) -> Array:
+    """The least theta of each row with wanted − (1 − theta)·mean ≥ 0."""
     positive = mean > 0
     ratio = wanted / xp.where(positive, mean, xp.ones_like(mean))
-    least = float(xp.min(xp.where(positive, ratio, xp.ones_like(mean))))
-    return min(max(1.0 - least, 0.0), 1.0)
+    return xp.clip(1.0 - xp.min(xp.where(positive, ratio, xp.ones_like(mean)), axis=1), 0.0, 1.0)
 
 
-def _blend_towards(wanted: Array, theta: float, mean: Array) -> tuple[float, Array]:
-    if theta == 0.0:
-        return 0.0, wanted
-    return theta, (wanted - (1.0 - theta) * mean) / theta
+def _blend_towards(wanted: Array, theta: Array, mean: Array, xp: Any) -> tuple[Array, Array]:
+    column = theta[:, None]
+    moves = column > 0
+    towards = (wanted - (1.0 - column) * mean) / xp.where(moves, column, xp.ones_like(column))
+    return theta, xp.where(moves, towards, wanted)

@@ -30,31 +30,29 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
 
 def gradient_sums(
     part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None
-) -> tuple[float, Array, Array]:
-    """Σ s (Φ(z) − yᵀz), Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
+) -> tuple[Array, Array, Array]:
+    """Σ s (Φ(z) − yᵀz) of each independent problem, Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
     xp, rows, loss = part.xp, part.rows, part.loss
-    total = 0.0
+    total = rows.zeros((part.n_independent,), dtype=xp.float64)
     gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
     for where, block, weight in part.blocks():
         Z = loss.tamed(part.scores(block, W, b), xp)
-        matched = part.targets.dot(where, Z, xp)
-        potential, P = loss.potential_and_mean(Z, xp)
-        losses = potential - matched
+        losses, P = loss.losses_and_mean(Z, where, part.targets, xp)
         if row_weight is not None:
             trace = loss.hessian_trace(P, xp)
             row_weight[where] = to_numpy(trace if weight is None else trace * weight)
         part.targets.subtract(where, P, xp)
         if weight is not None:
-            losses = losses * weight
+            losses = losses * weight[:, None]
             P *= weight[:, None]
-        total += float(xp.sum(losses, dtype=xp.float64))
+        total += xp.sum(losses, axis=0, dtype=xp.float64)
         residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
         block.rmatmat(P, gradient)
     return total, gradient, residual_sum
 
 
-def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[float, Array, Array], np.ndarray]:
+def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[Array, Array, Array], np.ndarray]:
     row_weight = np.empty(part.rows.n_rows)
     return gradient_sums(part, W, b, row_weight), row_weight
 

@@ -150,11 +150,10 @@ def _value_and_slope(part: Problem, scored: Scored, t: np.ndarray) -> tuple[floa
         for length, move in zip(t, moves, strict=True):
             Z = Z + float(length) * move
         Z = loss.normalise(Z, xp)
-        matched = part.targets.dot(rows, Z, xp)
-        potential, P = loss.potential_and_mean(Z, xp)
-        losses, residual = potential - matched, P - part.targets.dense(rows, P, xp)
+        losses, P = loss.losses_and_mean(Z, rows, part.targets, xp)
+        residual = P - part.targets.dense(rows, P, xp)
         if weight is not None:
-            losses, residual = losses * weight, residual * weight[:, None]
+            losses, residual = losses * weight[:, None], residual * weight[:, None]
         total += float(xp.sum(losses, dtype=xp.float64))
         slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
     return total, slope

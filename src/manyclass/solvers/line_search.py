@@ -1,8 +1,11 @@
-"""Backtracking along a descent direction of a convex function, safe against rounding."""
+"""How far to go along a descent direction of a convex function, safe against rounding."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from manyclass.data.rows import Array
 from manyclass.model import Evaluation, Problem
@@ -15,9 +18,59 @@ FLAT = 1e-7
 
 @dataclass(frozen=True)
 class Step:
+    """A step that has been taken.
+
+    Attributes
+    ----------
+    theta : array
+    evaluation : Evaluation
+        At theta.
+    length : float
+    move : array
+        What was tried.
+    seen : Evaluation
+        Where that led.
+    taken : ndarray of shape (n_independent,), or None
+        Which of the independent problems have gone there, where some stayed.
+    """
+
     theta: Array
     evaluation: Evaluation
     length: float
+    move: Array
+    seen: Evaluation
+    taken: np.ndarray | None = None
+
+
+def step_of_each(
+    problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, **options: bool
+) -> Step | None:
+    """The step of length 1 by those of the independent problems that it takes down, as in `backtrack`; or None.
+
+    The others stay where they are, rather than cost a pass or hold the others back: a quasi-Newton method has learnt
+    from what they have seen how far they may go.
+    """
+    xp, tried = problem.xp, theta + direction
+    seen = problem.value_and_gradient(tried, **options)
+    if not math.isfinite(seen.value):
+        return None
+    slope, there = (problem.inner_of_each(one.gradient, direction) for one in (evaluation, seen))
+    change = seen.of_each - evaluation.of_each
+    is_flat = (abs(change) <= FLAT * abs(evaluation.of_each)) & (abs(there) <= -0.9 * slope)
+    goes = (slope < 0) & ((change <= SUFFICIENT * slope) | is_flat)
+    if goes.all():
+        return Step(tried, seen, 1.0, direction, seen)
+    if not goes.any():
+        return None
+    mask = problem.rows.asarray(goes, xp.bool)[None, :]
+    now = Evaluation(
+        evaluation.value + float(change[goes].sum()),
+        np.where(goes, seen.of_each, evaluation.of_each),
+        xp.where(mask, seen.gradient, evaluation.gradient),
+        xp.where(mask[0, :], seen.mean_residual, evaluation.mean_residual),
+        seen.row_weight,
+    )
+    return Step(xp.where(mask, tried, theta), now, 1.0, direction, seen, goes)
 
 
 def backtrack(
@@ -42,12 +95,12 @@ def backtrack(
         there = problem.value_and_gradient(candidate, **options)
         change = there.value - evaluation.value
         if change <= SUFFICIENT * length * slope:
-            return Step(candidate, there, length)
+            return Step(candidate, there, length, candidate - theta, there)
         if (
             abs(change) <= FLAT * abs(evaluation.value)
             and abs(problem.inner(there.gradient, direction)) <= -0.9 * slope
         ):
-            return Step(candidate, there, length)
+            return Step(candidate, there, length, candidate - theta, there)
         if change != change or change == float("inf"):
             length *= 0.1
             continue

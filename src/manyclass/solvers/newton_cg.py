@@ -143,23 +143,27 @@ def _products(part: Problem, pieces: list[Piece], W: Array, b: Array) -> tuple[A
 
 
 def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array, forcing: float) -> Array:
-    """An approximate solution of ∇²F·D = −∇F, until the residual in the metric of H⁻¹ has shrunk by `forcing`."""
+    """An approximate solution of ∇²F·D = −∇F, until the residual in the metric of H⁻¹ has shrunk by `forcing`.
+
+    Independent problems have steps and conjugate directions of their own.
+    """
     problem = hessian.problem
     direction, residual = gradient * 0, -gradient
     z = curvature.solve(residual)
-    conjugate, size = z, problem.inner(residual, z)
-    enough = forcing**2 * size
+    conjugate, size = z, problem.inner_of_each(residual, z)
+    enough = forcing**2 * size.sum()
     for _ in range(MAX_CG):
         product = hessian.product(conjugate)
-        bend = problem.inner(conjugate, product)
-        if not bend > 0:
+        bend = problem.inner_of_each(conjugate, product)
+        curved = bend > 0
+        if not curved.any():
             break
-        length = size / bend
+        length = problem.rows.asarray(np.where(curved, size, 0.0) / np.where(curved, bend, 1.0))
         direction = direction + length * conjugate
         residual = residual - length * product
         z = curvature.solve(residual)
-        previous, size = size, problem.inner(residual, z)
-        if size <= enough:
+        previous, size = size, problem.inner_of_each(residual, z)
+        if size.sum() <= enough:
             break
-        conjugate = z + (size / previous) * conjugate
+        conjugate = z + problem.rows.asarray(np.where(curved, size, 0.0) / np.where(curved, previous, 1.0)) * conjugate
     return direction if float(problem.xp.sum(abs(direction))) > 0 else z

@@ -11,7 +11,7 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.fit import Iterate, Iterates
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
-from manyclass.solvers.line_search import backtrack
+from manyclass.solvers.line_search import Step, backtrack, step_of_each
 from manyclass.solvers.newton_cg import NewtonCG
 
 MEMORY = 10
@@ -20,7 +20,7 @@ KEPT = 5
 """Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which the curvature is estimated anew: early, while it changes most."""
-BEFORE_NEWTON = 60
+BEFORE_NEWTON = 100
 """Passes after which L-BFGS hands over: it is the fastest way down and slow near the optimum."""
 
 
@@ -56,13 +56,16 @@ class QuasiNewton(Solver):
                 pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in REFRESH
             direction = -pairs.product(evaluation.gradient)
-            step = backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
+            step = None
+            if problem.n_independent > 1:
+                step = step_of_each(problem, theta, evaluation, direction, with_row_weight=weighs)
+            step = step or backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
             if step is None:
                 if pairs.is_empty:
                     break
                 pairs.forget()
                 continue
-            pairs.add(step.theta - theta, step.evaluation, evaluation)
+            pairs.add(step, evaluation)
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
             yield self._iterate(pairs, theta, evaluation, n_iter, known)
@@ -92,15 +95,19 @@ class InverseHessian:
     where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. What is known of the gradient at
     hand, H⁻¹g, S g and Z g, differs from what was known of the one before by what the new pair needs: so an iteration
     takes one solution with the curvature and four products with all steps or all changes.
+
+    A problem that is a sum of independent ones (`Problem.n_independent`) has an inverse for each of these: so the pairs
+    of each tell of it alone.
     """
 
     def __init__(self, problem: Problem, curvature: Curvature):
-        self.problem, self.curvature = problem, curvature
+        self.problem, self.curvature, n = problem, curvature, problem.n_independent
         self._shape = problem.rows.n_features + problem.fit_intercept, problem.n_outputs
-        shape = MEMORY, self._shape[0] * self._shape[1]
+        shape = n, MEMORY, self._shape[0] * self._shape[1] // n
         self._steps, self._changes, self._solved = (problem.rows.zeros(shape) for _ in range(3))  # S, Y and Z
         self._order: list[int] = []  # the rows in use, which are the first, oldest pair first
-        self._products, self._curvatures = np.zeros((MEMORY, MEMORY)), np.zeros((MEMORY, MEMORY))  # s_iᵀy_j and y_iᵀz_j
+        # s_iᵀy_j and y_iᵀz_j
+        self._products, self._curvatures = np.zeros((n, MEMORY, MEMORY)), np.zeros((n, MEMORY, MEMORY))
         self._look: Look | None = None
 
     @property
@@ -130,66 +137,92 @@ class InverseHessian:
             return
         places = self.problem.rows.asarray(newest, xp.int64)
         for held in (self._steps, self._changes):
-            held[:n, :] = xp.take(held, places, axis=0)
-        self._products[:n, :n] = self._products[np.ix_(newest, newest)]
+            held[:, :n, :] = xp.take(held, places, axis=1)
+        self._products[:, :n, :n] = self._products[:, newest][:, :, newest]
         for place in range(n):
-            change = xp.reshape(self._changes[place, :], self._shape)
-            self._solved[place, :] = self._flat(self.curvature.solve(change))
-        self._curvatures[:n, :n] = to_numpy(self._changes[:n, :] @ self._solved[:n, :].T)
+            self._solved[:, place, :] = self._flat(self.curvature.solve(self._shaped(self._changes[:, place, :])))
+        changes, solved = self._changes[:, :n, :], self._solved[:, :n, :]
+        self._curvatures[:, :n, :n] = to_numpy(changes @ xp.permute_dims(solved, (0, 2, 1)))
 
-    def add(self, step: Array, new: Evaluation, old: Evaluation) -> None:
-        change = new.gradient - old.gradient
-        curving = self.problem.inner(step, change)
-        if not curving > 1e-10 * self.problem.inner(step, step) ** 0.5 * self.problem.inner(change, change) ** 0.5:
+    def add(self, step: Step, old: Evaluation) -> None:
+        """What was seen where a step was tried from `old`."""
+        problem, inner, taken = self.problem, self.problem.inner_of_each, step.taken
+        move, change = step.move, step.seen.gradient - old.gradient
+        curving = inner(move, change)
+        bends = curving > 1e-10 * np.sqrt(inner(move, move) * inner(change, change))
+        if not bends.any():
             return
-        before, now = self._looked_at(old.gradient), self._looked_at(new.gradient)
+        before, now = self._looked_at(old.gradient), self._looked_at(step.seen.gradient)
         place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
         self._order.append(place)
         solved = now.solved - before.solved
-        self._steps[place, :], self._changes[place, :] = self._flat(step), self._flat(change)
-        self._solved[place, :] = self._flat(solved)
-        self._products[:, place] = now.steps - before.steps
-        self._products[place, place] = curving
-        self._curvatures[:, place] = self._curvatures[place, :] = now.changes - before.changes
-        self._curvatures[place, place] = self.problem.inner(change, solved)
-        now.steps[place] = self.problem.inner(step, new.gradient)
-        now.changes[place] = self.problem.inner(solved, new.gradient)
+        if not bends.all():  # a pair of zeros says nothing
+            present = problem.rows.asarray(bends)
+            move, change, solved = move * present, change * present, solved * present
+        self._steps[:, place, :], self._changes[:, place, :] = self._flat(move), self._flat(change)
+        self._solved[:, place, :] = self._flat(solved)
+        self._products[:, :, place] = bends[:, None] * (now.steps - before.steps)
+        self._products[:, place, place] = np.where(bends, curving, 1.0)
+        curvatures = bends[:, None] * (now.changes - before.changes)
+        self._curvatures[:, :, place] = self._curvatures[:, place, :] = curvatures
+        self._curvatures[:, place, place] = inner(change, solved)
+        if taken is not None:  # as no curvature makes independent problems one
+            mask, where = problem.rows.asarray(taken, problem.xp.bool), taken[:, None]
+            wide = problem.xp.where(mask[None, :], now.solved, before.solved)
+            of_pairs = (np.where(where, *pair) for pair in ((now.steps, before.steps), (now.changes, before.changes)))
+            now = Look(step.evaluation.gradient, wide, *of_pairs)
+        now.steps[:, place] = inner(move, now.gradient)
+        now.changes[:, place] = inner(solved, now.gradient)
+        self._look = now
 
     def product(self, gradient: Array) -> Array:
         look, order = self._looked_at(gradient), self._order
         if not order:
             return look.solved
-        R, YZ = np.triu(self._products[np.ix_(order, order)]), self._curvatures[np.ix_(order, order)]
-        weights = np.linalg.solve(R, look.steps[order])
+        R, YZ = np.triu(self._products[:, order][:, :, order]), self._curvatures[:, order][:, :, order]
+        weights = _solved(R, look.steps[:, order])
+        own, other = (np.diagonal(part, axis1=1, axis2=2) for part in (R, YZ))
         # The curvature may be off by a factor, as every majorizer is; the last pair measures it.
-        size = float(R[-1, -1] / YZ[-1, -1])
-        lacking = np.diagonal(R) * weights + size * (YZ @ weights - look.changes[order])
-        found = size * (look.solved - self._sum(self._solved, weights))
-        return found + self._sum(self._steps, np.linalg.solve(R.T, lacking))
+        last = len(order) - 1 - np.argmax(other[:, ::-1] > 0, axis=1)[:, None]
+        own_size, other_size = (np.take_along_axis(part, last, 1) for part in (own, other))
+        size = np.where(other_size > 0, own_size / np.where(other_size > 0, other_size, 1.0), 1.0)
+        lacking = own * weights + size * ((YZ @ weights[:, :, None])[:, :, 0] - look.changes[:, order])
+        found = (look.solved - self._sum(self._solved, weights)) * self.problem.rows.asarray(size[:, 0])
+        return found + self._sum(self._steps, _solved(R.transpose(0, 2, 1), lacking))
 
     def _looked_at(self, gradient: Array) -> Look:
         if self._look is None or self._look.gradient is not gradient:
-            flat, n = self._flat(gradient), len(self._order)
-            of_steps, of_changes = np.zeros(MEMORY), np.zeros(MEMORY)
+            flat, n = self._flat(gradient)[:, :, None], len(self._order)
+            of_steps, of_changes = (np.zeros((self.problem.n_independent, MEMORY)) for _ in range(2))
             if n:
-                of_steps[:n], of_changes[:n] = to_numpy(self._steps[:n, :] @ flat), to_numpy(self._solved[:n, :] @ flat)
+                of_steps[:, :n] = to_numpy(self._steps[:, :n, :] @ flat)[:, :, 0]
+                of_changes[:, :n] = to_numpy(self._solved[:, :n, :] @ flat)[:, :, 0]
             self._look = Look(gradient, self.curvature.solve(gradient), of_steps, of_changes)
         return self._look
 
     def _flat(self, array: Array) -> Array:
-        return self.problem.xp.reshape(array, (-1,))
+        """Of shape (n_independent, n_parameters of one)."""
+        n = self.problem.n_independent
+        return self.problem.xp.reshape(array, (1, -1)) if n == 1 else array.T
+
+    def _shaped(self, flat: Array) -> Array:
+        return self.problem.xp.reshape(flat, self._shape) if self.problem.n_independent == 1 else flat.T
 
     def _sum(self, vectors: Array, weights: np.ndarray) -> Array:
         """Σ_i weights_i v_i over the pairs in use, shaped as a gradient."""
-        n = len(weights)
-        of_rows = np.zeros(n)
-        of_rows[self._order] = weights
-        return self.problem.xp.reshape(self.problem.rows.asarray(of_rows) @ vectors[:n, :], self._shape)
+        of_rows = np.zeros_like(weights)
+        of_rows[:, self._order] = weights
+        found = self.problem.rows.asarray(of_rows)[:, None, :] @ vectors[:, : weights.shape[1], :]
+        return self._shaped(found[:, 0, :])
+
+
+def _solved(triangles: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.solve(triangles, right[:, :, None])[:, :, 0])
 
 
 @dataclass
 class Look:
-    """What is known of a gradient g: H⁻¹g, S g and Z g."""
+    """What is known of a gradient g: H⁻¹g, S g and Z g, the latter of shape (n_independent, MEMORY)."""
 
     gradient: Array
     solved: Array

@@ -64,6 +64,8 @@ class SmoothLoss(Loss):
     """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
     has_kinks: ClassVar[bool] = False
     """Whether g has, where P leaves or enters the boundary of the domain: then no Hessian speaks for what is near."""
+    separable: ClassVar[bool] = False
+    """Whether this is a `SeparableLoss`."""
     labels_cost: ClassVar[bool] = True
     """Whether Φ* of a label is anything but zero."""
 
@@ -86,6 +88,12 @@ class SmoothLoss(Loss):
     @abstractmethod
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         """Φ(Z) and P = g(Z) for normalised or tamed Z, without overflow for any finite Z."""
+
+    def losses_and_mean(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> tuple[Array, Array]:
+        """Φ(z_i) − y_iᵀz_i of each of the independent problems, of shape (n_rows, n_independent), and P; as above."""
+        matched = targets.dot(rows, Z, xp)
+        potential, P = self.potential_and_mean(Z, xp)
+        return (potential - matched)[:, None], P
 
     def mean(self, Z: Array, xp: Any) -> Array:
         """P = g(Z)."""
@@ -116,6 +124,27 @@ class SmoothLoss(Loss):
         v, u = self.hessian(P, xp)
         trace = xp.sum(v, axis=1)
         return trace if u is None else trace - xp.sum(u * u, axis=1)
+
+
+class SeparableLoss(SmoothLoss):
+    """Φ(z) = Σ_j φ(z_j): every column is a problem of its own, and solvers treat it as one."""
+
+    separable = True
+
+    @abstractmethod
+    def potentials_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        """φ(Z), of the shape of Z, and P = g(Z)."""
+
+    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        potentials, P = self.potentials_and_mean(Z, xp)
+        return xp.sum(potentials, axis=1), P
+
+    def losses_and_mean(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> tuple[Array, Array]:
+        if int(Z.shape[1]) == 1:
+            return super().losses_and_mean(Z, rows, targets, xp)
+        matched = Z * targets.dense(rows, Z, xp)
+        potentials, P = self.potentials_and_mean(Z, xp)
+        return potentials - matched, P
 
 
 def mean_loss(

@@ -1,11 +1,11 @@
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.model.losses.base import SmoothLoss, xlogx
+from manyclass.model.losses.base import SeparableLoss, xlogx
 from manyclass.model.sets import Box
 
 
-class Logistic(SmoothLoss):
+class Logistic(SeparableLoss):
     """Φ(z) = Σ_j log(1 + exp z_j), g(z)_j = 1 / (1 + exp(−z_j)): one logistic regression per label."""
 
     name = "logistic"
@@ -17,10 +17,10 @@ class Logistic(SmoothLoss):
     label_loss = "logistic"
     labels_cost = False
 
-    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        decay = xp.exp(-xp.abs(Z))  # never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below
-        potential = xp.sum(xp.clip(Z, min=0.0) + xp.log1p(decay), axis=1)
-        return potential, xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
+    def potentials_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        # Never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below.
+        decay = xp.exp(-xp.abs(Z))
+        return xp.clip(Z, min=0.0) + xp.log1p(decay), xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
 
     def scores(self, mean: Array, xp: Any) -> Array:
         return xp.log(mean) - xp.log1p(-mean)

@@ -2,11 +2,11 @@ from typing import Any
 
 from manyclass.data.rows import Array
 from manyclass.data.targets import Targets
-from manyclass.model.losses.base import SmoothLoss
+from manyclass.model.losses.base import SeparableLoss
 from manyclass.model.sets import WholeSpace
 
 
-class Squared(SmoothLoss):
+class Squared(SeparableLoss):
     """ℓ = ½‖z − y‖², y = −1 or 1 for an absent and a present class: Φ(z) = ½‖z‖², g(z) = z."""
 
     name = "squared"
@@ -22,8 +22,8 @@ class Squared(SmoothLoss):
         Z -= targets.dense(rows, Z[:0, :], xp)  # the sum of Φ, −yᵀz and Φ* would cancel where the residual is small
         return 0.5 * xp.sum(Z * Z, axis=1)
 
-    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        return 0.5 * xp.sum(Z * Z, axis=1), Z
+    def potentials_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
+        return 0.5 * Z * Z, Z
 
     def scores(self, mean: Array, xp: Any) -> Array:
         return mean
