@@ -80,6 +80,17 @@ def test_scores_of_ten_thousand_do_not_overflow(loss, dtype):
 
 
 @every_loss
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_square_of_a_probability_is_denormal(loss, dtype):
+    """Products with such numbers take ten to fifty times as long."""
+    reach = -np.log(np.finfo(dtype).smallest_subnormal)
+    Z = np.concatenate([np.zeros((500, 1)), np.linspace(-reach, 0, 500)[:, None]], axis=1).astype(dtype)
+    P = loss.mean(Z, xp)
+    square = P * P
+    assert not ((P != 0) & (square < np.finfo(dtype).smallest_normal)).any()
+
+
+@every_loss
 def test_matches_the_row_by_row_oracle(loss, rng):
     Z, codes = 3 * rng.standard_normal((20, 4)), rng.integers(0, 4, 20)
     Y = np.eye(4)[codes]

@@ -1,7 +1,7 @@
 from typing import Any
 
 from manyclass.data.rows import Array
-from manyclass.model.losses.base import SeparableLoss, xlogx
+from manyclass.model.losses.base import SeparableLoss, flushed, xlogx
 from manyclass.model.sets import Box
 
 
@@ -19,7 +19,7 @@ class Logistic(SeparableLoss):
 
     def potentials_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         # Never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below.
-        decay = xp.exp(-xp.abs(Z))
+        decay = flushed(xp.exp(-xp.abs(Z)), xp)
         return xp.clip(Z, min=0.0) + xp.log1p(decay), xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
 
     def scores(self, mean: Array, xp: Any) -> Array:

@@ -3,7 +3,7 @@ from typing import Any
 from array_api_compat import is_numpy_namespace
 
 from manyclass.data.rows import Array
-from manyclass.model.losses.base import SmoothLoss, xlogx
+from manyclass.model.losses.base import SmoothLoss, flushed, xlogx
 from manyclass.model.sets import Simplex
 
 FEW_COLUMNS = 32
@@ -38,7 +38,7 @@ class Softmax(SmoothLoss):
         P = xp.exp(Z)
         total = P @ xp.ones_like(P[:1, :])[0, :]
         P /= total[:, None]
-        return xp.log(total), P
+        return xp.log(total), flushed(P, xp)
 
     def scores(self, mean: Array, xp: Any) -> Array:
         return xp.log(mean)
