@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manyclass.data.pieces import pieces
@@ -21,32 +23,37 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
     if problem.alpha <= 0:
         return float("inf")
     xp, n, inner, residual = problem.xp, problem.n_independent, problem.inner_of_each, evaluation.mean_residual
-    share, q = np.zeros(n), residual[None, :]
+    share: Any = np.zeros(n) if n > 1 else 0.0
+    q = residual[None, :]
     if problem.fit_intercept:
-        mean, wanted = (xp.reshape(one, (n, -1)) for one in (problem.target_mean + residual, problem.target_mean))
-        found, q = problem.loss.domain.blend(mean, wanted, xp)
-        share = to_numpy(found)
+        wanted = xp.reshape(problem.target_mean, (n, -1))
+        found, q = problem.loss.domain.blend(wanted + xp.reshape(residual, (n, -1)), wanted, xp)
+        share = float(found[0]) if n == 1 else to_numpy(found)
+    moves = share > 0 if n == 1 else share.any()
     # G(P) moves towards T = x̄wᵀ − Σ s x yᵀ/S, whose inner products with it take no array of its size.
     w = (problem.target_mean if problem.centred else xp.reshape(q, (-1,)))[None, :]
     W = problem.penalised(theta)
-    square, along, size, towards = np.zeros((4, n))
+    square = along = size = towards = 0.0
     for part in pieces(problem.rows, W):
         wide = xp.astype(W[part, :], xp.float64)
         G = xp.astype(evaluation.gradient[part, :], xp.float64) - problem.alpha * wide
         square, along, size = square + inner(wide, wide), along + inner(wide, G), size + inner(G, G)
-        if share.any():
-            towards += inner((problem.feature_mean[part] @ G)[None, :], w) - inner(G, problem.target_product[part, :])
+        if moves:
+            of_mean, of_product = inner((problem.feature_mean[part] @ G)[None, :], w), problem.target_product[part, :]
+            towards = towards + of_mean - inner(G, of_product)
     penalty = 0.5 * problem.alpha * square
     loss = evaluation.of_each - penalty
     conjugate = along - loss
     if problem.fit_intercept:
-        conjugate += inner(residual[None, :], xp.astype(theta[-1:, :], xp.float64))
-    if share.any():
-        conjugate = (1.0 - share) * conjugate + share * to_numpy(problem.loss.conjugate(q, xp))
+        conjugate = conjugate + inner(residual[None, :], xp.astype(theta[-1:, :], xp.float64))
+    if moves:
+        of_q = problem.loss.conjugate(q, xp)
+        conjugate = (1.0 - share) * conjugate + share * (float(of_q[0]) if n == 1 else to_numpy(of_q))
         of_mean, with_mean, of_product = problem.target_products
         limit = of_mean * inner(w, w) - 2.0 * inner(with_mean[None, :], w) + of_product
         size = (1.0 - share) ** 2 * size + 2.0 * share * (1.0 - share) * towards + share**2 * limit
-    gap = float((loss + penalty + conjugate + np.maximum(size, 0.0) / (2.0 * problem.alpha)).sum())
+    gap = loss + penalty + conjugate + (size if n > 1 else max(size, 0.0)) / (2.0 * problem.alpha)
+    gap = gap if n == 1 else float(np.sum(gap))
     # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
     rounding = problem.rows.precision * abs(evaluation.value) / problem.rows.n_rows**0.5
     return float(max(gap, rounding))

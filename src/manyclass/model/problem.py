@@ -32,7 +32,7 @@ class Evaluation:
     ----------
     value : float
         F.
-    of_each : ndarray of shape (n_independent,)
+    of_each : float, or ndarray of shape (n_independent,)
         What it is the sum of, but for Φ* of the targets.
     gradient : array, shaped as the parameters
     mean_residual : array of shape (n_outputs,), float64
@@ -42,7 +42,7 @@ class Evaluation:
     """
 
     value: float
-    of_each: np.ndarray
+    of_each: Any
     gradient: Array
     mean_residual: Array
     row_weight: Any = None
@@ -235,10 +235,10 @@ class Problem:
         """How many problems this one is the sum of, which share nothing but the rows: one or, for each output, one."""
         return self.n_outputs if self.loss.separable else 1
 
-    def inner_of_each(self, a: Array, b: Array) -> np.ndarray:
-        """⟨a, b⟩ over the parameters of each of the independent problems."""
+    def inner_of_each(self, a: Array, b: Array) -> Any:
+        """⟨a, b⟩ over the parameters of each of the independent problems: a number, or an array of several."""
         if self.n_independent == 1:
-            return np.array([self.inner(a, b)])
+            return self.inner(a, b)
         return to_numpy(self.xp.sum(a * b, axis=0, dtype=self.xp.float64))
 
     def penalised(self, theta: Array) -> Array:
@@ -269,7 +269,7 @@ class Problem:
             (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
         S = self.total_weight
         residual = residual / S
-        found, square = xp.empty_like(theta), np.zeros(self.n_independent)
+        found, square = xp.empty_like(theta), 0.0
         for part in pieces(self.rows, W):
             piece, wide = gradient[part, :], xp.astype(W[part, :], xp.float64)
             piece /= S
@@ -280,8 +280,9 @@ class Problem:
             square += self.inner_of_each(wide, wide)
         if self.fit_intercept:
             found[-1, :] = xp.astype(residual, theta.dtype)
-        of_each = to_numpy(total) / S + 0.5 * self.alpha * square
-        return Evaluation(float(of_each.sum()) + self.target_conjugate, of_each, found, residual, row_weight)
+        of_each = total / S + 0.5 * self.alpha * square
+        value = float(of_each if self.n_independent == 1 else np.sum(of_each)) + self.target_conjugate
+        return Evaluation(value, of_each, found, residual, row_weight)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""

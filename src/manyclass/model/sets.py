@@ -42,7 +42,7 @@ class WholeSpace:
         distance, size = (xp.sqrt(xp.sum(rows * rows, axis=1)) for rows in (wanted - mean, mean))
         largest = xp.maximum(size, distance)
         # theta·‖q‖² is least at this theta.
-        return _blend_towards(wanted, distance / xp.where(largest > 0, largest, xp.ones_like(largest)), mean, xp)
+        return _blend_towards(wanted, distance / xp.where(largest > 0, largest, 1.0), mean, xp)
 
 
 class Simplex:
@@ -84,14 +84,11 @@ def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
 
 
 def _shortfall(mean: Array, wanted: Array, xp: Any) -> Array:
-    """The least theta of each row with wanted − (1 − theta)·mean ≥ 0."""
-    positive = mean > 0
-    ratio = wanted / xp.where(positive, mean, xp.ones_like(mean))
-    return xp.clip(1.0 - xp.min(xp.where(positive, ratio, xp.ones_like(mean)), axis=1), 0.0, 1.0)
+    """The least theta ≥ 0 of each row with wanted − (1 − theta)·mean ≥ 0."""
+    excess = xp.max((mean - wanted) / xp.where(mean > 0, mean, xp.inf), axis=1)
+    return xp.where(excess > 0, excess, 0.0)
 
 
 def _blend_towards(wanted: Array, theta: Array, mean: Array, xp: Any) -> tuple[Array, Array]:
-    column = theta[:, None]
-    moves = column > 0
-    towards = (wanted - (1.0 - column) * mean) / xp.where(moves, column, xp.ones_like(column))
-    return theta, xp.where(moves, towards, wanted)
+    """Where theta is 0, mean is what is wanted."""
+    return theta, mean + (wanted - mean) / xp.where(theta > 0, theta, 1.0)[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,12 +28,10 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
     return part.rows.column_sums(function, part.weight)
 
 
-def gradient_sums(
-    part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None
-) -> tuple[Array, Array, Array]:
+def gradient_sums(part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None) -> tuple[Any, Array, Array]:
     """Σ s (Φ(z) − yᵀz) of each independent problem, Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
     xp, rows, loss = part.xp, part.rows, part.loss
-    total = rows.zeros((part.n_independent,), dtype=xp.float64)
+    total: Any = 0.0
     gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
     for where, block, weight in part.blocks():
@@ -46,13 +44,16 @@ def gradient_sums(
         if weight is not None:
             losses = losses * weight[:, None]
             P *= weight[:, None]
-        total += xp.sum(losses, axis=0, dtype=xp.float64)
+        if part.n_independent == 1:
+            total += float(xp.sum(losses, dtype=xp.float64))
+        else:
+            total = total + to_numpy(xp.sum(losses, axis=0, dtype=xp.float64))
         residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
         block.rmatmat(P, gradient)
     return total, gradient, residual_sum
 
 
-def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[Array, Array, Array], np.ndarray]:
+def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], np.ndarray]:
     row_weight = np.empty(part.rows.n_rows)
     return gradient_sums(part, W, b, row_weight), row_weight
 

@@ -150,11 +150,11 @@ def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array,
     problem = hessian.problem
     direction, residual = gradient * 0, -gradient
     z = curvature.solve(residual)
-    conjugate, size = z, problem.inner_of_each(residual, z)
+    conjugate, size = z, np.atleast_1d(problem.inner_of_each(residual, z))
     enough = forcing**2 * size.sum()
     for _ in range(MAX_CG):
         product = hessian.product(conjugate)
-        bend = problem.inner_of_each(conjugate, product)
+        bend = np.atleast_1d(problem.inner_of_each(conjugate, product))
         curved = bend > 0
         if not curved.any():
             break
@@ -162,7 +162,7 @@ def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array,
         direction = direction + length * conjugate
         residual = residual - length * product
         z = curvature.solve(residual)
-        previous, size = size, problem.inner_of_each(residual, z)
+        previous, size = size, np.atleast_1d(problem.inner_of_each(residual, z))
         if size.sum() <= enough:
             break
         conjugate = z + problem.rows.asarray(np.where(curved, size, 0.0) / np.where(curved, previous, 1.0)) * conjugate

@@ -148,7 +148,7 @@ class InverseHessian:
         """What was seen where a step was tried from `old`."""
         problem, inner, taken = self.problem, self.problem.inner_of_each, step.taken
         move, change = step.move, step.seen.gradient - old.gradient
-        curving = inner(move, change)
+        curving = np.atleast_1d(inner(move, change))
         bends = curving > 1e-10 * np.sqrt(inner(move, move) * inner(change, change))
         if not bends.any():
             return
@@ -176,16 +176,18 @@ class InverseHessian:
         self._look = now
 
     def product(self, gradient: Array) -> Array:
-        look, order = self._looked_at(gradient), self._order
-        if not order:
+        look, order = self._looked_at(gradient), np.array(self._order, dtype=np.intp)
+        if not len(order):
             return look.solved
-        R, YZ = np.triu(self._products[:, order][:, :, order]), self._curvatures[:, order][:, :, order]
+        R, YZ = (held[:, order[:, None], order] for held in (self._products, self._curvatures))
+        R = np.triu(R)
         weights = _solved(R, look.steps[:, order])
-        own, other = (np.diagonal(part, axis1=1, axis2=2) for part in (R, YZ))
-        # The curvature may be off by a factor, as every majorizer is; the last pair measures it.
-        last = len(order) - 1 - np.argmax(other[:, ::-1] > 0, axis=1)[:, None]
-        own_size, other_size = (np.take_along_axis(part, last, 1) for part in (own, other))
-        size = np.where(other_size > 0, own_size / np.where(other_size > 0, other_size, 1.0), 1.0)
+        own, other = (part.diagonal(0, 1, 2) for part in (R, YZ))
+        # The curvature may be off by a factor, as every majorizer is; the last pair that is not of zeros measures it.
+        size = np.ones_like(own[:, :1])
+        for place in range(len(order)) if (other[:, -1] <= 0).any() else [-1]:
+            bends = other[:, place] > 0
+            size[bends, 0] = own[bends, place] / other[bends, place]
         lacking = own * weights + size * ((YZ @ weights[:, :, None])[:, :, 0] - look.changes[:, order])
         found = (look.solved - self._sum(self._solved, weights)) * self.problem.rows.asarray(size[:, 0])
         return found + self._sum(self._steps, _solved(R.transpose(0, 2, 1), lacking))
@@ -217,7 +219,7 @@ class InverseHessian:
 
 
 def _solved(triangles: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return np.asarray(np.linalg.solve(triangles, right[:, :, None])[:, :, 0])
+    return np.linalg.solve(triangles, right[:, :, None])[:, :, 0]
 
 
 @dataclass

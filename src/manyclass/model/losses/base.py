@@ -6,11 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+import numpy as np
 from array_api_compat import is_numpy_namespace
 
 from manyclass.data.rows import Array
 from manyclass.data.targets import Targets
 from manyclass.model.sets import ConvexSet
+
+LEAST = {dtype().itemsize: float(np.finfo(dtype).smallest_normal) ** 0.5 for dtype in (np.float32, np.float64)}
+"""The least number whose square is not denormal, by bytes."""
 
 
 class Loss(ABC):
@@ -178,10 +182,8 @@ def flushed(P: Array, xp: Any) -> Array:
 
     Rows that are fitted well have such probabilities; beside those of other rows they count for nothing.
     """
-    if is_numpy_namespace(xp) and P.size:
-        least = float(xp.finfo(P.dtype).smallest_normal) ** 0.5
-        if P.min() < least:
-            P *= P >= least
+    if is_numpy_namespace(xp) and P.size and P.min() < LEAST[P.itemsize]:
+        P *= P >= LEAST[P.itemsize]
     return P
 
 
