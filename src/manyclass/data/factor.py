@@ -106,9 +106,10 @@ class Metric:
 
     def __init__(self, H: Array, precision: float, dtype: Any = None):
         xp = array_namespace(H)
-        diagonal = xp.clip(xp.linalg.diagonal(H), min=0.0)
-        least = precision * (float(xp.max(diagonal)) if int(diagonal.shape[0]) else 0.0) ** 0.5
-        self._unit = 1.0 / xp.clip(xp.sqrt(diagonal), min=least or 1.0)
+        diagonal = xp.linalg.diagonal(H)
+        diagonal = xp.where(diagonal > 0, diagonal, 0.0)
+        least = precision * (float(xp.max(diagonal)) if int(diagonal.shape[0]) else 0.0) ** 0.5 or 1.0
+        self._unit = 1.0 / xp.maximum(xp.sqrt(diagonal), least * xp.ones_like(diagonal))
         H *= self._unit[:, None]
         H *= self._unit[None, :]
         add_to_diagonal(H, 4.0 * precision**0.75)
