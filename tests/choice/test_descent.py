@@ -6,6 +6,9 @@ from sklearn.datasets import load_digits
 
 from manyclass import GLMClassifierCV
 from manyclass.choice.descent import Descent, stride
+from manyclass.choice.methods import Method
+from manyclass.curvature import CURVATURES
+from manyclass.estimators import search
 
 
 @pytest.mark.parametrize("left", [1e3, math.inf])
@@ -41,3 +44,17 @@ def test_folds_behind_the_first_take_fewer_passes_than_by_themselves(monkeypatch
     alone = GLMClassifierCV(**options).fit(X / 16.0, y)
     assert behind.n_passes_ < 0.95 * alone.n_passes_
     np.testing.assert_allclose(behind.scores_[:, :4], alone.scores_[:, :4], rtol=0.02)
+
+
+@pytest.mark.parametrize("curvature", ["kronecker", "sampled-hessian", "jacobi"])
+def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, monkeypatch):
+    """However many folds share it: a look is worth several of their passes."""
+    X, y = load_digits(return_X_y=True)
+    looks, kind = [], CURVATURES[curvature]
+    refresh = kind.refresh
+    monkeypatch.setattr(kind, "refresh", lambda self, *given: looks.append(1) or refresh(self, *given))
+    method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
+    monkeypatch.setattr(search, "path_method", lambda *given: method)
+    model = GLMClassifierCV(alphas=np.logspace(-1, -4, 5), cv=4).fit(X[:600] / 16.0, y[:600])
+    # That of the model that is kept, and where a curvature begins by a look.
+    assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2

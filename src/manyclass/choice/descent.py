@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyclass.choice.methods import Method, choose
+from manyclass.choice.methods import LOOKS, Method, choose
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS
 from manyclass.solvers.base import Solver
+from manyclass.solvers.quasi_newton import QuasiNewton
 
 WARM = 0.3
 """Share of the passes of a single fit that one with a predicted start is expected to take."""
@@ -26,18 +26,19 @@ TURNED = 2
 
 
 def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) -> Method:
-    """The curvature for a whole path: what sets it up is paid once, whatever the number of fits."""
+    """The curvature for a whole path: it is set up once, and looked at anew for each penalty."""
     problem.alpha = float(np.exp(np.log(alphas).mean()))
     candidates = [one for one in choose(problem, tol, "quasi-newton").candidates if one.fits]
     fits = max(1.0, WARM * len(alphas) * n_paths)
-    return min(candidates, key=lambda one: one.set_up + fits * one.passes * one.per_pass)
+    looks = 1.0 + len(alphas) / LOOKS
+    return min(candidates, key=lambda one: looks * one.set_up + fits * one.passes * one.per_pass)
 
 
 def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> tuple[Solver, Curvature]:
-    """The solver, and one curvature that all fits share."""
+    """The solver, and one curvature that all fits share; it is looked at before a fit, and starts are near enough."""
     kind = CURVATURES[method.curvature]
     problem.centred = kind.center
-    return SOLVERS["quasi-newton"], kind.build(problem, rng)
+    return QuasiNewton(frozenset()), kind.build(problem, rng)
 
 
 @dataclass

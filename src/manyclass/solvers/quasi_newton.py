@@ -28,11 +28,19 @@ class QuasiNewton(Solver):
     """L-BFGS whose initial inverse Hessian is the curvature, finished by preconditioned Newton-CG.
 
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
-    backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a few tens of passes.
+    backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
+
+    Parameters
+    ----------
+    refresh : set of int
+        Iterations after which the curvature is estimated anew.
     """
 
     name = "quasi-newton"
     needs_majorizer = False
+
+    def __init__(self, refresh: frozenset[int] = REFRESH):
+        self.refresh = refresh
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
@@ -50,11 +58,11 @@ class QuasiNewton(Solver):
         n_iter += 1
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
         while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
-            if known["n_steps"] in REFRESH and known["refreshed_at"] is not theta:
+            if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
                 _refresh(problem, curvature, theta, evaluation)
                 known["refreshed_at"] = theta
                 pairs.renew()
-            weighs = curvature.weighs_rows and known["n_steps"] + 1 in REFRESH
+            weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
             direction = -pairs.product(evaluation.gradient)
             step = None
             if problem.n_independent > 1:
