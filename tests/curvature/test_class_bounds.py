@@ -138,3 +138,18 @@ def test_the_compiled_bound_takes_classes_in_any_order(rng):
     expected = log_linear_bound(z, np.eye(5)[order])
     np.testing.assert_allclose(p, expected.gradient, atol=1e-12)
     np.testing.assert_allclose(C.T @ C, expected.curvature, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", CLASS_BOUNDS)
+@given(st.integers(0, 2**31), st.integers(1, 6), scale)
+@settings(max_examples=50, deadline=None)
+def test_along_moves_no_matrix_is_needed(loss, seed, k, size):
+    """uᵀBv of each row for pairs of moves, decided classes included, is that of the matrix B."""
+    rng = np.random.default_rng(seed)
+    Z, *moves = rng.standard_normal((4, 5, k))
+    found, B = CLASS_BOUNDS[loss].along(size * Z, moves, np), matrix(loss, size * Z)
+    for i, u in enumerate(moves):
+        assert len(found[i]) == i + 1
+        for j, v in enumerate(moves[: i + 1]):
+            expected = np.einsum("na,nab,nb->n", u, B, v)
+            np.testing.assert_allclose(found[i][j], expected, rtol=1e-9, atol=1e-12)

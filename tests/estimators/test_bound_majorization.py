@@ -20,12 +20,14 @@ from tests.problems import rows
 
 VARIANTS = {
     "batch": {"method": "batch", "max_iter": 1000},
-    "paper": {"max_iter": 12},
-    "refreshed": {"step": "refreshed", "max_iter": 200},
+    "batch, paper": {"method": "batch", "step": "paper", "max_iter": 1000},
+    "paper": {"method": "stochastic", "step": "paper", "max_iter": 12},
+    "refreshed": {"method": "stochastic", "step": "refreshed", "max_iter": 200},
     "rank": {"rank": 3, "step": 5.0, "max_iter": 12},
     "rank, refreshed": {"rank": 3, "step": "refreshed", "max_iter": 12},
 }
-EXACT = ["batch", "refreshed"]
+BATCH = ["batch", "batch, paper"]
+EXACT = [*BATCH, "refreshed"]
 
 
 def fitted(variant, X, y, sample_weight=None, **options):
@@ -99,14 +101,15 @@ def test_more_features_than_rows_cost_no_more_than_rows(variant, sparse, rng):
     tracemalloc.stop()
     assert ours.duality_gap_ <= 1e-6
     np.testing.assert_allclose(ours.coef_, glm.coef_, atol=0.01 * np.abs(glm.coef_).max())
-    if variant == "batch":  # the statistics of the stochastic one start empty
+    if variant in BATCH:  # the statistics of the stochastic one start empty
         assert ours.set_params(warm_start=True).fit(X, y).history_[0].duality_gap <= 1e-5
 
 
+@pytest.mark.parametrize("variant", BATCH)
 @pytest.mark.parametrize("alpha", [1e-6, 1e-2, 1.0])
-def test_batch_never_rises_on_rows_of_many_scales(alpha):
+def test_batch_never_rises_on_rows_of_many_scales(variant, alpha):
     X, y, weight = rows()
-    values = np.array([r.objective for r in fitted("batch", 10 * X, y, weight, alpha=alpha, max_iter=80).history_])
+    values = np.array([r.objective for r in fitted(variant, 10 * X, y, weight, alpha=alpha, max_iter=80).history_])
     assert (np.diff(values) <= 1e-12 * values[0]).all()
 
 
@@ -195,9 +198,9 @@ def test_weights(variant, iris):
     weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
     strange = X.copy()
     strange[weight == 0] += 50.0
-    options = {"tol": 1e-11, "max_iter": 1000} if variant == "batch" else {"tol": 0, "max_iter": 3}
+    options = {"tol": 1e-11, "max_iter": 1000} if variant in BATCH else {"tol": 0, "max_iter": 3}
     one, other = (fitted(variant, X, y, scale * weight, **options).coef_ for scale in (1.0, 1e3))
-    np.testing.assert_allclose(one, other, atol=1e-4 if variant == "batch" else 1e-9)
+    np.testing.assert_allclose(one, other, atol=1e-4 if variant in BATCH else 1e-9)
     np.testing.assert_allclose(fitted(variant, strange, y, weight, **options).coef_, one, atol=1e-4)
 
 
@@ -215,7 +218,7 @@ def test_same_seed_same_model_other_seed_other_order(variant, iris):
     X, y = iris
     one, same, other = (fitted(variant, X, y, max_iter=2, tol=0, random_state=s).coef_ for s in (3, 3, 4))
     np.testing.assert_array_equal(one, same)
-    assert variant == "batch" or np.abs(one - other).max() > 1e-8
+    assert variant in BATCH or np.abs(one - other).max() > 1e-8
 
 
 def test_labels_unseen_in_training_are_simply_wrong(iris):
@@ -260,7 +263,8 @@ def test_bad_rows_are_refused(spoil, message, iris):
     [
         ({"method": "newton"}, "method"),
         ({"rank": 0}, "rank"),
-        ({"method": "batch", "rank": 2}, "method='stochastic'"),
+        ({"method": "batch", "rank": 2}, "rank belongs to method='stochastic'"),
+        ({"method": "batch", "step": 2.0}, "step belongs to method='stochastic'"),
         ({"step": 0.0}, "step"),
         ({"step": "fast"}, "step"),
         ({"alpha": -1.0}, "alpha"),
@@ -278,12 +282,52 @@ def test_bad_weights_are_refused(weight, iris):
         fitted("paper", X, y, np.where(np.arange(len(y)) == 5, weight, 1.0))
 
 
-@pytest.mark.parametrize("method", ["batch", "stochastic"])
-def test_too_many_parameters_for_a_full_curvature_say_what_would_work(method):
+@pytest.mark.parametrize("variant", ["batch, paper", "paper", "refreshed"])
+def test_too_many_parameters_for_a_full_curvature_say_what_would_work(variant):
     X, y = sp.eye_array(5000, format="csr"), np.arange(5000) % 3
-    with pytest.raises(ValueError, match="rank=1 to 20, or GLMClassifier"):
-        BoundMajorizationClassifier(method).fit(X, y)
+    with pytest.raises(ValueError, match=r"as it comes.*rank=1 to 20"):
+        fitted(variant, X, y)
     assert fitted("rank", X, y, max_iter=2).score(X, y) > 0.5
+    assert BoundMajorizationClassifier().fit(X, y).score(X, y) == 1.0
+
+
+# -- as it comes --------------------------------------------------------------------------------------------------
+
+
+def test_as_it_comes_it_is_the_batch_method_and_says_in_which_metric(iris):
+    default, batch = BoundMajorizationClassifier().fit(*iris), BoundMajorizationClassifier("batch").fit(*iris)
+    np.testing.assert_array_equal(default.coef_, batch.coef_)
+    assert default.choice_["solver"] == "majorize" and default.choice_["estimates"]
+    assert not hasattr(BoundMajorizationClassifier("stochastic", max_iter=200).fit(*iris), "choice_")
+
+
+@pytest.mark.parametrize("asks", [{"rank": 2}, {"step": "paper"}, {"step": 3.0}])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_only_the_stochastic_method_has_asks_for_it(asks, iris):
+    asked, named = (BoundMajorizationClassifier(method, max_iter=3, **asks) for method in ("auto", "stochastic"))
+    np.testing.assert_array_equal(asked.fit(*iris).coef_, named.fit(*iris).coef_)
+
+
+@pytest.mark.parametrize("kind", ["many classes", "wide sparse", "labels"])
+def test_no_number_of_parameters_is_too_many(kind, rng):
+    """A matrix of all parameters would take 0.8 TB, 64 TB and 7 TB; one of all rows, 0.1 GB, 0.5 GB and 1 GB."""
+    n = 1200
+    if kind == "many classes":
+        y = np.arange(n) % 1000
+        X = rng.standard_normal((1000, 300))[y] + 0.3 * rng.standard_normal((n, 300))
+    elif kind == "wide sparse":
+        y, X = np.arange(n) % 20, sp.random_array((n, 39_000), density=1e-3, rng=rng, format="csr")
+        X = sp.csr_array(X + sp.csr_array((np.ones(n), (np.arange(n), y)), shape=X.shape))
+    else:
+        X = rng.standard_normal((n, 300))
+        y = (X @ rng.standard_normal((300, 300)) > 0).astype(int)
+    tracemalloc.start()
+    model = BoundMajorizationClassifier(max_time=60).fit(X, y)
+    assert tracemalloc.get_traced_memory()[1] < 400e6
+    tracemalloc.stop()
+    assert model.duality_gap_ <= 1e-3
+    best = GLMClassifier(tol=1e-4).fit(X, y).history_[-1].objective
+    assert model.history_[-1].objective - best <= 1e-3 * (np.log(len(model.classes_)) if y.ndim == 1 else 300)
 
 
 def test_early_stopping_keeps_the_best_model(iris):
@@ -306,10 +350,11 @@ def test_warm_start_begins_where_the_last_fit_ended(variant, iris):
     assert model.history_[-1].objective == pytest.approx(best, abs=1e-8)
 
 
-def test_stops_for_time_and_warns(iris):
+@pytest.mark.parametrize("method", ["batch", "stochastic"])
+def test_stops_for_time_and_warns(method, iris):
     X, y = iris
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        model = BoundMajorizationClassifier(max_time=1e-9, tol=0).fit(X, y)
+        model = BoundMajorizationClassifier(method, max_time=1e-9, tol=0).fit(X, y)
     assert model.status_ is Status.MAX_TIME and np.isfinite(model.coef_).all()
 
 

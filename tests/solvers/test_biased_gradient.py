@@ -11,7 +11,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
-from manyclass.solvers.biased_gradient import PlaneSearch
+from manyclass.solvers.plane import PlaneSearch
 from tests import problems
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
+from manyclass.curvature.class_bounds import class_bound
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
@@ -34,6 +35,8 @@ INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 6.0
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
 MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
+PLANE_LOOKS, PLANE_ARRAYS = 8, 8
+"""Times that a step in a plane looks at all scores, and arrays of the size of the parameters that it has."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,18 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     tol : float
         Relative duality gap to reach.
     solver : str
-        "auto", or what it has to be: "quasi-newton" or "newton".
+        "auto", or what it has to be: "quasi-newton", "newton" or "majorize", by partition bounds in the metric of a
+        curvature.
 
     Raises
     ------
     MemoryError
         If none fits.
+    ValueError
+        If the loss has no partition bound, where that is asked for.
     """
+    if solver == "majorize":
+        class_bound(problem.loss.name)
     room, which = room_for(problem.memory_limit)
     found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
@@ -139,6 +147,8 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
         for method in inner.methods(metric, plain):
             if problem.loss.quadratic and method.curvature == "kronecker":
                 method = replace(method, curvature="second-moment", passes=1.0)
+            if solver == "majorize" and method.solver == "quasi-newton":
+                method = inner.by_bounds(method)
             if solver not in ("auto", method.solver):
                 continue
             if not problem.alpha > 0 and method.curvature == "jacobi":
@@ -222,3 +232,10 @@ class Shape:
             step = self.hessian(size, self.n) + NEWTON_PASSES * one + interpreted
             passes = NEWTON_STEPS * NEWTON_PASSES
             yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
+
+    def by_bounds(self, one: Method) -> Method:
+        """Of L-BFGS in a metric: about as many steps, of two passes each, in planes."""
+        looks = PLANE_LOOKS * (self.n * self.k / self.speed.elementwise + 1.0 / self.speed.interpreted)
+        step = one.per_pass + self.seconds_of_pass() + looks
+        memory = one.memory - (2 * MEMORY_PAIRS - PLANE_ARRAYS) * self.d * self.k * self.itemsize
+        return replace(one, solver="majorize", passes=2.0 * one.passes, per_pass=step / 2.0, memory=memory)

@@ -35,12 +35,16 @@ class ClassBound:
         ``pairs(n_outputs)`` gives the output numbers (a, b), a ≤ b, of the entries of B that may differ from zero.
     weights : callable
         ``weights(Z, xp)`` gives those entries for each row of Z, of shape (n_rows, n_pairs).
+    along : callable
+        ``along(Z, moves, xp)`` gives uᵀB(z)v for each row of Z and each pair of moves u, v of its scores, u not after
+        v, each of shape (n_rows,), in O(n_outputs) a row: no matrix is made.
     free_shift : bool
         Whether B annihilates the vector of ones, as scores of a softmax are free to shift.
     """
 
     pairs: Callable[[int], tuple[np.ndarray, np.ndarray]]
     weights: Callable[[Array, Any], Array]
+    along: Callable[[Array, list[Array], Any], list[list[Array]]]
     free_shift: bool
 
 
@@ -75,6 +79,24 @@ def _softmax_weights(Z: Array, xp: Any) -> Array:
     return xp.concat(columns[::-1], axis=1)
 
 
+def _softmax_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
+    """Σ_b β_b (c_bᵀu)(c_bᵀv), where c_bᵀu = u_b − m_b and m_b is the mean of u over the classes before b."""
+    log_z, means = Z[:, 0], [move[:, 0] for move in moves]
+    total = [[xp.zeros_like(log_z) for _ in moves[: i + 1]] for i in range(len(moves))]
+    for b in range(1, int(Z.shape[1])):
+        log_ratio = Z[:, b] - log_z
+        beta, falling = curving(log_ratio, xp), xp.exp(-abs(log_ratio))
+        kappa = xp.where(log_ratio >= 0, xp.ones_like(falling), falling) / (1.0 + falling)
+        apart = [move[:, b] - mean for move, mean in zip(moves, means, strict=True)]
+        for i, one in enumerate(apart):
+            curved = beta * one
+            for j in range(i + 1):
+                total[i][j] += curved * apart[j]
+        means = [mean + kappa * one for mean, one in zip(means, apart, strict=True)]
+        log_z = xp.maximum(Z[:, b], log_z) + xp.log1p(falling)
+    return total
+
+
 def _logistic_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(k), np.arange(k)
 
@@ -84,9 +106,14 @@ def _logistic_weights(Z: Array, xp: Any) -> Array:
     return curving(Z, xp)
 
 
+def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
+    beta = curving(Z, xp)
+    return [[xp.sum(beta * one * other, axis=1) for other in moves[: i + 1]] for i, one in enumerate(moves)]
+
+
 CLASS_BOUNDS: dict[str, ClassBound] = {
-    "softmax": ClassBound(_softmax_pairs, _softmax_weights, free_shift=True),
-    "logistic": ClassBound(_logistic_pairs, _logistic_weights, free_shift=False),
+    "softmax": ClassBound(_softmax_pairs, _softmax_weights, _softmax_along, free_shift=True),
+    "logistic": ClassBound(_logistic_pairs, _logistic_weights, _logistic_along, free_shift=False),
 }
 """By name of the loss whose potential is the log partition function."""
 

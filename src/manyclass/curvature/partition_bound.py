@@ -22,8 +22,8 @@ def require_room(n_parameters: int) -> None:
     if n_parameters > LARGEST:
         raise ValueError(
             f"The bound's curvature couples all {n_parameters} parameters and would take "
-            f"{8e-9 * n_parameters**2:.0f} GB; use method='stochastic' with rank=1 to 20, or GLMClassifier, "
-            "whose curvature does not grow with the number of classes."
+            f"{8e-9 * n_parameters**2:.0f} GB; use BoundMajorizationClassifier() as it comes, whose steps need no such "
+            "matrix, or its method='stochastic' with rank=1 to 20."
         )
 
 

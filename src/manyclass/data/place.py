@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.data.memory import room_for
 from manyclass.execution import Parts
 
 
@@ -29,6 +31,10 @@ class Here:
     def gather(self, values: Any) -> Any:
         """What there is for each row, in one array; None stays None."""
         return values
+
+    def room(self, limit: float | None) -> float:
+        """Bytes for what there is for each row, under a limit on memory here."""
+        return room_for(limit)[0]
 
     def refuse(self, why: str) -> None:
         """Raise a ValueError, unless all is here."""
@@ -73,6 +79,9 @@ class Elsewhere(Here):
 
     def gather(self, values: Parts | None) -> Any:
         return None if values is None else np.concatenate(values.at(np.argsort(self.firsts).tolist()).values())
+
+    def room(self, limit: float | None) -> float:
+        return math.inf  # it stays with the rows
 
     def refuse(self, why: str) -> None:
         raise ValueError(why)

@@ -2,60 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
+from manyclass.choice import Choice, choose
 from manyclass.choice.frame import Frame
-from manyclass.curvature import CURVATURES
 from manyclass.data import Rows
-from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
+from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
-from manyclass.solvers import SOLVERS, iterates_in
-
-Coefficients = tuple[Array, Array] | None
-
-
-def _batch(model: BoundMajorizationClassifier, task: Task, problem: Problem, start: Coefficients) -> Iterates:
-    kind, solver = CURVATURES["partition-bound"], SOLVERS["majorize"]
-    iterates = iterates_in(kind, solver, problem, task.rng, start, task.saved)
-    if task.saved is not None:
-        next(iterates)  # which has been yielded before
-    return (yield from iterates)
-
-
-def _stochastic(model: BoundMajorizationClassifier, task: Task, problem: Problem, start: Coefficients) -> Iterates:
-    problem.centred = False
-    stochastic = StochasticBound(
-        problem,
-        DenseInverse(problem) if model.rank is None else LowRank(problem, int(model.rank)),
-        None if start is None else problem.pack(*start),
-        eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(str(model.step)) or float(model.step),
-        refresh=model.step == "refreshed",
-        rng=task.rng,
-    )
-    if task.saved is not None:
-        restore(stochastic, task.saved["run"])
-    return (yield from stochastic.iterates())
-
-
-class Method(NamedTuple):
-    """What builds the iterates of a method, and what it can be given."""
-
-    iterates: Callable[[BoundMajorizationClassifier, Task, Problem, Coefficients], Iterates]
-    needs_numpy: bool
-    takes_rank: bool
-
-
-METHODS = {"stochastic": Method(_stochastic, True, True), "batch": Method(_batch, False, False)}
 
 
 @dataclass(eq=False, repr=False)
@@ -67,36 +29,40 @@ class BoundMajorizationClassifier(LinearClassifier):
         F(W, b) = (1/S) Σ_i s_i [log Σ_y exp(z_iy) − z_i,y_i] + (alpha/2) ‖W‖²_F,   z_i = Wᵀx_i + b,   S = Σ_i s_i,
 
     the objective of `GLMClassifier`. The log partition function of each row has the quadratic upper bound of Algorithm
-    1 of *Stochastic Bound Majorization* (Choromanska and Jebara), with curvature B_i ⊗ x_i x_iᵀ. The batch method
-    minimises the sum of all bounds and bounds anew (its equation 2); the stochastic one (its Algorithm 2) lets bounds
-    and gradients of single rows accumulate and moves after each row. "batch" is
-    ``GLMClassifier(solver="majorize", curvature="partition-bound")``. Two classes are fitted with one column of scores,
-    labels of an indicator matrix with one partition function each.
+    1 of *Stochastic Bound Majorization* (Choromanska and Jebara), with curvature B_i ⊗ x_i x_iᵀ. Two classes are fitted
+    with one column of scores, labels of an indicator matrix with one partition function each.
 
-    The curvature couples all D = min(n_features, n_rows) · n_classes parameters: O(D²) memory, O(D²·n_classes) time a
-    row, O(D³) a batch step. (Fewer rows than features are fitted in as many dimensions as there are rows, which for
-    this penalty is the same problem.) For more than a few thousand parameters take ``rank``, or `GLMClassifier`, whose
-    factor does not grow with the number of classes.
+    The batch method bounds all rows at the present model and minimises the sum of the bounds on the plane of the
+    gradient, in a metric that is chosen by estimated seconds (``choice_``), and the step before; and so on. F never
+    rises. A step costs two passes and no matrix of all parameters, so that there is no limit to their number. It
+    is ``GLMClassifier(solver="majorize", curvature="partition-bound")``. The paper's own batch method (its equation 2,
+    ``step="paper"``) minimises the sum over all parameters, and the stochastic one (its Algorithm 2) lets bounds and
+    gradients of single rows accumulate and moves after each row. Both couple all
+    D = min(n_features, n_rows) · n_classes parameters: O(D²) memory, O(D²·n_classes) time a row, and D ≤ 8192. (Fewer
+    rows than features are fitted in as many dimensions as there are rows, which for this penalty is the same problem.)
 
     Parameters
     ----------
-    method : {"stochastic", "batch"}, default="stochastic"
+    method : {"auto", "batch", "stochastic"}, default="auto"
+        "auto" is "stochastic" where ``rank`` or ``step`` ask for that, and "batch" otherwise, which was the faster one
+        on every set measured.
     rank : int or None, default=None
         Stochastic method only: directions kept of the curvature, the rest bounded by a diagonal, for O(rank·D) memory
         and time a row. None keeps all of it.
     alpha : float, default=1e-4
         Penalty, ≥ 0; the paper's λ is ``alpha * S``, and ``2 * alpha * S`` for two classes.
     step : {"refreshed", "paper"} or float, default="refreshed"
-        Stochastic method only. "refreshed": from the second pass on each row replaces its own old statistics and steps
-        grow for as long as the objective falls; only this one converges to the optimum. "paper": as published, steps of
-        1/n and statistics that keep every row ever seen, which comes near the optimum and then swings about it. A float
-        η₀: the same with steps of η₀/n (the paper takes 50 to 100 for low rank).
+        "paper": as published. Stochastic: steps of 1/n and statistics that keep every row ever seen, which comes near
+        the optimum and then swings about it. Batch: to the minimum of the bound. "refreshed" converges sooner, to the
+        optimum, and lengthens steps for as long as the objective falls. Stochastic: from the second pass on each row
+        replaces its own old statistics. Batch: as above. A float η₀, stochastic method only: as "paper" with steps of
+        η₀/n (the paper takes 50 to 100 for low rank).
     fit_intercept : bool, default=True
     tol : float, default=1e-3
         Relative duality gap at which to stop (alpha=0: squared gradient in the metric of the curvature, relative to
         the zero model).
-    max_iter : int, default=100
-        Limit on passes over the rows (batch: steps).
+    max_iter : int, default=500
+        Limit on steps (stochastic: passes over the rows).
     max_time : float, default=None
         Limit in seconds, set-up included; the best model so far is kept.
     early_stopping : bool, default=False
@@ -116,21 +82,24 @@ class BoundMajorizationClassifier(LinearClassifier):
     history_ : list of Record
         One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
     n_iter_ : int
-        Whole passes over the rows (batch: steps).
+        Steps (stochastic: whole passes over the rows).
+    choice_ : dict
+        Of the batch method, as for `GLMClassifier`: ``curvature`` is the metric taken.
     <shared>
 
     Raises
     ------
     ValueError
         If X or y hold NaN or infinity, y holds one class, shapes disagree, `rank` is given for the batch method, the
-        stochastic one is given rows that are not NumPy arrays, or there are too many parameters for a full curvature.
+        stochastic one is given rows that are not NumPy arrays, or there are too many parameters for a full curvature
+        where one is asked for.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from manyclass import BoundMajorizationClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BoundMajorizationClassifier(method="batch", alpha=1e-2).fit(X, y)
+    >>> model = BoundMajorizationClassifier(alpha=1e-2).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
@@ -138,15 +107,15 @@ class BoundMajorizationClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
-        "method": [StrOptions(set(METHODS))],
+        "method": [StrOptions({"auto", "batch", "stochastic"})],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "step": [StrOptions({"paper", "refreshed"}), Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
     }
 
-    _compiles = True
+    _fits_parts: ClassVar[bool] = True
 
-    method: str = "stochastic"
+    method: str = "auto"
     _: KW_ONLY
     rank: int | None = None
     alpha: float = 1e-4
@@ -154,7 +123,7 @@ class BoundMajorizationClassifier(LinearClassifier):
     fit_intercept: bool = True
     class_weight: Any = None
     tol: float = 1e-3
-    max_iter: int = 100
+    max_iter: int = 500
     max_time: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
@@ -162,18 +131,30 @@ class BoundMajorizationClassifier(LinearClassifier):
     warm_start: bool = False
     random_state: Any = None
 
+    @property
+    def _is_stochastic(self) -> bool:
+        asked = self.rank is not None or self.step != "refreshed"
+        return self.method == "stochastic" or (self.method == "auto" and asked)
+
     def _validate_params(self) -> None:
         super()._validate_params()
-        if self.rank is not None and not METHODS[self.method].takes_rank:
-            raise ValueError(f"rank belongs to method='stochastic'; method='{self.method}' keeps the full curvature.")
+        if self.method != "batch":
+            return
+        if self.rank is not None or not isinstance(self.step, str):
+            name = "step" if self.rank is None else "rank"
+            raise ValueError(f"{name} belongs to method='stochastic'; leave it out, or leave out method='batch'.")
 
     def _check_rows(self, rows: Rows) -> None:
-        if METHODS[self.method].needs_numpy and not rows.is_numpy:
-            raise ValueError(
-                f"method='{self.method}' runs on NumPy arrays; use method='batch', or GLMClassifier, instead."
-            )
+        if not self._is_stochastic:
+            return
+        told = "method='stochastic' runs on NumPy arrays; use method='batch', or GLMClassifier, instead."
+        rows.place.refuse(told)
+        if not rows.is_numpy:
+            raise ValueError(told)
 
     def _n_multiplications(self, problem: Problem) -> float:
+        if not self._is_stochastic:
+            return super()._n_multiplications(problem)
         # The largest product of a block or a factor is a hundred times as large, but most are of this size, and each
         # that is shared waits for its threads: with another process on one of two cores, for the time slice of that.
         rows = problem.rows
@@ -181,7 +162,25 @@ class BoundMajorizationClassifier(LinearClassifier):
         return size * (size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs))
 
     def _iterates(self, task: Task) -> Iterates:
+        return (yield from self._stochastic(task) if self._is_stochastic else by_choice(self, task, self._choice))
+
+    def _choice(self, problem: Problem) -> Choice:
+        if self.step == "paper":
+            return Choice.of("majorize", "partition-bound", problem.rows.has_row_space)
+        return choose(problem, self.tol, "majorize")
+
+    def _stochastic(self, task: Task) -> Iterates:
         frame = Frame(task.problem, rotate=self.rank is None and task.rows.has_row_space)
-        start = frame.project(self._start(task.problem))
-        iterates = METHODS[self.method].iterates(self, task, frame.problem, start)
-        return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))
+        problem, start = frame.problem, frame.project(self._start(task.problem))
+        problem.centred = False
+        stochastic = StochasticBound(
+            problem,
+            DenseInverse(problem) if self.rank is None else LowRank(problem, int(self.rank)),
+            None if start is None else problem.pack(*start),
+            eta={"paper": 1.0, "refreshed": FIRST_ETA}.get(str(self.step)) or float(self.step),
+            refresh=self.step == "refreshed",
+            rng=task.rng,
+        )
+        if task.saved is not None:
+            restore(stochastic, task.saved["run"])
+        return (yield from changed(stochastic.iterates(), lambda one: replace(one, model=frame.lifted(one.model))))

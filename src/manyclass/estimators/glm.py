@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from manyclass.choice import Choice, choose, in_turn
+from manyclass.choice import Choice, choose
 from manyclass.curvature import CURVATURES
 from manyclass.estimators.base import Task
+from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.streaming import ExactStream
@@ -155,24 +156,13 @@ class GLMClassifier(ExactStream, LinearClassifier):
         self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
 
     def _iterates(self, task: Task) -> Iterates:
-        problem = task.problem
-        saved = task.saved
-        choice = self._choice(problem) if saved is None else saved["choice"]
-        method = choice.method
-        changes: list[str] = [] if saved is None else self.choice_["changed_to"]
-        self.choice_ = {
-            "solver": method.solver,
-            "curvature": method.curvature,
-            "row_space": method.row_space,
-            "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
-            "changed_to": changes,
-        }
-        start = self._start(problem) if saved is None else None
-        return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
+        return (yield from by_choice(self, task, self._choice))
 
     def _choice(self, problem: Problem) -> Choice:
         solver, curvature = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
         if curvature is not None:
+            if curvature.local and self.solver == "majorize":  # `BoundMajorizationClassifier`
+                return choose(problem, self.tol, self.solver)
             return Choice.of(curvature.default_solver if solver is None else solver.name, curvature.name)
         if solver is not None and solver.default_curvature is not None:
             return Choice.of(solver.name, solver.default_curvature)

@@ -19,6 +19,7 @@ from manyclass.model.sums import (
     copies_of_rows,
     gradient_sums,
     gradient_sums_and_row_weight,
+    gradient_sums_and_scores,
     target_sums,
     weight_sum,
 )
@@ -39,6 +40,8 @@ class Evaluation:
         Σ s_i (p_i − y_i) / S: the gradient in the intercept.
     row_weight : ndarray of shape (n_rows,), optional
         s_i tr ∇²Φ(z_i), where asked for; where the rows lie in parts, what `Problem.map` gives of each.
+    scores : list of arrays, optional
+        z_i of each block of `Problem.blocks`, likewise.
     """
 
     value: float
@@ -46,6 +49,7 @@ class Evaluation:
     gradient: Array
     mean_residual: Array
     row_weight: Any = None
+    scores: Any = None
 
 
 class Problem:
@@ -258,15 +262,20 @@ class Problem:
 
     # -- value and gradient -----------------------------------------------------------------------------------------
 
-    def value_and_gradient(self, theta: Array, *, with_row_weight: bool = False) -> Evaluation:
+    def value_and_gradient(
+        self, theta: Array, *, with_row_weight: bool = False, with_scores: bool = False
+    ) -> Evaluation:
         """F and ∇F in one pass over blocks of rows; block sums are added in float64."""
         xp = self.xp
         self.n_passes += 1
         W, b = self.unpack(theta)
+        row_weight = scores = None
         if with_row_weight:
             (total, gradient, residual), row_weight = self.sum_of_first(gradient_sums_and_row_weight, W, b)
+        elif with_scores:
+            (total, gradient, residual), scores = self.sum_of_first(gradient_sums_and_scores, W, b)
         else:
-            (total, gradient, residual), row_weight = self.sum(gradient_sums, W, b), None
+            total, gradient, residual = self.sum(gradient_sums, W, b)
         S = self.total_weight
         residual = residual / S
         found, square = xp.empty_like(theta), 0.0
@@ -282,7 +291,7 @@ class Problem:
             found[-1, :] = xp.astype(residual, theta.dtype)
         of_each = total / S + 0.5 * self.alpha * square
         value = float(of_each if self.n_independent == 1 else np.sum(of_each)) + self.target_conjugate
-        return Evaluation(value, of_each, found, residual, row_weight)
+        return Evaluation(value, of_each, found, residual, row_weight, scores)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""

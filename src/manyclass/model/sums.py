@@ -28,15 +28,20 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
     return part.rows.column_sums(function, part.weight)
 
 
-def gradient_sums(part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None) -> tuple[Any, Array, Array]:
-    """Σ s (Φ(z) − yᵀz) of each independent problem, Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64."""
+def gradient_sums(
+    part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None, scores: list[Array] | None = None
+) -> tuple[Any, Array, Array]:
+    """Σ s (Φ(z) − yᵀz) of each independent problem, Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64; the
+    rest is filled."""
     xp, rows, loss = part.xp, part.rows, part.loss
     total: Any = 0.0
     gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
     for where, block, weight in part.blocks():
-        Z = loss.tamed(part.scores(block, W, b), xp)
-        losses, P = loss.losses_and_mean(Z, where, part.targets, xp)
+        Z = part.scores(block, W, b)
+        if scores is not None:
+            scores.append(Z + 0.0)
+        losses, P = loss.losses_and_mean(loss.tamed(Z, xp), where, part.targets, xp)
         if row_weight is not None:
             trace = loss.hessian_trace(P, xp)
             row_weight[where] = to_numpy(trace if weight is None else trace * weight)
@@ -56,6 +61,11 @@ def gradient_sums(part: Problem, W: Array, b: Array, row_weight: np.ndarray | No
 def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], np.ndarray]:
     row_weight = np.empty(part.rows.n_rows)
     return gradient_sums(part, W, b, row_weight), row_weight
+
+
+def gradient_sums_and_scores(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], list[Array]]:
+    scores: list[Array] = []
+    return gradient_sums(part, W, b, scores=scores), scores
 
 
 def target_sums(part: Problem) -> tuple[Array, Array, float]:

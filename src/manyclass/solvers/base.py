@@ -17,6 +17,8 @@ from manyclass.model import Evaluation, Problem
 from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
+REFRESH = frozenset({3, 8, 20})
+"""Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -90,6 +92,13 @@ def iterates_in(
     if begun.doubts:
         yield replace(next(iterates), doubts=True)
     return (yield from iterates)
+
+
+def refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Evaluation | None = None) -> None:
+    """Adapt a metric to the point theta, with the weights of the rows there where these help it."""
+    if evaluation is None and curvature.weighs_rows:
+        evaluation = problem.value_and_gradient(theta, with_row_weight=True)
+    curvature.refresh(problem, theta, None if evaluation is None else evaluation.row_weight)
 
 
 def iterate(

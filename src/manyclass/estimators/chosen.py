@@ -1,0 +1,28 @@
+"""A fit by the method that was chosen, and what the user is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from manyclass.choice import Choice, in_turn
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import LinearClassifier
+from manyclass.fit import Iterates
+from manyclass.model import Problem
+
+
+def by_choice(model: LinearClassifier, task: Task, choose: Callable[[Problem], Choice]) -> Iterates:
+    """The iterates, with ``choice_`` of the model set, and kept right where one method takes the place of another."""
+    problem, saved = task.problem, task.saved
+    choice = choose(problem) if saved is None else saved["choice"]
+    method = choice.method
+    changes: list[str] = [] if saved is None else model.choice_["changed_to"]
+    model.choice_ = {
+        "solver": method.solver,
+        "curvature": method.curvature,
+        "row_space": method.row_space,
+        "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
+        "changed_to": changes,
+    }
+    start = model._start(problem) if saved is None else None
+    return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))

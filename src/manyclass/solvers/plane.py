@@ -1,0 +1,234 @@
+"""The objective on the plane of a few directions, where no trial reads X."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from manyclass.curvature.class_bounds import class_bound
+from manyclass.data.rows import Array
+from manyclass.model import Problem
+
+PLANE_STEPS = 12
+"""BFGS steps in the plane: enough for an exact search, as its metric there is known."""
+DEPENDENT = 1e-6
+"""Relative curvature below which the second direction adds to the first little but rounding."""
+FLAT = 1e-12
+"""Relative change of F that rounding may hide; slopes decide then."""
+BOUND_STEPS, FLATTER = 4, 0.1
+"""Steps by a bound in the plane at most, and the share of the slope at which they end: what is left there is small
+beside what the next plane will have."""
+LEAST_GONE = 1e-2
+"""Share of the slope that has to go in a step to say how long the next may be; less may be rounding."""
+SETBACK = 4.0
+"""By how much a step that raised F is shortened."""
+
+Scored = tuple[slice, list[Array], Array | None]
+"""Rows, their scores at the point and along each direction, and their weights."""
+
+
+@dataclass(frozen=True)
+class Unheld:
+    """The point and the directions themselves, where their scores are not to be held: W and b of each."""
+
+    points: list[tuple[Array, Array]]
+
+
+class PlaneSearch:
+    """The lowest F(theta + Σ_j t_j D_j) over t, for one or two directions D.
+
+    Scores are linear in theta, so after one pass for the scores of theta and of the directions no trial reads X: it
+    costs O(n_rows · n_outputs). Those scores are held, (1 + number of directions) · n_rows · n_outputs numbers.
+
+    Parameters
+    ----------
+    scores : list of arrays, optional
+        Those of theta, where they are known (`Evaluation.scores`).
+    holds : bool
+        Whether scores are held, or made again each time.
+    """
+
+    def __init__(
+        self, problem: Problem, theta: Array, directions: list[Array], scores: Any = None, *, holds: bool = True
+    ):
+        self.problem, self.n_directions, self.holds = problem, len(directions), holds
+        xp = problem.xp
+        given = directions if scores is not None else [theta, *directions]
+        points = Unheld([problem.unpack(point) for point in given])
+        self.scored: Any = problem.map(_held, points, scores) if holds else points
+        parts = [xp.astype(problem.penalised(point), xp.float64) for point in (theta, *directions)]
+        self.products = np.array([[float(xp.sum(a * b)) for b in parts] for a in parts])
+
+    def value_and_slope(self, t: np.ndarray) -> tuple[float, np.ndarray]:
+        """F at t, and its gradient in t."""
+        problem = self.problem
+        total, slope = problem.sum(_value_and_slope, self.scored, t)
+        along, S = np.concatenate([[1.0], t]), problem.total_weight
+        penalty = self.products @ along
+        value = total / S + problem.target_conjugate + 0.5 * problem.alpha * float(along @ penalty)
+        return value, slope / S + problem.alpha * penalty[1:]
+
+    def bound(self) -> np.ndarray:
+        """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the loss."""
+        problem = self.problem
+        total = problem.sum(_products, self.scored, self.n_directions)
+        return self._with_penalty(problem.loss.lipschitz * total)
+
+    def _with_penalty(self, total: np.ndarray) -> np.ndarray:
+        return np.asarray(total / self.problem.total_weight + self.problem.alpha * self.products[1:, 1:])
+
+    def lowest(self) -> np.ndarray | None:
+        """t, or None where rounding leaves nothing to gain."""
+        B = in_units_of(self.bound())
+        here, slope = self.value_and_slope(np.zeros(self.n_directions))
+
+        def in_plane(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = self.value_and_slope(B @ u)
+            return value, B.T @ slope
+
+        # One step downhill never raises F where the bound is the identity, and BFGS starts well scaled.
+        descent = -B.T @ slope
+        if not descent.any():
+            return None
+        tolerance = 1e-3 * float(np.abs(descent).max())
+        found = minimize(
+            in_plane, descent, jac=True, method="BFGS", options={"maxiter": PLANE_STEPS, "gtol": tolerance}
+        )
+        if found.fun < here:
+            return np.asarray(B @ found.x)
+        # Rounding hides what F may still fall; the slope along the step that would not raise F has more digits.
+        share = 1.0 / max(1.0 + float(descent @ in_plane(descent)[1]) / float(descent @ descent), 1e-3)
+        value, left = in_plane(share * descent)
+        flattened = np.linalg.norm(left) < 0.9 * np.linalg.norm(descent)
+        return share * (B @ descent) if flattened and value - here <= FLAT * abs(here) else None
+
+
+class PartitionPlane(PlaneSearch):
+    """The same by partition bounds (*Stochastic Bound Majorization*, Theorem 1), and steps longer than these for as
+    long as F falls (its reference [34], adaptive overrelaxed bound optimization).
+
+    The bound of a row in the plane, (D_a z)ᵀB(z)(D_b z), takes O(n_outputs) and no matrix (`ClassBound.along`), so the
+    quadratic that lies above F costs the same for any number of parameters.
+    """
+
+    def bound(self) -> np.ndarray:
+        """A matrix with which the quadratic that touches F at t = 0 lies above it."""
+        return self._with_penalty(self.problem.sum(_partition_products, self.scored, self.n_directions))
+
+    def descended(self, value: float, slope: np.ndarray, relaxation: float) -> tuple[np.ndarray, float] | None:
+        """t with a lower F, and how many times too short the bound's last step was; None where rounding allows none.
+
+        Parameters
+        ----------
+        value, slope : float and ndarray of shape (n_directions,)
+            F and its gradient at t = 0.
+        relaxation : float
+            By how much to lengthen the first step. One of 1 goes to the minimum of the bound, and F falls at least as
+            much as the bound does to there, whatever this is.
+        """
+        B = in_units_of(self.bound())
+        u, fall = np.zeros(B.shape[1]), -B.T @ slope
+        promised = 0.5 * float(fall @ fall)
+        if not self.holds:  # each look would be a pass or more, and this step needs none
+            return B @ fall, 1.0
+        enough = FLATTER * float(np.linalg.norm(fall))
+        for _ in range(BOUND_STEPS):
+            found = self._step(B, u, value - promised, fall, relaxation)
+            if found is None:
+                break
+            (length, value, left), promised = found, 0.0
+            # By the mean curvature along the step the slope would be gone there; by the bound it was at a length of 1.
+            gone = float(fall @ (fall - left)) / float(fall @ fall)
+            relaxation = max(1.0, length / max(gone, LEAST_GONE))
+            u, fall = u + length * fall, left
+            if float(np.linalg.norm(fall)) <= enough:
+                break
+        return (B @ u, relaxation) if u.any() else None
+
+    def _step(
+        self, B: np.ndarray, u: np.ndarray, value: float, fall: np.ndarray, length: float
+    ) -> tuple[float, float, np.ndarray] | None:
+        """The length of a step from u downhill to where F is below a value, F there, and minus its slope."""
+        size, rounding = float(np.linalg.norm(fall)), max(FLAT, self.problem.rows.precision) * abs(value)
+        while size > 0:
+            there, slope = self.value_and_slope(B @ (u + length * fall))
+            left = -B.T @ slope
+            # Where rounding hides what F may still fall, slopes have more digits; to the minimum of the bound any will
+            # do.
+            flattened = float(np.linalg.norm(left)) < (0.9 if length > 1.0 else 1.0) * size
+            if there < value or (flattened and there - value <= rounding):
+                return length, there, left
+            if length <= 1.0:
+                break
+            length = max(1.0, length / SETBACK)
+        return None
+
+
+def in_units_of(bound: np.ndarray) -> np.ndarray:
+    """B for which the bound is the identity in u, t = B u, without what directions have in common twice."""
+    size = np.sqrt(np.maximum(np.diag(bound), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(bound / np.outer(size, size))
+    kept = values > DEPENDENT * max(values[-1], np.finfo(float).tiny)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) / size[:, None])
+
+
+def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterable[Scored]:
+    """Block by block, made where they are not held."""
+    if not isinstance(scored, Unheld):
+        return scored
+    xp, k = part.xp, part.n_outputs
+    # One product reads the rows once.
+    W, b = (xp.concat(several, axis=-1) for several in zip(*scored.points, strict=True))
+
+    def split(Z: Array) -> list[Array]:
+        return [Z[:, start : start + k] for start in range(0, int(Z.shape[1]), k)]
+
+    return ((rows, split(part.scores(block, W, b)), weight) for rows, block, weight in part.blocks())
+
+
+def _held(part: Problem, points: Unheld, known: list[Array] | None) -> list[Scored]:
+    """With the scores of theta in front, where they are known."""
+    made = _each(part, points)
+    if known is None:
+        return list(made)
+    return [(rows, [Z, *moves], weight) for Z, (rows, moves, weight) in zip(known, made, strict=True)]
+
+
+def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray) -> tuple[float, np.ndarray]:
+    xp, loss = part.xp, part.loss
+    total, slope = 0.0, np.zeros(len(t))
+    for rows, (base, *moves), weight in _each(part, scored):
+        Z = base
+        for length, move in zip(t, moves, strict=True):
+            Z = Z + float(length) * move
+        Z = loss.normalise(Z, xp)
+        matched = part.targets.dot(rows, Z, xp)
+        potential, P = loss.potential_and_mean(Z, xp)
+        losses, residual = potential - matched, P - part.targets.dense(rows, P, xp)
+        if weight is not None:
+            losses, residual = losses * weight, residual * weight[:, None]
+        total += float(xp.sum(losses, dtype=xp.float64))
+        slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
+    return total, slope
+
+
+def _products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
+    xp, total = part.xp, np.zeros((n_directions, n_directions))
+    for _, (_, *moves), weight in _each(part, scored):
+        weighted = moves if weight is None else [move * weight[:, None] for move in moves]
+        total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
+    return total
+
+
+def _partition_products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
+    xp, along = part.xp, class_bound(part.loss.name).along
+    total = np.zeros((n_directions, n_directions))
+    for _, (base, *moves), weight in _each(part, scored):
+        for i, of_one in enumerate(along(base, moves, xp)):
+            for j, curved in enumerate(of_one):
+                total[i, j] += float(xp.sum(curved if weight is None else curved * weight, dtype=xp.float64))
+    return total + np.tril(total, -1).T
