@@ -20,7 +20,7 @@ ESTIMATORS = {
     "PegasosClassifier": {},
     "SDCAClassifier": {},
     "SDCARegressor": {},
-    "BoundMajorizationClassifier": {"method": "batch", "max_iter": 200},
+    "BoundMajorizationClassifier": {},
 }
 """Every estimator, with options that keep its fit short."""
 

@@ -42,7 +42,7 @@ EXACT = {
     "stagewise softmax": StagewiseClassifier(loss="softmax", n_components=32, block_size=16),
     "cv squared": GLMClassifierCV(loss="squared"),
     "cv": GLMClassifierCV(alphas=3),
-    "batch bound": BoundMajorizationClassifier(method="batch", alpha=1e-2),
+    "bound": BoundMajorizationClassifier(alpha=1e-2),
 }
 
 

@@ -26,8 +26,8 @@ MODELS = {
     "SDCAClassifier crammer_singer": {"loss": "crammer_singer"},
     "SDCARegressor": {},
     "SDCARegressor epsilon_insensitive": {"loss": "epsilon_insensitive"},
-    "BoundMajorizationClassifier": {"max_iter": 15},
-    "BoundMajorizationClassifier batch": {"method": "batch"},
+    "BoundMajorizationClassifier": {},
+    "BoundMajorizationClassifier stochastic": {"method": "stochastic", "max_iter": 15},
 }
 LINEAR = [name for name in MODELS if not name.startswith("Stagewise")]
 """Those whose penalty is in the units of X."""

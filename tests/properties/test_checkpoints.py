@@ -61,7 +61,14 @@ FITS = {
     "PegasosClassifier paper": ("PegasosClassifier", {"schedule": "paper", "tol": 0, "max_iter": 4.5}),
     "SDCAClassifier softmax": ("SDCAClassifier", {"loss": "softmax", "homotopy": 4, "tol": 1e-10}),
     "SDCAClassifier held out": ("SDCAClassifier", {"early_stopping": True, "tol": 0}),
-    "BoundMajorizationClassifier refreshed": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0}),
+    "BoundMajorizationClassifier refreshed": (
+        "BoundMajorizationClassifier",
+        {"method": "stochastic", "max_iter": 8, "tol": 0},
+    ),
+    "BoundMajorizationClassifier batch paper": (
+        "BoundMajorizationClassifier",
+        {"method": "batch", "step": "paper", "max_iter": 30, "tol": 0},
+    ),
     "BoundMajorizationClassifier paper": ("BoundMajorizationClassifier", {"max_iter": 6, "tol": 0, "step": "paper"}),
     "BoundMajorizationClassifier rank": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0, "rank": 2}),
 }

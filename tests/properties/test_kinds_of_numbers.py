@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from manyclass.data.rows import to_numpy
 from tests.properties.registry import MODELS, data, make
 
-COMPILED = ("Pegasos", "SDCA", "BoundMajorizationClassifier")
-ONE_OF_EACH = [name for name in MODELS if name in (name.split()[0], "BoundMajorizationClassifier batch")]
-ANYWHERE = [name for name in ONE_OF_EACH if not name.startswith(COMPILED)] + ["BoundMajorizationClassifier batch"]
+COMPILED = ("Pegasos", "SDCA", "BoundMajorizationClassifier stochastic")
+ONE_OF_EACH = [name for name in MODELS if name in (name.split()[0], "BoundMajorizationClassifier stochastic")]
+ANYWHERE = [name for name in ONE_OF_EACH if not name.startswith(COMPILED)]
 COMPILED_FOR = {"PegasosClassifier": ("float16",), "SDCARegressor": ("uint8",), "SDCAClassifier": ()}
 """Loops are compiled anew for every kind of number, which takes many seconds; that each of them is read right is said
 in tests/data/test_rows.py."""
@@ -85,9 +85,7 @@ def test_narrow_numbers_are_fitted_as_their_float32_copy(model, kind):
 
 
 def fits(model, home):
-    """Compiled loops take NumPy's arrays only, and the partition bound does not fit in a namespace this strict."""
-    if home == "strict" and model.startswith("BoundMajorization"):
-        return False
+    """Compiled loops take NumPy's arrays only."""
     return home in ("numpy", "csr") or model in ANYWHERE
 
 

@@ -15,7 +15,7 @@ TIGHT = {
     "GLMClassifier": {"tol": 1e-10, "max_iter": 5000},
     "SDCAClassifier": {"tol": 1e-8, "max_iter": 20_000},
     "SDCARegressor": {"tol": 1e-8, "max_iter": 20_000},
-    "BoundMajorizationClassifier": {"method": "batch", "tol": 1e-9, "max_iter": 5000},
+    "BoundMajorizationClassifier": {"tol": 1e-9, "max_iter": 5000},
     "PegasosClassifier": {"tol": 0, "max_iter": 200},
 }
 """Estimators that minimise F(W, b), and what makes them do so to the last digits that they can give."""

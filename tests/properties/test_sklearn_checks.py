@@ -64,7 +64,7 @@ OTHER_WAYS = [
         STOCHASTIC,
         {},
     ),
-    (BoundMajorizationClassifier(method="batch", alpha=0.3), {}, EXACT_BOUND),
+    (BoundMajorizationClassifier(method="stochastic", alpha=0.3), {}, EXACT_BOUND),
 ]
 
 
