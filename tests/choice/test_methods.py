@@ -50,6 +50,17 @@ def test_the_squared_loss_is_solved_by_its_own_hessian():
     assert choose(problem(500, 30, 3, loss="squared"), 1e-3).method.curvature in ("second-moment", "hessian")
 
 
+def test_partition_bounds_are_taken_in_the_metrics_of_l_bfgs_without_its_memory():
+    given = problem(300, 20, 3)
+    by_bounds, by_pairs = (choose(given, 1e-3, solver).candidates for solver in ("majorize", "quasi-newton"))
+    assert {one.solver for one in by_bounds} == {"majorize"}
+    assert {one.curvature for one in by_bounds} == {one.curvature for one in by_pairs}
+    memory = {one.curvature: one.memory for one in by_pairs}
+    assert all(0 < one.memory < memory[one.curvature] for one in by_bounds)
+    with pytest.raises(ValueError, match="no partition function behind loss 'squared'"):
+        choose(problem(300, 20, 3, loss="squared"), 1e-3, "majorize")
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_larger_penalty_never_takes_more_steps(sparse):
     steps = [quadratic_steps(problem(300, 80, 3, alpha, sparse), 1e-3) for alpha in (1e-6, 1e-4, 1e-2, 1.0)]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from sklearn.datasets import load_digits
 
-from manyclass import SDCAClassifier
+from manyclass import BoundMajorizationClassifier, SDCAClassifier
 from manyclass.cli.modelfile import load
 from manyclass.cli.output import Progress
 
@@ -114,8 +114,7 @@ def test_the_progress_line_says_when_a_fit_compiles():
 
     said = []
     progress = Progress(SimpleNamespace(update=lambda task, **options: said.append(options["description"])), 0)
-    model = SDCAClassifier()
-    for _ in range(2):
+    for model in (SDCAClassifier(), BoundMajorizationClassifier(), BoundMajorizationClassifier("stochastic")):
         progress.setup(model, None)
         with event.trigger_event("numba:compile"):
             pass

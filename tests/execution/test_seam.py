@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass import GLMClassifier
+from manyclass import BoundMajorizationClassifier, GLMClassifier
 from manyclass.curvature import CURVATURES
 from manyclass.data.parted import parted
 from manyclass.execution.base import add, n_bytes
@@ -44,6 +44,18 @@ def test_every_curvature_works_on_parts(data, curvature):
     X, y, weight = data
     model = GLMClassifier(alpha=1e-1, curvature=curvature, tol=1e-13)
     assert_same(fit_parts(model, X, y, weight), GLMClassifier(alpha=1e-1, tol=1e-13).fit(X, y, weight), X)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("labels", ["classes", "several"])
+def test_partition_bounds_in_planes_of_parts(data, kind, labels):
+    X, y, weight = data
+    y = y if labels == "classes" else np.c_[y == 0, y > 1].astype(int)
+    model = BoundMajorizationClassifier(alpha=1e-1, tol=1e-13)
+    expected = GLMClassifier(alpha=1e-1, tol=1e-13).fit(kind(X), y, weight)
+    assert_same(fit_parts(model, kind(X), y, weight), expected, X)
+    with pytest.raises(ValueError, match="method='stochastic' runs on NumPy arrays"):
+        fit_parts(BoundMajorizationClassifier("stochastic"), X, y)
 
 
 def test_samples_of_rows_are_drawn_from_every_part(rng):

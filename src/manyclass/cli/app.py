@@ -95,7 +95,7 @@ _TOL = _model(
 _MAX_ITER = _model(
     "--max-iter",
     help="Iterations at most; one takes a pass over the rows, or a few. Default: 500; 1000 with "
-    "sdca, 100 with calibrated and bound, 1 with stagewise (how often each feature is used); auto, with pegasos, is 20 "
+    "sdca, 100 with calibrated, 1 with stagewise (how often each feature is used); auto, with pegasos, is 20 "
     "or more where rows are few.",
 )
 _MAX_TIME = _model("--max-time", help="Seconds at most; the best model so far is kept. Default: no limit.")

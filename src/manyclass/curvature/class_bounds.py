@@ -17,9 +17,17 @@ from manyclass.data.rows import Array
 def curving(log_ratio: Array, xp: Any) -> Array:
     """β(u) = tanh(u/2)/(2u) for u = log(a/z), with β(0) = ¼ and β(±∞) = 0."""
     log_ratio = xp.asarray(log_ratio)
-    near = abs(log_ratio) < 1e-3  # where the quotient loses digits and ¼ − u²/48 has them all
-    safe = xp.where(near, xp.ones_like(log_ratio), log_ratio)
-    return xp.where(near, 0.25 - log_ratio**2 / 48.0, xp.tanh(0.5 * safe) / (2.0 * safe))
+    return _of_apart(abs(log_ratio), xp)[0]
+
+
+def _of_apart(apart: Array, xp: Any) -> tuple[Array, Array, Array]:
+    """β(u) of u ≥ 0, exp(−u) and σ(u)."""
+    falling = xp.exp(-apart)
+    larger = 1.0 / (1.0 + falling)
+    near = apart < 1e-3  # where the quotient loses digits and ¼ − u²/48 has them all
+    safe = xp.where(near, xp.ones_like(apart), apart)
+    beta = xp.where(near, 0.25 - xp.where(near, apart, xp.zeros_like(apart)) ** 2 / 48.0, (larger - 0.5) / safe)
+    return beta, falling, larger
 
 
 @dataclass(frozen=True)
@@ -81,20 +89,27 @@ def _softmax_weights(Z: Array, xp: Any) -> Array:
 
 def _softmax_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
     """Σ_b β_b (c_bᵀu)(c_bᵀv), where c_bᵀu = u_b − m_b and m_b is the mean of u over the classes before b."""
-    log_z, means = Z[:, 0], [move[:, 0] for move in moves]
+    Z, *moves = (_by_class(one, xp) for one in (Z, *moves))
+    log_z, means = Z[0, :], [move[0, :] for move in moves]
     total = [[xp.zeros_like(log_z) for _ in moves[: i + 1]] for i in range(len(moves))]
-    for b in range(1, int(Z.shape[1])):
-        log_ratio = Z[:, b] - log_z
-        beta, falling = curving(log_ratio, xp), xp.exp(-abs(log_ratio))
-        kappa = xp.where(log_ratio >= 0, xp.ones_like(falling), falling) / (1.0 + falling)
-        apart = [move[:, b] - mean for move, mean in zip(moves, means, strict=True)]
+    for b in range(1, int(Z.shape[0])):
+        z = Z[b, :]
+        log_ratio = z - log_z
+        beta, falling, larger = _of_apart(abs(log_ratio), xp)
+        kappa = xp.where(log_ratio >= 0, larger, 1.0 - larger)
+        apart = [move[b, :] - mean for move, mean in zip(moves, means, strict=True)]
         for i, one in enumerate(apart):
             curved = beta * one
             for j in range(i + 1):
                 total[i][j] += curved * apart[j]
         means = [mean + kappa * one for mean, one in zip(means, apart, strict=True)]
-        log_z = xp.maximum(Z[:, b], log_z) + xp.log1p(falling)
+        log_z = xp.maximum(z, log_z) + xp.log1p(falling)
     return total
+
+
+def _by_class(Z: Array, xp: Any) -> Array:
+    """The transpose, whose rows lie in one piece."""
+    return xp.reshape(xp.reshape(Z.T, (-1,)), (int(Z.shape[1]), int(Z.shape[0])))
 
 
 def _logistic_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -136,6 +136,10 @@ class BoundMajorizationClassifier(LinearClassifier):
         asked = self.rank is not None or self.step != "refreshed"
         return self.method == "stochastic" or (self.method == "auto" and asked)
 
+    @property
+    def _compiles(self) -> bool:  # type: ignore[override]
+        return self._is_stochastic
+
     def _validate_params(self) -> None:
         super()._validate_params()
         if self.method != "batch":

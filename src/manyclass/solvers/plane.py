@@ -207,12 +207,13 @@ def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray
             Z = Z + float(length) * move
         Z = loss.normalise(Z, xp)
         matched = part.targets.dot(rows, Z, xp)
-        potential, P = loss.potential_and_mean(Z, xp)
-        losses, residual = potential - matched, P - part.targets.dense(rows, P, xp)
+        potential, residual = loss.potential_and_mean(Z, xp)
+        part.targets.subtract(rows, residual, xp)
+        losses = potential - matched
         if weight is not None:
             losses, residual = losses * weight, residual * weight[:, None]
         total += float(xp.sum(losses, dtype=xp.float64))
-        slope += [float(xp.sum(residual * move, dtype=xp.float64)) for move in moves]
+        slope += [float(xp.sum(xp.vecdot(residual, move), dtype=xp.float64)) for move in moves]
     return total, slope
 
 
