@@ -142,6 +142,7 @@ def _passes(count: float) -> str:
 
 def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[str, Any]:
     classifier, schema = fitted.model.classifier, fitted.model.schema
+    chosen = getattr(classifier, "choice_", {}) if request.solver == "auto" else {}
     return {
         "command": "fit",
         "train": request.train or request.name,
@@ -150,7 +151,7 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "n_features": schema.n_features,
         "n_classes": len(schema.labels),
         "multilabel": schema.multilabel,
-        "solver": getattr(classifier, "choice_", {}).get("solver", request.solver),
+        "solver": chosen.get("solver", request.solver),
         "loss": classifier.loss_,
         "parameters": classifier.get_params(),
         "scale": request.scale,

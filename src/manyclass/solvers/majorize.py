@@ -13,8 +13,8 @@ from manyclass.model import Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
 from manyclass.solvers.plane import PartitionPlane
 
-HELD = 3
-"""Arrays of all scores that a step in the plane holds: at the point, and along both directions."""
+HELD = 4
+"""Arrays of all scores that there are at once: at two points, and along two directions."""
 
 
 class Majorize(Solver):

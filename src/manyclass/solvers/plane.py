@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,10 +176,14 @@ def in_units_of(bound: np.ndarray) -> np.ndarray:
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) / size[:, None])
 
 
-def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterable[Scored]:
+def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterator[Scored]:
     """Block by block, made where they are not held."""
     if not isinstance(scored, Unheld):
-        return scored
+        for piece in scored:
+            if part.on_block is not None:
+                part.on_block()
+            yield piece
+        return
     xp, k = part.xp, part.n_outputs
     # One product reads the rows once.
     W, b = (xp.concat(several, axis=-1) for several in zip(*scored.points, strict=True))
@@ -187,7 +191,8 @@ def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterable[Scored]:
     def split(Z: Array) -> list[Array]:
         return [Z[:, start : start + k] for start in range(0, int(Z.shape[1]), k)]
 
-    return ((rows, split(part.scores(block, W, b)), weight) for rows, block, weight in part.blocks())
+    for rows, block, weight in part.blocks():
+        yield rows, split(part.scores(block, W, b)), weight
 
 
 def _held(part: Problem, points: Unheld, known: list[Array] | None) -> list[Scored]:
