@@ -51,12 +51,15 @@ def test_the_squared_loss_is_solved_by_its_own_hessian():
 
 
 def test_partition_bounds_are_taken_in_the_metrics_of_l_bfgs_without_its_memory():
-    given = problem(300, 20, 3)
+    given = problem(3000, 20, 3)
     by_bounds, by_pairs = (choose(given, 1e-3, solver).candidates for solver in ("majorize", "quasi-newton"))
     assert {one.solver for one in by_bounds} == {"majorize"}
     assert {one.curvature for one in by_bounds} == {one.curvature for one in by_pairs}
-    memory = {one.curvature: one.memory for one in by_pairs}
-    assert all(0 < one.memory < memory[one.curvature] for one in by_bounds)
+    of_pairs = {one.curvature: one.memory for one in by_pairs}
+    assert all(0 < one.memory < of_pairs[one.curvature] for one in by_bounds)
+    given.memory_limit = max(one.memory for one in by_bounds) / memory.WORK_SHARE  # less than all scores take
+    slower = {one.curvature: one.seconds for one in choose(given, 1e-3, "majorize").candidates}
+    assert all(slower[one.curvature] > one.seconds for one in by_bounds)
     with pytest.raises(ValueError, match="no partition function behind loss 'squared'"):
         choose(problem(300, 20, 3, loss="squared"), 1e-3, "majorize")
 

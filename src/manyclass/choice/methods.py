@@ -15,6 +15,7 @@ from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
+from manyclass.solvers.majorize import holds_scores
 
 NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
@@ -37,6 +38,8 @@ MEMORY_PAIRS = 20
 """Arrays of the size of the parameters that an iteration of L-BFGS reads."""
 PLANE_LOOKS, PLANE_ARRAYS = 8, 8
 """Times that a step in a plane looks at all scores, and arrays of the size of the parameters that it has."""
+PLANE_PASSES, UNHELD_PASSES = 2.0, 9.0
+"""Passes of such a step where scores are held, and where they are made anew for each look."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
             if problem.loss.quadratic and method.curvature == "kronecker":
                 method = replace(method, curvature="second-moment", passes=1.0)
             if solver == "majorize" and method.solver == "quasi-newton":
-                method = inner.by_bounds(method)
+                method = inner.by_bounds(method, PLANE_PASSES if holds_scores(problem) else UNHELD_PASSES)
             if solver not in ("auto", method.solver):
                 continue
             if not problem.alpha > 0 and method.curvature == "jacobi":
@@ -233,9 +236,9 @@ class Shape:
             passes = NEWTON_STEPS * NEWTON_PASSES
             yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
 
-    def by_bounds(self, one: Method) -> Method:
-        """Of L-BFGS in a metric: about as many steps, of two passes each, in planes."""
+    def by_bounds(self, one: Method, passes: float) -> Method:
+        """Of L-BFGS in a metric: about as many steps in planes, of so many passes each."""
         looks = PLANE_LOOKS * (self.n * self.k / self.speed.elementwise + 1.0 / self.speed.interpreted)
-        step = one.per_pass + self.seconds_of_pass() + looks
+        step = one.per_pass + (passes - 1.0) * self.seconds_of_pass() + looks
         memory = one.memory - (2 * MEMORY_PAIRS - PLANE_ARRAYS) * self.d * self.k * self.itemsize
-        return replace(one, solver="majorize", passes=2.0 * one.passes, per_pass=step / 2.0, memory=memory)
+        return replace(one, solver="majorize", passes=passes * one.passes, per_pass=step / passes, memory=memory)

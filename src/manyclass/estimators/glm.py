@@ -52,8 +52,8 @@ class GLMClassifier(ExactStream, LinearClassifier):
         What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs d×d factors;
         "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters,
         and "sampled-hessian" does so by a few rows for each of them; "second-moment" is the Hessian of least squares,
-        and what the solvers that need a majorizer take; "diagonal" and "partition-bound"
-        (`BoundMajorizationClassifier`) are majorizers too.
+        and what the solvers that need a majorizer take; "diagonal" is a majorizer too, and "partition-bound", which
+        with "majorize" is ``BoundMajorizationClassifier(method="batch")`` and needs no matrix then.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
         same for any scaling of X, n and k. With alpha=0, where there is no gap, the squared gradient in the metric of

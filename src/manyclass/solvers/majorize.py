@@ -58,7 +58,7 @@ class Majorize(Solver):
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
         if known["refreshed_at"] is not None:
             refresh(problem, curvature, known["refreshed_at"])
-        holds = _holds(problem)
+        holds = holds_scores(problem)
         for number in count(n_iter + 1):
             evaluation = problem.value_and_gradient(theta, with_scores=holds)
             yield iterate(problem, curvature, theta, evaluation, number, **known)
@@ -69,7 +69,7 @@ class Majorize(Solver):
             if known["before"] is not None:
                 directions.append(theta - known["before"])
             plane = PartitionPlane(problem, theta, directions, evaluation.scores, holds=holds)
-            problem.n_passes += 0.5 * (len(directions) if holds else 1 + len(directions))
+            problem.n_passes += 0.5 * len(directions) if holds else 0.0
             slope = np.array([problem.inner(evaluation.gradient, one) for one in directions])
             found = plane.descended(evaluation.value, slope, known["relaxation"])
             if found is None:
@@ -81,7 +81,8 @@ class Majorize(Solver):
         return None
 
 
-def _holds(problem: Problem) -> bool:
+def holds_scores(problem: Problem) -> bool:
+    """Whether there is room for those of all rows, or they have to be made anew for each look."""
     rows = problem.rows
     needed = HELD * float(rows.n_rows) * problem.n_outputs * rows.itemsize
     return bool(needed <= rows.place.room(problem.memory_limit))

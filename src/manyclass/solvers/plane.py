@@ -55,7 +55,8 @@ class PlaneSearch:
     def __init__(
         self, problem: Problem, theta: Array, directions: list[Array], scores: Any = None, *, holds: bool = True
     ):
-        self.problem, self.n_directions, self.holds = problem, len(directions), holds
+        self.problem, self.n_directions = problem, len(directions)
+        self._passes_of_look = 0.0 if holds else 0.5 * (1 + len(directions))
         xp = problem.xp
         given = directions if scores is not None else [theta, *directions]
         points = Unheld([problem.unpack(point) for point in given])
@@ -66,6 +67,7 @@ class PlaneSearch:
     def value_and_slope(self, t: np.ndarray) -> tuple[float, np.ndarray]:
         """F at t, and its gradient in t."""
         problem = self.problem
+        problem.n_passes += self._passes_of_look
         total, slope = problem.sum(_value_and_slope, self.scored, t)
         along, S = np.concatenate([[1.0], t]), problem.total_weight
         penalty = self.products @ along
@@ -117,6 +119,7 @@ class PartitionPlane(PlaneSearch):
 
     def bound(self) -> np.ndarray:
         """A matrix with which the quadratic that touches F at t = 0 lies above it."""
+        self.problem.n_passes += self._passes_of_look
         return self._with_penalty(self.problem.sum(_partition_products, self.scored, self.n_directions))
 
     def descended(self, value: float, slope: np.ndarray, relaxation: float) -> tuple[np.ndarray, float] | None:
@@ -133,8 +136,6 @@ class PartitionPlane(PlaneSearch):
         B = in_units_of(self.bound())
         u, fall = np.zeros(B.shape[1]), -B.T @ slope
         promised = 0.5 * float(fall @ fall)
-        if not self.holds:  # each look would be a pass or more, and this step needs none
-            return B @ fall, 1.0
         enough = FLATTER * float(np.linalg.norm(fall))
         for _ in range(BOUND_STEPS):
             found = self._step(B, u, value - promised, fall, relaxation)
