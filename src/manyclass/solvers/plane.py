@@ -212,12 +212,10 @@ def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray
         for length, move in zip(t, moves, strict=True):
             Z = Z + float(length) * move
         Z = loss.normalise(Z, xp)
-        matched = part.targets.dot(rows, Z, xp)
-        potential, residual = loss.potential_and_mean(Z, xp)
+        losses, residual = loss.losses_and_mean(Z, rows, part.targets, xp)
         part.targets.subtract(rows, residual, xp)
-        losses = potential - matched
         if weight is not None:
-            losses, residual = losses * weight, residual * weight[:, None]
+            losses, residual = losses * weight[:, None], residual * weight[:, None]
         total += float(xp.sum(losses, dtype=xp.float64))
         slope += [float(xp.sum(xp.vecdot(residual, move), dtype=xp.float64)) for move in moves]
     return total, slope

@@ -10,26 +10,15 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
 from manyclass.fit import Iterate, Iterates
 from manyclass.model import Evaluation, Problem
-<<<<<<< HEAD
-from manyclass.solvers.base import NOTHING, Solver, iterate
-from manyclass.solvers.line_search import Step, backtrack, step_of_each
-=======
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
-from manyclass.solvers.line_search import backtrack
->>>>>>> fcccb47 (Take steps by partition bounds in planes, so that bound majorization has no limit on parameters)
+from manyclass.solvers.line_search import Step, backtrack, step_of_each
 from manyclass.solvers.newton_cg import NewtonCG
 
 MEMORY = 10
 """Pairs kept by L-BFGS."""
 KEPT = 5
 """Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
-<<<<<<< HEAD
-REFRESH = frozenset({3, 8, 20})
-"""Iterations after which the curvature is estimated anew: early, while it changes most."""
 BEFORE_NEWTON = 100
-=======
-BEFORE_NEWTON = 60
->>>>>>> fcccb47 (Take steps by partition bounds in planes, so that bound majorization has no limit on parameters)
 """Passes after which L-BFGS hands over: it is the fastest way down and slow near the optimum."""
 
 
@@ -67,13 +56,8 @@ class QuasiNewton(Solver):
         n_iter += 1
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
         while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
-<<<<<<< HEAD
             if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
-                _refresh(problem, curvature, theta, evaluation)
-=======
-            if known["n_steps"] in REFRESH and known["refreshed_at"] is not theta:
                 refresh(problem, curvature, theta, evaluation)
->>>>>>> fcccb47 (Take steps by partition bounds in planes, so that bound majorization has no limit on parameters)
                 known["refreshed_at"] = theta
                 pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
