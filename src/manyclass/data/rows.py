@@ -358,6 +358,11 @@ def add_to_diagonal(matrix: Array, values: Array | float) -> None:
     flat[:: int(matrix.shape[0]) + 1] += values
 
 
+def smallest(values: Array, xp: Any) -> float | None:
+    """The least of some numbers; None of none, and in namespaces that would have to wait for their device."""
+    return values.min() if is_numpy_namespace(xp) and values.size else None
+
+
 def to_numpy(values: Array) -> np.ndarray:
     """A NumPy copy or view of an array of any namespace."""
     if isinstance(values, np.ndarray):

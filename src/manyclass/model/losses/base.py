@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import is_numpy_namespace
 
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, smallest
 from manyclass.data.targets import Targets
 from manyclass.model.sets import ConvexSet
 
@@ -182,7 +181,8 @@ def flushed(P: Array, xp: Any) -> Array:
 
     Rows that are fitted well have such probabilities; beside those of other rows they count for nothing.
     """
-    if is_numpy_namespace(xp) and P.size and P.min() < LEAST[P.itemsize]:
+    least = smallest(P, xp)
+    if least is not None and least < LEAST[P.itemsize]:
         P *= P >= LEAST[P.itemsize]
     return P
 
