@@ -29,7 +29,7 @@ ALPHA = 1e-6
 TRAIN_SHARE = 0.8
 PHASE_TOL = 1e-3
 """Estimated gap at which a phase before the last ends, the default of the estimators."""
-STARTS: dict[str, str | bool | int] = {"from zero": False, "ν = 0.25·√alpha": True, "path (default)": "auto"}
+STARTS: dict[str, str | bool | int] = {"from zero": False, "ν = 0.25·√alpha": True, "path of 6": 6}
 LEVELS = (1e-1, 1e-2, 1e-3)
 KDD_ROWS = 100_000
 LOSSES_SHOWN = ("squared", "hinge", "logistic")
@@ -140,7 +140,7 @@ def reference(problem: DualProblem, limit: float) -> tuple[float, float, DualMod
     limits = Limits(10 * ROUNDING, 100_000, Clock(limit))
     run = Run(limits.clock, limits.tol, limits.max_iter)
     problem.problem.on_block = limits.clock.check
-    found = run(ascend(problem, homotopy_path(problem, "auto"), limits, measure_every=20), lambda: None)
+    found = run(ascend(problem, [problem.alpha], limits, proximal=True, measure_every=20), lambda: None)
     problem.problem.on_block = None
     return found.history[-1].objective, max(record["dual"] for record in found.history), found.model
 

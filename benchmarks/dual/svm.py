@@ -19,7 +19,7 @@ from manyclass.dual import DualProblem, homotopy_path
 from manyclass.dual.ascent import start_state
 from manyclass.model import LOSSES, Problem
 
-SHOWN = ("from zero", "path (default)")
+SHOWN = ("from zero", "path of 6")
 LATE = 10
 """Epochs whose W are averaged."""
 EPOCHS = 60

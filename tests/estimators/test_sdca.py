@@ -175,9 +175,15 @@ def test_two_classes_have_one_score(cancer, loss):
     model = SDCAClassifier(loss, alpha=0.01, tol=1e-4).fit(X, y)
     assert model.coef_.shape == (1, X.shape[1]) and model.intercept_.shape == (1,)
     assert model.dual_coef_.shape == (len(y), 1)
-    np.testing.assert_allclose(model.dual_coef_.T @ X, model.coef_, atol=1e-9)
     assert model.decision_function(X).shape == y.shape
     assert model.score(X, y) > 0.93
+    # Proximal points keep W beside the dual variables, and only the minimum makes them one.
+    between = 0.5 * 0.01 * np.sum((model.dual_coef_.T @ X - model.coef_) ** 2)
+    assert between <= 4 * model.duality_gap_ * {"softmax": np.log(2), "logistic": np.log(2), "squared": 0.5}.get(
+        loss, 1
+    )
+    model = SDCAClassifier(loss, alpha=0.01, homotopy=False, tol=1e-2).fit(X, y)
+    np.testing.assert_allclose(model.dual_coef_.T @ X, model.coef_, atol=1e-9)
 
 
 def test_float32_stays_float32(cancer):
@@ -358,12 +364,55 @@ def test_no_time_for_an_epoch_gives_the_constant_model(noisy):
 
 
 def test_few_rows_that_are_hard_get_more_than_a_thousand_epochs():
-    """Raw columns of wine differ by a factor of 1000: after 1000 epochs an eighth of the rows is still mistaken."""
+    """Raw columns of wine differ by a factor of 1000, which penalties alone do not mend."""
     X, y = load_wine(return_X_y=True)
     with pytest.warns(ConvergenceWarning):
-        short, long = SDCAClassifier(max_iter=1000).fit(X, y), SDCAClassifier().fit(X, y)
+        short, long = (SDCAClassifier(homotopy=False, max_iter=most).fit(X, y) for most in (1000, "auto"))
     assert short.n_iter_ == 1000 < long.n_iter_
     assert long.duality_gap_ < short.duality_gap_ and long.score(X, y) >= short.score(X, y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "held"), in_turn(["softmax", "logistic", "squared"], ["float64", "sparse", "float32"])
+)
+def test_the_optimum_is_that_of_glm_on_columns_of_any_size_within_few_epochs(noisy, loss, held):
+    X, y = noisy
+    sizes = np.random.default_rng(0).permutation(np.logspace(-3, 3, 20))
+    X = (X * sizes).astype(np.float32 if held == "float32" else np.float64)
+    rows = sp.csr_array(X) if held == "sparse" else X
+    dual = SDCAClassifier(loss, tol=1e-6, max_iter=100).fit(rows, y)
+    primal = GLMClassifier(loss=loss, alpha=1e-4, tol=1e-8).fit(X.astype(np.float64), y)
+    assert dual.status_ is Status.CONVERGED
+    assert dual.history_[-1].objective == pytest.approx(primal.history_[-1].objective, rel=1e-4)
+    np.testing.assert_allclose(dual.coef_ * sizes, primal.coef_ * sizes, atol=0.01)
+    ours, theirs = dual.decision_function(rows), primal.decision_function(X)
+    if loss == "softmax":  # a constant for all classes is nothing
+        ours, theirs = (Z - Z.mean(axis=1, keepdims=True) for Z in (ours, theirs))
+    np.testing.assert_allclose(ours, theirs, atol=0.05)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "crammer_singer"])
+def test_hinges_come_nearer_on_columns_of_any_size(noisy, loss):
+    X, y = noisy
+    X = X * np.logspace(-3, 3, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        points, path = (SDCAClassifier(loss, homotopy=way, max_iter=400).fit(X, y) for way in ("auto", 6))
+    assert points.history_[-1].objective < 0.9 * path.history_[-1].objective
+    assert points.score(X, y) > path.score(X, y) + 0.03
+
+
+def test_several_labels_weights_and_warm_starts_of_columns_of_any_size(noisy):
+    X, y = noisy
+    X, Y = X * np.logspace(-3, 3, 20), np.eye(4, dtype=int)[y]
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    model = SDCAClassifier(tol=1e-6, max_iter=200, warm_start=True).fit(X, Y, sample_weight=weight)
+    first = model.n_iter_
+    primal = GLMClassifier(alpha=1e-4, tol=1e-8).fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), primal.predict_proba(X), atol=1e-3)
+    assert model.fit(X, Y, sample_weight=weight).n_iter_ < first / 2
+    model.set_params(alpha=5e-5).fit(X, Y, sample_weight=weight)
+    assert model.status_ is Status.CONVERGED
 
 
 def test_who_stops_early_is_told_of_columns_of_very_different_size():

@@ -12,6 +12,7 @@ import numpy as np
 from manyclass.dual.gap import BestPoint, DualModel
 from manyclass.dual.losses import JointLoss
 from manyclass.dual.problem import DualProblem
+from manyclass.dual.proximal import ProximalPoints
 from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status, restore
 
 if TYPE_CHECKING:
@@ -35,13 +36,18 @@ class Limits(NamedTuple):
     clock: Clock
 
 
-Start = tuple[np.ndarray, np.ndarray]
-"""Dual variables of shape (n_rows, n_outputs), and intercepts of the centred rows, of shape (n_outputs,)."""
+class Start(NamedTuple):
+    """Dual variables of shape (n_rows, n_outputs), intercepts of the centred rows, of shape (n_outputs,), and W."""
+
+    dual: np.ndarray
+    intercept: np.ndarray
+    coef: np.ndarray
 
 
 def start_state(problem: DualProblem, start: Start | None = None, seed: int = 0) -> DualState:
     """The state for the kind of loss of `problem`; imports the compiled code."""
-    from manyclass.dual.state import ColumnState, JointState
+    from manyclass.dual.joint_state import JointState
+    from manyclass.dual.state import ColumnState
 
     return (JointState if isinstance(problem.loss, JointLoss) else ColumnState)(problem, start, seed)
 
@@ -51,6 +57,7 @@ def ascend(
     path: list[float],
     limits: Limits,
     *,
+    proximal: bool = False,
     start: Start | None = None,
     seed: int = 0,
     measure_every: int | None = None,
@@ -64,8 +71,11 @@ def ascend(
 
     Parameters
     ----------
-    start : pair of arrays, optional
-        Dual variables and intercepts to start from; moved to the nearest feasible point.
+    path : list of float
+    proximal : bool
+        Whether to go to the minimum by `ProximalPoints`, for which `path` is alpha alone.
+    start : Start, optional
+        To start from; dual variables are moved to the nearest feasible point.
     seed : int
         Of the permutations.
     measure_every : int, optional
@@ -79,9 +89,14 @@ def ascend(
     Iterate
         For each measured gap: the best model so far (a `DualModel`), its objective and its gap to the best dual point;
         in ``details`` F and D of this very point (``primal``, ``dual``), the penalty of the phase (``alpha``), the
-        epochs of each phase (``phase_epochs``) and the seconds spent on measuring (``gap_seconds``).
+        epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and the seconds
+        spent on measuring (``gap_seconds``).
     """
     run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
+    if proximal:
+        run.points = ProximalPoints(
+            run.state, limits.tol * run.best.zero, None if start is None else (start.coef, start.intercept)
+        )
     if saved is not None:
         restore(run, saved["run"])
     try:
@@ -117,6 +132,7 @@ class _Ascent:
         self.trust, self.next_measure = 1.0, CHECK_AT_LEAST
         self.n_gaps, self.gap_seconds, self.last_gap_seconds, self.idle = 0, 0.0, 0.0, 0
         self.phase_is_over = False
+        self.points: ProximalPoints | None = None
 
     def begin_phase(self, alpha: float) -> None:
         self.state.set_alpha(alpha)
@@ -150,7 +166,10 @@ class _Ascent:
         started = time.perf_counter()
         self.n_epochs += 1
         self.phase_epochs[-1] += 1
-        estimate = self.state.epoch(self.problem.problem.on_block) / self.best.zero
+        estimate = self.state.epoch(self.problem.problem.on_block)
+        if self.points is not None:
+            estimate = self.points.follow(self.state, estimate)
+        estimate /= self.best.zero
         self.epoch_seconds = time.perf_counter() - started
         return estimate
 
@@ -204,6 +223,7 @@ class _Ascent:
                 "dual": dual,
                 "alpha": state.alpha,
                 "phase_epochs": list(self.phase_epochs),
+                "proximal_points": 0 if self.points is None else self.points.n_points,
                 "gap_seconds": self.gap_seconds,
             },
             state=lambda: {"run": self},

@@ -24,23 +24,26 @@ class Point(NamedTuple):
     a : array of shape (n_rows, n_outputs)
         The dual variables; for a joint loss the probability vector p of each row, whose dual variables are e_y − p.
     V : array of shape (n_features, `row_kernels.width` of n_outputs)
-        Σ_i c_i x_i a_iᵀ, kept up to date.
+        (I − P) Y + P Σ_i c_i x_i a_iᵀ, kept up to date.
     affine : array of shape (4, n_outputs)
-        What scores hold beside Vᵀx: b₀, Σ_i c_i a_i, x̄ᵀV and κ² + ‖x̄‖², see `beside_product`.
+        What scores hold beside Vᵀx: b₀, Σ_i c_i a_i, x̄ᵀV and κ² + x̄ᵀPx̄, see `beside_product`.
     per_row : array of shape (n_rows, 3)
-        Side by side in one cache line: c_i, q_i = c_i (κ² + ‖x_i − x̄‖²), which a unit of a_i adds to the row's own
-        score, and x_iᵀx̄.
+        Side by side in one cache line: c_i, q_i = c_i (κ² + (x_i − x̄)ᵀP(x_i − x̄)), which a unit of a_i adds to the
+        row's own score, and x_iᵀPx̄.
+    metric : array of shape (n_features,)
+        P = diag(metric); empty for the identity, where no centre Y pulls.
     """
 
     a: np.ndarray
     V: np.ndarray
     affine: np.ndarray
     per_row: np.ndarray
+    metric: np.ndarray
 
 
 @inner
 def beside_product(offset, dual_sum, mean_score, lift, product):
-    """What the score of a row holds beside Vᵀx: b₀ + κ² Σ c a + (x − x̄)ᵀ(V − x̄ Σ c a) − xᵀV, `product` being xᵀx̄.
+    """What the score of a row holds beside Vᵀx: b₀ + κ² Σ c a + (x − x̄)ᵀ(V − Px̄ Σ c a) − xᵀV, `product` being xᵀPx̄.
 
     The rows are centred without being touched, and κ² Σ c a is the share of the intercept that a constant feature κ
     has.
@@ -138,7 +141,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
         The duality gap times 1/alpha, each row's share taken when it is visited.
     """
     data, indices, indptr = rows
-    a, V, affine, per_row = point
+    a, V, affine, per_row, metric = point
     k = a.shape[1]
     z, change, work = work[0], work[1], work[2:]
     estimate, t = 0.0, first
@@ -166,7 +169,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
                 n_moved += 1
                 affine[DUAL_SUM, j] += change[j]
                 affine[MEAN_SCORE, j] += change[j] * product
-        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], V)
+        row_spread_moved(data, indices, start, stop, change, moved[:n_moved], metric, V)
     return t, n_active, estimate
 
 
@@ -174,7 +177,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
 def visit_one(phi, rows, y, point, order, first, n_visits, n_active, threshold):
     """`visit` for one output, at twice the speed: what has a column per output is a vector; `worst` is returned."""
     data, indices, indptr = rows
-    a, v, affine, per_row = point
+    a, v, affine, per_row, metric = point
     estimate, worst, t = 0.0, 0.0, first
     offset, dual_sum, mean_score, lift = affine[OFFSET], affine[DUAL_SUM], affine[MEAN_SCORE], affine[LIFT]
     for _ in range(n_visits):
@@ -199,7 +202,7 @@ def visit_one(phi, rows, y, point, order, first, n_visits, n_active, threshold):
         if change != 0.0:
             a[i] = old + change
             by = share * change
-            row_add(data, indices, start, stop, by, v)
+            row_add(data, indices, start, stop, by, metric, v)
             dual_sum += by
             mean_score += by * product
     affine[DUAL_SUM], affine[MEAN_SCORE] = dual_sum, mean_score
@@ -213,7 +216,7 @@ def gap_terms(phi, rows, targets, share, point, threshold, active, z):
     The last is of losses of one score only (`row_terms`); `active` and `z` are overwritten.
     """
     data, indices, indptr = rows
-    a, V, affine, per_row = point
+    a, V, affine, per_row, _ = point
     losses, conjugates, gap = 0.0, 0.0, 0.0
     for i in range(a.shape[0]):
         active[i] = False

@@ -13,6 +13,9 @@ from manyclass.data.rows import RowArrays
 from manyclass.dual.losses import DUAL_LOSSES
 from manyclass.model import Problem
 
+CONSTANT = 1e-12
+"""What is rounding: of a standard deviation in units of the mean, and of a share of the rows."""
+
 
 class DualTargets(NamedTuple):
     """y of each row and output: one of the two is empty.
@@ -114,17 +117,39 @@ class DualProblem:
         return total[:, 0]
 
     @cached_property
+    def column_variance(self) -> np.ndarray:
+        """Σ r_i (x_ij − x̄_j)² of each column, 0 where that is rounding; without an intercept Σ r_i x_ij²."""
+        from manyclass.dual.row_kernels import add_squares
+
+        mean, (squares, present) = self.feature_mean, np.zeros((2, self.n_features))
+        for part, rows in self.visits():
+            add_squares(*rows, self.share[part], mean, squares, present)
+        zeros = np.where(present < 1.0 - CONSTANT, 1.0 - present, 0.0)
+        squares += zeros * mean * mean
+        return np.where(squares > (CONSTANT * mean) ** 2, squares, 0.0)
+
+    @cached_property
     def row_products(self) -> tuple[np.ndarray, np.ndarray]:
         """x_iᵀx̄ and ‖x_i − x̄‖², of shape (n_rows,)."""
+        return self.products_in(np.empty(0))
+
+    def products_in(self, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x_iᵀPx̄ and (x_i − x̄)ᵀP(x_i − x̄) for P = diag(metric), the identity where `metric` is empty.
+
+        Raises
+        ------
+        ValueError
+            If the latter overflow in units of alpha.
+        """
         from manyclass.dual.row_kernels import products_and_norms
 
-        mean = self.feature_mean
+        mean = self.feature_mean * metric if metric.size else self.feature_mean
         products, norms = np.empty((2, self.n_rows))
         for part, rows in self.visits():
             found = np.empty((2, len(rows.indptr) - 1))
-            products_and_norms(*rows, mean, *found)
+            products_and_norms(*rows, mean, metric, *found)
             products[part], norms[part] = found
-        norms += mean @ mean - 2.0 * products
+        norms += mean @ self.feature_mean - 2.0 * products
         np.maximum(norms, 0.0, out=norms)
         with np.errstate(over="ignore"):
             largest = float(np.max(norms * self.share, initial=0.0)) / self.alpha

@@ -42,9 +42,14 @@ def row_dot(data, indices, start, stop, v):
 
 
 @inner(fastmath=FAST)
-def row_add(data, indices, start, stop, by, v):
-    """v += by·x."""
-    if indices.size:
+def row_add(data, indices, start, stop, by, metric, v):
+    """v += by·Px for P = diag(metric), which is the identity where `metric` is empty."""
+    if metric.size:
+        sparse = indices.size > 0
+        for p in range(start, stop):
+            at = indices[p] if sparse else p - start
+            v[at] += by * number(data, p) * metric[at]
+    elif indices.size:
         for p in range(start, stop):
             v[indices[p]] += by * number(data, p)
     else:
@@ -89,41 +94,56 @@ def row_scores(data, indices, start, stop, V, z):
 
 
 @inner(fastmath=FAST)
-def row_spread(data, indices, start, stop, change, V):
-    """V += x·changeᵀ."""
-    sparse = indices.size > 0
+def row_spread(data, indices, start, stop, change, metric, V):
+    """V += Px·changeᵀ."""
+    sparse, scaled = indices.size > 0, metric.size > 0
     for p in range(start, stop):
+        at = indices[p] if sparse else p - start
         x = np.float64(number(data, p))
-        row = V[indices[p] if sparse else p - start]
+        if scaled:
+            x *= metric[at]
+        row = V[at]
         for j in range(change.size):
             row[j] += x * change[j]
 
 
 @inner(fastmath=FAST)
-def row_spread_moved(data, indices, start, stop, change, moved, V):
+def row_spread_moved(data, indices, start, stop, change, moved, metric, V):
     """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
     if moved.size * 4 > change.size:
-        row_spread(data, indices, start, stop, change, V)
+        row_spread(data, indices, start, stop, change, metric, V)
     else:
         for m in range(moved.size):
-            row_add(data, indices, start, stop, change[moved[m]], V[:, moved[m]])
+            row_add(data, indices, start, stop, change[moved[m]], metric, V[:, moved[m]])
 
 
 @entry
-def products_and_norms(data, indices, indptr, v, products, norms):
-    """Write x_iᵀv and ‖x_i‖², of shape (n_rows,), in one pass."""
+def products_and_norms(data, indices, indptr, v, metric, products, norms):
+    """Write x_iᵀv and x_iᵀPx_i, of shape (n_rows,), in one pass."""
     for i in range(products.size):
         products[i] = row_dot(data, indices, indptr[i], indptr[i + 1], v)
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            total += np.float64(number(data, p)) ** 2
+            x = np.float64(number(data, p))
+            total += x * x * metric[indices[p] if indices.size else p - indptr[i]] if metric.size else x * x
         norms[i] = total
+
+
+@entry
+def add_squares(data, indices, indptr, weight, mean, squares, present):
+    """squares += Σ_i weight_i (x_i − mean)² of each column and present += Σ_i weight_i, over the numbers stored."""
+    for i in range(weight.size):
+        for p in range(indptr[i], indptr[i + 1]):
+            at = indices[p] if indices.size else p - indptr[i]
+            distance = number(data, p) - mean[at]
+            squares[at] += weight[i] * distance * distance
+            present[at] += weight[i]
 
 
 @entry
 def gather(data, indices, indptr, weight, V, by):
     """V += Σ_i x_i weight_iᵀ for weight of shape (n_rows, n_outputs); `by` is zero and as long as a row of V."""
-    k = weight.shape[1]
+    k, metric = weight.shape[1], by[:0]
     for i in range(weight.shape[0]):
         n_used = 0
         for j in range(k):
@@ -132,11 +152,11 @@ def gather(data, indices, indptr, weight, V, by):
         if n_used == 0:
             continue
         if V.shape[1] > 1 and n_used * 4 > k:
-            row_spread(data, indices, indptr[i], indptr[i + 1], by, V)
+            row_spread(data, indices, indptr[i], indptr[i + 1], by, metric, V)
         else:
             for j in range(k):
                 if by[j] != 0.0:
-                    row_add(data, indices, indptr[i], indptr[i + 1], by[j], V[:, j])
+                    row_add(data, indices, indptr[i], indptr[i + 1], by[j], metric, V[:, j])
 
 
 @inner

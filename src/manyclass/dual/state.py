@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import numpy as xp
 
 from manyclass.data.rows import RowArrays
 from manyclass.dual import kernels
@@ -15,7 +14,6 @@ from manyclass.dual.gap import GapTerms
 from manyclass.dual.kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET
 from manyclass.dual.problem import DualProblem, DualTargets
 from manyclass.dual.row_kernels import shuffle, width
-from manyclass.model.sets import Simplex
 
 AMPLE = 10.0
 """κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
@@ -64,18 +62,15 @@ class DualState(ABC):
     a: np.ndarray
     zero_value: float
 
-    def __init__(self, problem: DualProblem, start: tuple[np.ndarray, np.ndarray] | None = None, seed: int = 0):
+    def __init__(self, problem: DualProblem, start: tuple[np.ndarray, ...] | None = None, seed: int = 0):
         self.problem, self.alpha = problem, problem.alpha
-        k, mean = problem.n_outputs, problem.feature_mean
+        k = problem.n_outputs
         self.V, self.affine = np.zeros((problem.n_features, width(k))), np.zeros((4, k))
-        self.per_row = np.empty((problem.n_rows, 3))
-        self.per_row[:, 2] = problem.row_products[0]
-        self.kappa_square = 0.0
-        if problem.fit_intercept and not problem.eliminates_intercept:
-            self.kappa_square = max(problem.mean_square_norm, AMPLE * problem.alpha)
-        elif problem.eliminates_intercept and problem.targets.codes.size:
+        self.per_row, self.metric = np.empty((problem.n_rows, 3)), np.empty(0)
+        self._pulled_to = np.empty((0, k))
+        if problem.eliminates_intercept and problem.targets.codes.size:
             self.affine[OFFSET] = 2.0 * problem.class_share - 1.0
-        self.affine[LIFT] = self.kappa_square + mean @ mean
+        self._take_products(problem.row_products)
         self.rows_per_slice = max(1, int(SLICE / ((problem.row_length + COST_OF_A_VISIT) * self.V.shape[1])))
         self.chunk_order = np.random.default_rng(seed)
         self.random_state = np.array([2 * seed + 0x9E3779B97F4A7C15], dtype=np.uint64)
@@ -114,8 +109,70 @@ class DualState(ABC):
         self.affine[DUAL_SUM] *= ratio
         self.affine[MEAN_SCORE] *= ratio
         self.per_row[:, 0] = self.problem.share / alpha
-        self.per_row[:, 1] = self.per_row[:, 0] * (self.problem.row_products[1] + self.kappa_square)
+        self.per_row[:, 1] = self.per_row[:, 0] * (self.norms + self.kappa_square)
         self.visit_all()
+
+    def _take_products(self, products: tuple[np.ndarray, np.ndarray]) -> None:
+        problem, mean = self.problem, self.problem.feature_mean
+        self.per_row[:, 2], self.norms = products
+        self.kappa_square = 0.0
+        if problem.fit_intercept and not problem.eliminates_intercept:
+            square = float(problem.share @ self.norms) / (AMPLE if self.metric.size else 1.0)
+            self.kappa_square = max(square, AMPLE * problem.alpha)
+        self.affine[LIFT] = self.kappa_square + self._scaled(mean) @ mean
+
+    # -- a pull towards a centre --------------------------------------------------------------------------------------
+
+    def pull(self, weight: np.ndarray, W: np.ndarray, b: np.ndarray) -> None:
+        """Add ½ Σ_j weight_j ‖W_j − Y_j‖² + ½ `intercept_weight` ‖b − c‖² to F, in place of any before; Y = W, c = b.
+
+        With P = diag(alpha/(alpha + weight)) the W of the dual variables becomes (I − P) Y + P Σ_i c_i x_i a_iᵀ, and
+        what a row's own step adds to its score is measured in P: the ascent is that of rows in other units, and no row
+        is touched.
+        """
+        own = 1.0 if not self.metric.size else self.metric[:, None]
+        if self.metric.size:
+            self.V[:, : self.problem.n_outputs] -= (1.0 - own) * self._pulled_to
+        self.metric = self.alpha / (self.alpha + weight)
+        self.V *= self.metric[:, None] / own
+        self._take_products(self.problem.products_in(self.metric))
+        self._pulled_to = np.zeros_like(W)
+        self.move(W, b)
+        self.set_alpha(self.alpha)
+
+    def move(self, W: np.ndarray, b: np.ndarray) -> None:
+        """Pull towards another centre."""
+        self.V[:, : self.problem.n_outputs] += (1.0 - self.metric)[:, None] * (W - self._pulled_to)
+        self._pulled_to = W
+        if self.kappa_square:
+            self.affine[OFFSET] = b
+        self._set_sums(self.alpha * self.affine[DUAL_SUM])
+        self.visit_all()
+
+    @property
+    def center(self) -> tuple[np.ndarray, np.ndarray]:
+        """Y and c."""
+        return self._pulled_to, self.affine[OFFSET]
+
+    @property
+    def intercept_weight(self) -> float:
+        """Of the pull of the intercept towards c."""
+        return self.alpha / self.kappa_square if self.kappa_square else 0.0
+
+    def imbalance(self) -> float:
+        """What Σ s_i a_i ≠ 0 adds to the gap, about."""
+        if not self.kappa_square:
+            return 0.0
+        return self.alpha * float(np.abs(self.affine[DUAL_SUM]) @ (np.abs(self.centred_intercept()) + 1.0))
+
+    def _scaled(self, mean: np.ndarray) -> np.ndarray:
+        return mean * self.metric if self.metric.size else mean
+
+    def _pull_back(self) -> None:
+        """From Σ_i c_i x_i a_iᵀ in V to what belongs there."""
+        if self.metric.size:
+            self.V *= self.metric[:, None]
+            self.V[:, : self.problem.n_outputs] += (1.0 - self.metric)[:, None] * self._pulled_to
 
     def visit_all(self) -> None:
         self._visit_only(self.problem.share > 0)
@@ -153,12 +210,11 @@ class DualState(ABC):
         if self.n_active == 0:
             self.visit_all()
         gap = self.alpha * estimate
-        if not self.kappa_square:
+        if not self.kappa_square or self.metric.size:
             return gap
-        intercept, dual_sum = self._centred_intercept(), self.affine[DUAL_SUM]
-        unbalanced = self.alpha * float(np.abs(dual_sum) @ (np.abs(intercept) + 1.0))
+        unbalanced = self.imbalance()
         if gap <= 4.0 * unbalanced:
-            self.affine[OFFSET] = intercept
+            self.affine[OFFSET] = self.centred_intercept()
         return gap + unbalanced
 
     def _visit(
@@ -180,7 +236,7 @@ class DualState(ABC):
                 on_slice()
             where = (order, first, self.rows_per_slice, n_active)
             if len(worst) == 1:
-                single = kernels.Point(point.a[:, 0], self.V[:, 0], self.affine[:, 0], point.per_row)
+                single = kernels.Point(point.a[:, 0], self.V[:, 0], self.affine[:, 0], point.per_row, self.metric)
                 first, n_active, gap, violation = kernels.visit_one(
                     problem.loss, rows, targets.Y[:, 0], single, *where, self.threshold[0]
                 )
@@ -194,7 +250,7 @@ class DualState(ABC):
         return n_active, estimate
 
     def _point(self, part: slice | np.ndarray) -> kernels.Point:
-        return kernels.Point(self.a[part], self.V, self.affine, self.per_row[part])
+        return kernels.Point(self.a[part], self.V, self.affine, self.per_row[part], self.metric)
 
     def _measure(self) -> tuple[float, float, float]:
         """`kernels.gap_terms`; rows that are not strictly optimal become active again."""
@@ -228,20 +284,20 @@ class DualState(ABC):
         self.affine[DUAL_SUM] = total / self.alpha
         self.affine[MEAN_SCORE] = (self.problem.feature_mean @ self.V)[: self.problem.n_outputs]
 
-    def _centred_intercept(self) -> Any:
+    def centred_intercept(self) -> Any:
         return self.affine[OFFSET] + self.kappa_square * self.affine[DUAL_SUM]
 
     def coef(self) -> np.ndarray:
         """W, of shape (n_features, n_outputs)."""
         W = self.V[:, : self.problem.n_outputs].copy()
         if self.problem.fit_intercept:
-            W -= self.problem.feature_mean[:, None] * self.affine[DUAL_SUM]
+            W -= self._scaled(self.problem.feature_mean)[:, None] * self.affine[DUAL_SUM]
         return W
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """W and b of the problem's rows, in float64."""
         W = self.coef()
-        return W, self.problem.origin + self._centred_intercept() - self.problem.feature_mean @ W
+        return W, self.problem.origin + self.centred_intercept() - self.problem.feature_mean @ W
 
 
 def _numbers(active: np.ndarray) -> tuple[np.ndarray, int]:
@@ -278,13 +334,18 @@ class ColumnState(DualState):
             if problem.eliminates_intercept:
                 self.a -= problem.share @ self.a  # a constant in a changes no W of centred rows: its best value is this
             self._sum_duals(problem.share[:, None] * self.a, self.V)
+            of_duals = self.V[:, : problem.n_outputs].copy()
+            self._pull_back()
             self._set_sums(0.0)
-            dual_square = float(np.sum((self.alpha * self.V) ** 2))
+            dual_square = float(np.sum((self.alpha * of_duals) ** 2))
         losses, conjugates, own_gap = self._measure()
+        W = self.coef()
         if scale is not None:
             conjugates = kernels.scaled_conjugates(problem.loss, problem.targets, problem.share, self.a, scale)
             own_gap = np.inf
-        return GapTerms(losses, float(np.sum(self.coef() ** 2)), conjugates, dual_square, own_gap)
+        elif self.metric.size:
+            own_gap += 0.5 * self.alpha * float(np.sum((W - of_duals) ** 2))
+        return GapTerms(losses, float(np.sum(W**2)), conjugates, dual_square, own_gap)
 
     def _gather_feasible(self) -> tuple[float, np.ndarray]:
         """Set V and the sums from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""
@@ -301,60 +362,9 @@ class ColumnState(DualState):
         self._sum_duals(weight, self.V)
         feasible = above[:, :k] * scale[0] + self.V[:, :k] * scale[1]
         self.V += above
+        self._pull_back()
         self._set_sums(total)
         return float(np.sum((self.alpha * feasible) ** 2)), scale
 
     def duals(self) -> np.ndarray:
         return self.a.copy()
-
-
-class JointState(DualState):
-    """Of joint losses: the dual variables of a row are e_y − p for a probability vector p, and p is what is kept.
-
-    With an intercept the constraint is that the mean of p is the mean of e_y; a feasible point is found by moving all
-    p towards one q that mends the mean, as in `Problem.duality_gap`.
-    """
-
-    def _prepare(self, start: np.ndarray | None) -> None:
-        problem = self.problem
-        self.zero_value = float(np.log(problem.n_outputs)) if problem.loss.entropic else 1.0
-        self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
-        self.a = self.duals()
-        if start is not None:
-            self.a = np.ascontiguousarray(Simplex().project(self.a, xp))
-
-    def duals(self) -> np.ndarray:
-        """e_y − p (and p from these, as it is its own inverse)."""
-        duals = -self.a
-        duals[np.arange(len(duals)), self.problem.targets.codes] += 1.0
-        return duals
-
-    def gap_terms(self) -> GapTerms:
-        problem = self.problem
-        weight = problem.share[:, None] * self.duals()
-        self._sum_duals(weight, self.V)
-        self._set_sums(weight.sum(axis=0))
-        losses, conjugates, _ = self._measure()
-        W = self.coef()
-        G = self.alpha * W
-        if problem.fit_intercept:
-            (theta,), (q,) = Simplex().blend((problem.share @ self.a)[None, :], problem.class_share[None, :], xp)
-            if theta > 0:
-                G = (1.0 - theta) * G + theta * self._cross_covariance()
-                conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
-        return GapTerms(losses, float(np.sum(W**2)), conjugates, float(np.sum(G**2)))
-
-    def _conjugate(self, q: np.ndarray) -> float:
-        """Σ r φ*(p_i) where every p_i is q."""
-        if not self.problem.loss.entropic:
-            return float(q @ self.problem.class_share) - 1.0
-        return float(np.sum(q[q > 0] * np.log(q[q > 0])))
-
-    def _cross_covariance(self) -> Any:
-        """Σ_i r_i (x_i − x̄) e_yᵀ: alpha·W of a = e_y − q, whatever q is."""
-        problem = self.problem
-        weight = np.zeros_like(self.a)
-        weight[np.arange(len(weight)), problem.targets.codes] = problem.share
-        total = np.zeros_like(self.V)
-        problem.gather(weight, total)
-        return total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
-from manyclass.dual import DualModel, DualProblem, Limits, ascend, homotopy_path
+from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
@@ -55,7 +55,9 @@ class DualEstimator(Estimator):
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         # The present ones, those of the best point, and what is made of them while the gap is measured.
-        return super()._memory(problem) | {"dual variables": 6 * 8.0 * problem.rows.n_rows * problem.n_outputs}
+        of_rows = {"dual variables": 6 * 8.0 * problem.rows.n_rows * problem.n_outputs}
+        # W, the centre, the points before and ahead, and what is made of them when the centre moves.
+        return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
     def _n_epochs(self, problem: Problem) -> float:
         return epochs(self.max_iter, problem.rows, problem.n_outputs, FEWEST_EPOCHS, MULTIPLICATIONS)
@@ -67,18 +69,21 @@ class DualEstimator(Estimator):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
-        saved = task.saved
-        path, start = homotopy_path(problem, self.homotopy), self._previous(problem)
-        if start is not None and self.homotopy == "auto":  # what is solved already need not be made easier again
-            path = [*(alpha for alpha in path[:-1] if alpha < self._dual_alpha), path[-1]]
-        limits = Limits(self.tol, self._n_epochs(task.problem), task.clock)
-        seed = int(task.rng.integers(2**31))
-        # Held-out rows judge every epoch, or there would be little left to stop.
-        every = None if task.held_out is None else 1
-        return (yield from ascend(problem, path, limits, start=start, seed=seed, measure_every=every, saved=saved))
+        iterates = ascend(
+            problem,
+            homotopy_path(problem, self.homotopy),
+            Limits(self.tol, self._n_epochs(task.problem), task.clock),
+            proximal=self.homotopy == "auto" and is_hard(problem),
+            start=self._previous(problem),
+            seed=int(task.rng.integers(2**31)),
+            # Held-out rows judge every epoch, or there would be little left to stop.
+            measure_every=None if task.held_out is None else 1,
+            saved=task.saved,
+        )
+        return (yield from iterates)
 
-    def _previous(self, problem: DualProblem) -> tuple[np.ndarray, np.ndarray] | None:
-        """The dual variables and intercepts of the fit before, if they are about as many rows and outputs."""
+    def _previous(self, problem: DualProblem) -> Start | None:
+        """The dual variables and the model of the fit before, if they are about as many rows and outputs."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         dual, share = np.reshape(self.dual_coef_, (len(self.dual_coef_), -1)), problem.share[:, None]
@@ -86,7 +91,8 @@ class DualEstimator(Estimator):
             return None
         center = problem.feature_mean if problem.problem.shift is None else problem.feature_mean + problem.problem.shift
         intercept = np.atleast_1d(self.intercept_) + np.atleast_2d(self.coef_) @ center - problem.origin
-        return np.divide(dual * self._dual_alpha, share, out=np.zeros(dual.shape), where=share > 0), intercept
+        dual = np.divide(dual * self._dual_alpha, share, out=np.zeros(dual.shape), where=share > 0)
+        return Start(dual, intercept, np.atleast_2d(self.coef_).T.astype(np.float64))
 
     def _held_out_loss(self, task: Task, model: DualModel) -> float:
         return super()._held_out_loss(task, (model.coef, model.intercept))
@@ -128,10 +134,14 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
         Penalty, > 0. In other libraries' units: ``LinearSVC(C=1/(alpha*S))``, ``LogisticRegression(C=1/(alpha*S))``,
         LIBLINEAR ``C = 1/(alpha*n)``, and 2C for its ``-s 1``-type losses written with a factor ½.
     homotopy : "auto", bool or int, default="auto"
-        Penalties to solve at before alpha, each from the dual point of the last. True is ν = 0.25·√alpha
-        (*Homotopic Initialization*, §3.2), an integer P is P points in geometric progression from the larger of ν and
-        mean ‖x‖²/n to alpha, and "auto" goes there from mean ‖x‖²/n in steps of at most 4. A phase ends when its
-        estimated gap is at most ``tol``, or its even share of half of ``max_iter`` or ``max_time`` is spent.
+        What comes before the minimum where alpha is too small for the rows, from q = mean ‖x‖²/(alpha·n) on, above 4.
+        "auto" is a sequence of proximal points: minima of F plus a pull towards a centre, (kappa/2)‖u∘(W − Y)‖², of
+        which each takes a few epochs from the dual variables of the last, and whose accelerated centres Y approach the
+        minimum of F. u are the standard deviations of the columns, or one number for all, so that it does not matter
+        how different in size columns are, and kappa is adapted on the way. The others are penalties to solve at before
+        alpha (*Homotopic Initialization*): True is ν = 0.25·√alpha (§3.2), an integer P is P points in geometric
+        progression from the larger of ν and mean ‖x‖²/n to alpha. A phase ends when its estimated gap is at most
+        ``tol``, or its even share of half of ``max_iter`` or ``max_time`` is spent. False is alpha alone.
     fit_intercept : bool, default=True
         The intercept is not penalised: X is centred (inside the products: sparse rows are not filled), and b found by a
         proximal-point method, a constant feature whose penalty is around the present intercept. Dense rows far from the
@@ -162,7 +172,8 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     intercept_ : array of shape (n_classes,) or (1,)
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
         ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted; without an intercept
-        ``coef_ = dual_coef_.T @ X``. Rows of weight 0 have 0.
+        ``coef_ = dual_coef_.T @ X``. Where there were proximal points it holds at the minimum, and before it as far as
+        ``duality_gap_`` says: (alpha/2) ‖difference‖² is a part of the gap. Rows of weight 0 have 0.
     calibration_ : ndarray of shape (2, n_classes) or (2, 1)
         a and b of `calibrate`.
     duality_gap_ : float
@@ -183,14 +194,17 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     else chunks come in the order of the file, and more epochs are needed. The dual variables stay in memory.
 
     ``history_`` has one record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``),
-    the penalty of the phase (``alpha``), the epochs of each phase (``phase_epochs``), and the seconds spent on
-    measuring (``gap_seconds``). Of ``n_passes_`` an epoch is one, and a measured gap two.
+    the penalty of the phase (``alpha``), the epochs of each phase (``phase_epochs``), the number of proximal points
+    (``proximal_points``), and the seconds spent on measuring (``gap_seconds``). Of ``n_passes_`` an epoch is one, and a
+    measured gap two.
 
     References
     ----------
     S. Shalev-Shwartz and T. Zhang, "Stochastic dual coordinate ascent methods for regularized loss minimization",
     JMLR 14, 2013. C.-J. Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008.
     H. Daneshmand, H. Hassani and T. Hofmann, "Accelerated dual learning by homotopic initialization", 2017.
+    R. D. C. Monteiro and B. F. Svaiter, "An accelerated hybrid proximal extragradient method for convex optimization
+    and its implications to second-order methods", SIAM J. Optim. 23, 2013.
 
     Examples
     --------

@@ -1,0 +1,66 @@
+"""The state of an ascent whose losses see all classes of a row together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import numpy as xp
+
+from manyclass.dual.gap import GapTerms
+from manyclass.dual.state import DualState
+from manyclass.model.sets import Simplex
+
+
+class JointState(DualState):
+    """Of joint losses: the dual variables of a row are e_y − p for a probability vector p, and p is what is kept.
+
+    With an intercept the constraint is that the mean of p is the mean of e_y; a feasible point is found by moving all
+    p towards one q that mends the mean, as in `Problem.duality_gap`.
+    """
+
+    def _prepare(self, start: np.ndarray | None) -> None:
+        problem = self.problem
+        self.zero_value = float(np.log(problem.n_outputs)) if problem.loss.entropic else 1.0
+        self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
+        self.a = self.duals()
+        if start is not None:
+            self.a = np.ascontiguousarray(Simplex().project(self.a, xp))
+
+    def duals(self) -> np.ndarray:
+        """e_y − p (and p from these, as it is its own inverse)."""
+        duals = -self.a
+        duals[np.arange(len(duals)), self.problem.targets.codes] += 1.0
+        return duals
+
+    def gap_terms(self) -> GapTerms:
+        problem = self.problem
+        weight = problem.share[:, None] * self.duals()
+        self._sum_duals(weight, self.V)
+        G = self.alpha * self.V[:, : problem.n_outputs]
+        G -= problem.feature_mean[:, None] * weight.sum(axis=0)
+        self._pull_back()
+        self._set_sums(weight.sum(axis=0))
+        losses, conjugates, _ = self._measure()
+        W = self.coef()
+        if problem.fit_intercept:
+            theta, q = Simplex().blend(problem.share @ self.a, problem.class_share, xp)
+            if theta > 0:
+                G = (1.0 - theta) * G + theta * self._cross_covariance()
+                conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
+        return GapTerms(losses, float(np.sum(W**2)), conjugates, float(np.sum(G**2)))
+
+    def _conjugate(self, q: np.ndarray) -> float:
+        """Σ r φ*(p_i) where every p_i is q."""
+        if not self.problem.loss.entropic:
+            return float(q @ self.problem.class_share) - 1.0
+        return float(np.sum(q[q > 0] * np.log(q[q > 0])))
+
+    def _cross_covariance(self) -> Any:
+        """Σ_i r_i (x_i − x̄) e_yᵀ: alpha·W of a = e_y − q, whatever q is."""
+        problem = self.problem
+        weight = np.zeros_like(self.a)
+        weight[np.arange(len(weight)), problem.targets.codes] = problem.share
+        total = np.zeros_like(self.V)
+        problem.gather(weight, total)
+        return total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share
