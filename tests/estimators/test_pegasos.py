@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from manyclass import PegasosClassifier
+from manyclass import GLMClassifier, PegasosClassifier
 from manyclass.data import as_rows
 from manyclass.estimators.vocabulary import LOSSES_OF
 from manyclass.fit import Status
@@ -42,6 +42,36 @@ def test_every_loss_classifies_digits(digits, loss):
     assert model.score(X[1200:], y[1200:]) > 0.88
     assert model.coef_.shape == (10, 64) and model.intercept_.shape == (10,)
     assert not hasattr(model, "duality_gap_")
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_columns_of_any_size_take_no_more_epochs(rows, loss, sparse):
+    """Steps of one length for all columns are right for the longest alone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 10))
+    y = np.argmax(X @ rng.standard_normal((10, 3)) + rng.gumbel(size=(2000, 3)), axis=1)
+    X *= np.logspace(-3, 3, 10)
+    least = GLMClassifier(loss=loss, alpha=1e-7, tol=1e-6).fit(X, y)
+    held = sp.csr_array(X) if sparse else X
+    own = PegasosClassifier(1e-7, loss=loss, tol=0, max_iter=10).fit(held, y)
+    common = PegasosClassifier(1e-7, loss=loss, tol=0, max_iter=10, schedule=Schedule(offset=own.step_offset_))
+    assert own.score(held, y) > least.score(X, y) - 0.03
+    assert common.fit(held, y).score(held, y) < least.score(X, y) - 0.1
+
+
+def test_a_number_larger_than_any_seen_before_does_not_throw_the_model_away():
+    """The first rows of a stream say little about a column that is mostly zero."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 4)) * [1e-3, 1.0, 1.0, 1e3]
+    y = (X @ [1e3, 1.0, 1.0, 1e-3] > 0).astype(int)
+    X[3000::50, 3] = 1e9
+    model = PegasosClassifier(1e-6, max_iter=3)
+    for start in range(0, 4000, 1000):
+        model.partial_fit(X[start : start + 1000], y[start : start + 1000], classes=[0, 1])
+    usual = np.flatnonzero(X[:, 3] < 1e9)
+    assert np.abs(model.coef_[0, 3] * 1e9) < 100
+    assert model.score(X[usual], y[usual]) > 0.75
 
 
 def test_softmax_and_svm_reach_the_optima_of_converged_solvers(rows):

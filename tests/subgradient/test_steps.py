@@ -75,9 +75,42 @@ def test_the_lazy_average_is_the_plain_one(name, offset, k):
     one = solver(name, X, y, Schedule(offset), k=k, batch_size=2)
     iterates = oracle.algorithm_1(name, X, y, k, ALPHA, batches(one.draws, 50, 2), offset)[1:]
     one.advance(100)
-    emphasis = (np.arange(1, 51) + offset) ** 2
+    emphasis = np.arange(1, 51) * (np.arange(1, 51) + offset)
     plain = np.einsum("t,tdk->dk", emphasis, iterates) / emphasis.sum()
     np.testing.assert_allclose(one.state.parameters()[0], plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_features_of_different_size_take_steps_of_their_own(average, sparse):
+    """W_j ← (1 − 1/τ_j) W_j − x_j g/(alpha τ_j), τ_j = t + offset_j, and averages with weights t·τ_j, written out."""
+    X, y = data(1)
+    X *= [1e-3, 1e-1, 1.0, 10.0, 1e2, 1e3]
+    one = solver("softmax", sp.csr_array(X) if sparse else X, y, Schedule(average=average), alpha=1e-4)
+    assert len(one.state.memory.offsets) == 6
+    one.advance(60)
+    offsets = one.state.memory.offsets
+    seen = X**2 * warm_offset(one.problem, 1.0)
+    assert np.all(offsets >= (1 - 1e-12) * seen.max(axis=0))
+    W, total, mass = np.zeros((6, 4)), np.zeros((6, 4)), np.zeros(6)
+    begun = solver("softmax", X, y, Schedule(average=average), alpha=1e-4).state.memory.offsets
+    for t in range(1, 61):
+        i = draw(one.draws, t - 1)
+        # A number that would overshoot raises the offset of its feature, and makes what it has learnt smaller.
+        raised = np.maximum(begun, seen[i])
+        W *= np.where(t > 1, (t - 1 + begun) / (t - 1 + raised), 1.0)[:, None]
+        begun = raised
+        z = W.T @ X[i]
+        p = np.exp(z - z.max())
+        p /= p.sum()
+        p[y[i]] -= 1.0
+        tau = (t + begun)[:, None]
+        W = W * (t - 1 + begun)[:, None] / tau - np.outer(X[i], p) / (1e-4 * tau)
+        # What was before is weighed, and read, with the offsets of the end.
+        total += t * (t + begun)[:, None] * W
+        mass += t * (t + offsets)
+    expected = total / mass[:, None] if average else W
+    np.testing.assert_allclose(one.state.parameters()[0], expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)

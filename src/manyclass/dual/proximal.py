@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyclass.data.units import own_units_pay
+
 if TYPE_CHECKING:
     from manyclass.dual.problem import DualProblem
     from manyclass.dual.state import DualState
@@ -20,6 +22,8 @@ SHARE = 0.25
 """Of the gap asked for, which an inner problem may keep."""
 RATIO = 4.0
 """Of one pull to the next that is tried."""
+FAINT = 1e-3
+"""Of alpha: a pull that is weaker in all columns need not become weaker still."""
 FORGET = 0.9
 """What the costs of other pulls are multiplied by at each proximal point, so that they are tried again some time."""
 
@@ -30,25 +34,14 @@ def is_hard(problem: DualProblem) -> bool:
 
 
 def squared_units(problem: DualProblem) -> np.ndarray:
-    """u² of each column: its variance, or one number for all, whichever promises fewer epochs.
-
-    Of columns that do not correlate the Hessian is at most var_j + alpha, and accelerated epochs in units u are about
-    (1 + max_i r_i Σ_l x_il²/u_l² · u_j²/(var_j + alpha))^½ for column j. Units of their own are right where columns
-    differ in size; where they differ in how many of their entries are zero, such units make a few rows very long.
-    """
+    """u² of each column: its variance, or one number for all, whichever promises fewer epochs; 0 for constants."""
     variance = problem.column_variance
     varies = variance > 0
-
-    def epochs(square: np.ndarray | float, norms: np.ndarray) -> float:
-        longest = float(np.max(norms * problem.share, initial=0.0))
-        return float(np.mean(np.sqrt(1.0 + longest * square / (variance + problem.alpha)), where=varies))
-
-    if not varies.any():
-        return variance
     _, own = problem.products_in(np.divide(1.0, variance, out=np.zeros_like(variance), where=varies))
-    if epochs(variance, own) < epochs(1.0, problem.row_products[1]):
+    longest = (float(np.max(norms * problem.share)) for norms in (problem.row_products[1], own))
+    if own_units_pay(variance, next(longest), next(longest), problem.alpha):
         return variance
-    return np.where(varies, float(np.mean(variance, where=varies)), 0.0)
+    return np.where(varies, float(np.mean(variance, where=varies)), 0.0) if varies.any() else variance
 
 
 class ProximalPoints:
@@ -125,7 +118,7 @@ class ProximalPoints:
         self.W, self.b = W, b
         if falls < 0.0:
             self._restart()
-        self._choose()
+        self._choose(FAINT * state.alpha)
         step = 1.0 / self.kappa
         self.length = 0.5 * (step + math.sqrt(step * step + 4.0 * step * self.total))
         share = self.length / (self.total + self.length)
@@ -135,9 +128,9 @@ class ProximalPoints:
         else:
             state.pull(self.kappa * self.square, Y, c)
 
-    def _choose(self) -> None:
+    def _choose(self, faint: float) -> None:
         """The next kappa, from what the last one took."""
-        cost = self.cost
+        cost, is_faint = self.cost, self.kappa * float(np.max(self.square)) <= faint
         for level in cost:
             cost[level] *= FORGET
         cost[self.level] = self.n_epochs * self.kappa**0.5
@@ -145,4 +138,4 @@ class ProximalPoints:
         best = min(cost, key=lambda level: cost[level])
         if best == self.level:
             best = next((level for level in (best - 1, best + 1) if level not in cost), best)
-        self.level += int(np.sign(best - self.level))
+        self.level += max(int(np.sign(best - self.level)), 0 if is_faint else -1)

@@ -53,7 +53,8 @@ class PegasosClassifier(LinearClassifier):
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
     schedule : {"auto", "paper"} or `manyclass.subgradient.Schedule`, default="auto"
         "paper" is Algorithm 1 as printed: steps 1/(alpha t), the last iterate, rows drawn with replacement. "auto"
-        derives the first step from the data, averages the iterates, and draws each row once before any is drawn again.
+        derives the first step from the data, for each feature by itself where they differ in size, averages the
+        iterates, and draws each row once before any is drawn again.
         A `Schedule` says each of these by itself.
     batch_size : int, default=1
         r, the rows of a step.
@@ -64,7 +65,7 @@ class PegasosClassifier(LinearClassifier):
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
-    tol : float, default=1e-2
+    tol : float, default=5e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
         warm start, and where alpha has changed. Without effect under `early_stopping`, where held-out rows decide.
@@ -93,6 +94,7 @@ class PegasosClassifier(LinearClassifier):
     t_ : int
         Steps taken since the start.
     step_offset_ : float
+        That of the intercept, where features have offsets of their own.
     compile_seconds_ : float
         Time spent compiling or loading compiled code; it is part of the seconds in ``history_`` and of `max_time`, and
         happens once in a process for each type of data.
@@ -150,7 +152,7 @@ class PegasosClassifier(LinearClassifier):
     max_iter: float | str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
-    tol: float = 1e-2
+    tol: float = 5e-3
     max_time: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1

@@ -55,14 +55,17 @@ class Memory(NamedTuple):
     ----------
     table : array of shape (n_features · stride,)
         For each feature the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row of X
-        touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average is
-        (MEAN_WEIGHT · V_t − U) / AVERAGE_WEIGHT.
+        touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average with
+        weights t (t + offset) is (MEAN_WEIGHT · V_t − U) / (AVERAGE_WEIGHT + alpha·offset·MEAN_WEIGHT).
+    offsets : array of shape (n_features,), float64
+        The offset of each feature, where they differ; else empty.
     bias, bias_squares, bias_average, bias_gradient : arrays of shape (n_outputs,), float64
         b, the sums of its squared gradients, of its weighted iterates, and of its gradients.
     totals : array of shape (N_TOTALS,), float64
     """
 
     table: np.ndarray
+    offsets: np.ndarray
     bias: np.ndarray
     bias_squares: np.ndarray
     bias_average: np.ndarray
@@ -80,6 +83,7 @@ class Rule(NamedTuple):
     batch_size: int
     alpha: float
     offset: float
+    least_offset: float
     average: bool
     intercept: int
     unit: float
@@ -191,6 +195,24 @@ def gather(rows, i, table, stride, width, v):
 
 
 @inner(fastmath={"contract", "nsz"})
+def gather_in_units(rows, i, table, offsets, least_offset, t, stride, width, v):
+    """v = Σ_j x_ij V_j/(t + offset_j); a number so large that it would overshoot by itself raises its offset first."""
+    start, stop, base = row_of(rows, i)
+    for c in range(width):
+        v[c] = 0
+    for p in range(start, stop):
+        x = np.float64(number(rows.data, p))
+        if x == 0:
+            continue
+        feature = np.uint64(rows.indices[p - base])
+        offsets[feature] = max(offsets[feature], least_offset * x * x)
+        x /= t + offsets[feature]
+        at = feature * stride
+        for c in range(width):
+            v[c] += x * table[at + c]
+
+
+@inner(fastmath={"contract", "nsz"})
 def scatter(rows, i, table, stride, step):
     """V and U less the outer products of x_i and `step`."""
     start, stop, base = row_of(rows, i)
@@ -242,7 +264,7 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
     With W_t = V_t / (alpha (t + offset)), line 5 of Algorithm 1, W ← (1 − 1/t) W, is the change of the divisor, and
     line 8 subtracts the mean of g xᵀ from V, the same at every t.
     """
-    table, totals, bias = memory.table, memory.totals, memory.bias
+    table, offsets, totals, bias = memory.table, memory.offsets, memory.totals, memory.bias
     t, position = np.int64(totals[STEPS]), np.int64(totals[DRAWN])
     k, width = rule.n_outputs, np.uint64(rule.width)
     stride = width * np.uint64(2) if rule.average else width
@@ -260,6 +282,8 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
         before = t + rule.offset
         scale = 1.0 / (rule.alpha * before) if before > 0.0 else 0.0
         bias_scale = scale if rule.intercept == AS_FEATURE else 1.0
+        if offsets.size:
+            scale = 1.0 / rule.alpha
         mean_g[:] = 0.0
         for a in range(size):
             place = position % _PLACE_AHEAD
@@ -271,7 +295,10 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
                 ask_for_place(rows, targets, weights, k, upcoming[place])
             position += 1
             picked[a] = i
-            gather(rows, i, table, stride, width, v)
+            if offsets.size:
+                gather_in_units(rows, i, table, offsets, rule.least_offset, t, stride, width, v)
+            else:
+                gather(rows, i, table, stride, width, v)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
             if rule.columns:
@@ -302,10 +329,9 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             move_bias(rule, memory, mean_g)
         t += 1
         if rule.average:
-            after = t + rule.offset
-            totals[AVERAGE_WEIGHT] += rule.alpha * after * after
-            totals[MEAN_WEIGHT] += after
-            bias_weight = after if rule.intercept == AS_FEATURE else rule.alpha * after * after
+            totals[AVERAGE_WEIGHT] += rule.alpha * t * t
+            totals[MEAN_WEIGHT] += t
+            bias_weight = t if rule.intercept == AS_FEATURE else rule.alpha * t * (t + rule.offset)
             for c in range(k):
                 memory.bias_average[c] += bias_weight * bias[c]
     totals[STEPS], totals[DRAWN] = t, position

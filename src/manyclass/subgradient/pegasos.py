@@ -12,7 +12,7 @@ from manyclass.model import Problem
 from manyclass.subgradient import kernel
 from manyclass.subgradient.draws import Draws, make_draws
 from manyclass.subgradient.losses import LOSSES
-from manyclass.subgradient.state import State, width
+from manyclass.subgradient.state import State, warm_offset, width
 
 SLICE_WORK = 1 << 22
 """Multiplications between two looks at the clock: a few milliseconds."""
@@ -48,6 +48,7 @@ class Pegasos:
             batch_size=batch_size,
             alpha=problem.alpha,
             offset=state.offset,
+            least_offset=warm_offset(problem, 1.0),
             average=state.average,
             intercept=state.intercept,
             unit=state.unit,

@@ -13,9 +13,10 @@ class Schedule:
     ----------
     offset : float, default=None
         0 is the paper's. None makes the first step no longer than the data allow, L · mean‖x‖² / alpha where L bounds
-        the curvature of the loss; a quarter of that where subgradients are bounded.
+        the curvature of the loss; a quarter of that where subgradients are bounded. Where features differ in size,
+        each has one of its own, L · mean‖x/u‖² · u_j² / alpha with its root mean square u_j.
     average : bool, default=True
-        Whether the model is the average of the iterates W_t with weights (t + offset)², rather than the last of them.
+        Whether the model is the average of the iterates W_t with weights t (t + offset), rather than the last of them.
     replace : bool, default=False
         Whether rows are drawn with replacement, as in the paper, or each once before any is drawn again.
 

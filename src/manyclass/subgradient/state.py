@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyclass.data import Rows
+from manyclass.data.units import own_units_pay
 from manyclass.model import Problem
 from manyclass.subgradient.draws import Draws, draw
 from manyclass.subgradient.kernel import (
@@ -47,6 +48,7 @@ class State:
     ----------
     loss : str
     alpha, offset : float
+        Features may have offsets of their own (``memory.offsets``); then this is that of the intercept.
     average : bool
     intercept : int
         As in `kernel.Rule`.
@@ -85,9 +87,10 @@ class State:
         with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
             unit = float(sample.mean_square(weight).sum())
             offset = warm_offset(problem, unit) if schedule.offset is None else schedule.offset
+            offsets = own_offsets(problem, sample, weight) if schedule.offset is None else np.empty(0)
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
-        memory = Memory(table, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
+        memory = Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
         rule = intercept_rule(problem)
         return cls(problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory, unit=unit)
 
@@ -115,6 +118,11 @@ class State:
         return int(self.memory.totals[DRAWN])
 
     @property
+    def offsets(self) -> np.ndarray:
+        """Of the features, or one for all, in a column."""
+        return self.memory.offsets[:, None] if self.memory.offsets.size else np.array([[self.offset]])
+
+    @property
     def wide(self) -> np.ndarray:
         """V and, beside it, U: the rows of the table, one per feature."""
         return self.memory.table.reshape(-1, width(self.n_outputs) * (2 if self.average else 1))
@@ -132,10 +140,9 @@ class State:
     def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> State:
         """Go on from W_t = coef; an average starts anew."""
         self.memory.totals[STEPS], self.bounded = t, False
-        units = self.alpha * (t + self.offset)
-        self.wide[:, : self.n_outputs] = coef * units
+        self.wide[:, : self.n_outputs] = coef * (self.alpha * (t + self.offsets))
         b = intercept if self.shift is None else intercept + self.shift @ coef
-        self.memory.bias[:] = b * units if self.intercept == AS_FEATURE else b
+        self.memory.bias[:] = b * self.alpha * (t + self.offset) if self.intercept == AS_FEATURE else b
         return self
 
     def set_alpha(self, alpha: float) -> None:
@@ -153,16 +160,17 @@ class State:
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """W (n_features, n_outputs) and b of the rows as given: the average, or the last iterate without one."""
         k, totals, wide, memory = self.n_outputs, self.memory.totals, self.wide, self.memory
-        V, number = wide[:, :k], wide.dtype.type
-        steps = self.alpha * (self.t + self.offset)
+        V, as_feature = wide[:, :k], self.intercept == AS_FEATURE
         with np.errstate(invalid="ignore", over="ignore"):  # the caller looks whether the result is finite
             if self.average and totals[AVERAGE_WEIGHT] > 0:
-                emphasis = 1.0 / totals[AVERAGE_WEIGHT]
-                U = wide[:, width(k) : width(k) + k]
-                W, b = V * number(totals[MEAN_WEIGHT] * emphasis) - U * number(emphasis), memory.bias_average * emphasis
+                U, before = wide[:, width(k) : width(k) + k], totals[MEAN_WEIGHT]
+                emphasis = (1.0 / (totals[AVERAGE_WEIGHT] + self.alpha * before * self.offsets)).astype(wide.dtype)
+                W = V * (emphasis * before).astype(wide.dtype) - U * emphasis
+                b = memory.bias_average / (totals[AVERAGE_WEIGHT] + self.alpha * before * self.offset)
             else:
-                scale = 1.0 / steps if steps > 0 else 0.0
-                W, b = V * number(scale), memory.bias * (scale if self.intercept == AS_FEATURE else 1.0)
+                steps, of_bias = (self.alpha * (self.t + offset) for offset in (self.offsets, self.offset))
+                W = V * np.divide(1.0, steps, out=np.zeros_like(steps), where=steps > 0).astype(wide.dtype)
+                b = memory.bias / of_bias if as_feature and of_bias > 0 else memory.bias * (not as_feature)
             if self.shift is not None:
                 b = b - self.shift @ W.astype(np.float64)
         return W, b.astype(W.dtype)
@@ -213,3 +221,20 @@ def warm_offset(problem: Problem, mean_square: float) -> float:
     """
     loss = LOSSES[problem.loss.name]
     return (1.0 if loss.squared else OFFSET_FACTOR) * loss.curvature() * mean_square / problem.alpha
+
+
+def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None) -> np.ndarray:
+    """An offset for each feature, where steps in units of its own promise more; else an empty array.
+
+    First steps of 1/(alpha offset_j) = 1/(L mean‖x/u‖² u_j²) move W as on features divided by their root mean squares
+    u_j, and yet to the minimum of F: once t has come to its offset, each feature takes the steps 1/(alpha t) of all.
+    A feature that has not been seen has no offset yet (`kernel.gather_in_units`).
+    """
+    sample = sample.typed(np.float64)
+    square = sample.mean_square(weight)
+    inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0)
+    lengths = sample.map(np.square).matmat(np.stack([np.ones_like(square), inverse], axis=1))
+    common, own = (float(longest) / problem.rows.n_rows for longest in np.max(lengths, axis=0))
+    if not own_units_pay(square, common, own, problem.alpha):
+        return np.empty(0)
+    return np.asarray(square * warm_offset(problem, float(np.count_nonzero(square))))

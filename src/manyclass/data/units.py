@@ -1,0 +1,33 @@
+"""In which units a method should look at columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+WORTH = 0.9
+"""Share of the passes that units of their own have to come down to."""
+
+
+def own_units_pay(square: np.ndarray, common: float, own: float, alpha: float) -> bool:
+    """Whether steps of one length in units of each column promise fewer passes than those of one length in all.
+
+    Of columns that do not correlate the Hessian of the loss is at most u_j² + alpha. Accelerated steps in units v take
+    about (1 + max_i ‖x_i/v‖²/n · v_j²/(u_j² + alpha))^½ passes for column j. Units of their own are right where columns
+    differ in size; where they differ in how many of their entries are zero, these units make a few rows very long.
+
+    Parameters
+    ----------
+    square : array of shape (n_features,)
+        u_j², the mean square of each column; 0 for those that do not count.
+    common, own : float
+        The largest ‖x_i‖²/n, and the largest ‖x_i/u‖²/n.
+    alpha : float
+    """
+    counts = square > 0
+    if not counts.any():
+        return False
+    in_common, in_own = (
+        np.mean(np.sqrt(1.0 + longest * unit / (square + alpha)), where=counts)
+        for longest, unit in ((common, 1.0), (own, square))
+    )
+    return bool(in_own < WORTH * in_common)
