@@ -90,7 +90,7 @@ _LEAVE_ONE_OUT = _model(
 _TOL = _model(
     "--tol",
     help="Stop once the duality gap, relative to the zero model, is this small, or what the next iteration is expected "
-    "to gain where there is no gap. Default: 1e-3; with pegasos 5e-3, with calibrated 1e-5. stagewise has none.",
+    "to gain where there is no gap. Default: 1e-3; with calibrated 1e-5. stagewise has none.",
 )
 _MAX_ITER = _model(
     "--max-iter",

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from manyclass.data import Rows
+from manyclass.data.rows import present_rows
 from manyclass.fit.run import multiplications
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,11 +46,14 @@ VISIT, EPOCH = 300, 100_000
 """Multiplications in the time that a visit of a row and an epoch take beside these."""
 
 
-def epochs(max_iter: float | str, rows: Rows, n_outputs: int, least: int, most_multiplications: float) -> float:
+def epochs(
+    max_iter: float | str, rows: Rows, weight: Any, n_outputs: int, least: int, most_multiplications: float
+) -> float:
     """`max_iter`, or for "auto" so many at least, and where rows are few as many as so many multiplications allow."""
     if max_iter != "auto":
         return float(max_iter)
-    epoch = multiplications(rows, n_outputs) + VISIT * rows.n_rows + EPOCH
+    n_visited = rows.n_rows if weight is None else len(present_rows(rows.n_rows, weight))
+    epoch = (multiplications(rows, n_outputs) / rows.n_rows + VISIT) * n_visited + EPOCH
     return max(least, int(most_multiplications / epoch))
 
 

@@ -65,7 +65,7 @@ class PegasosClassifier(LinearClassifier):
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
-    tol : float, default=5e-3
+    tol : float, default=1e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
         warm start, and where alpha has changed. Without effect under `early_stopping`, where held-out rows decide.
@@ -152,7 +152,7 @@ class PegasosClassifier(LinearClassifier):
     max_iter: float | str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
-    tol: float = 5e-3
+    tol: float = 1e-3
     max_time: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
@@ -229,10 +229,11 @@ class PegasosClassifier(LinearClassifier):
         elif hasattr(self, "_state"):
             self._state = deepcopy(vars(self)["_state"])  # that of the fit before stays what it was
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        return (yield from self._steps(task, seed, replace, self._n_epochs(task.rows), resume=self.warm_start))
+        return (yield from self._steps(task, seed, replace, self._n_epochs(task), resume=self.warm_start))
 
-    def _n_epochs(self, rows: Rows) -> float:
-        return epochs(self.max_iter, rows, self.classes_.shape[0], FEWEST_EPOCHS, MULTIPLICATIONS)
+    def _n_epochs(self, task: Task) -> float:
+        rows, weight, k = task.rows, task.problem.weight, self.classes_.shape[0]
+        return epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         state = getattr(self, "_state", None)
@@ -271,7 +272,7 @@ class PegasosClassifier(LinearClassifier):
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         run = super()._run(task, X, y, sample_weight)
-        run.max_iter = self._n_epochs(task.rows)
+        run.max_iter = self._n_epochs(task)
         if task.problem.loss.scale_free or task.held_out is not None:
             run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
         return run

@@ -60,7 +60,8 @@ class DualEstimator(Estimator):
         return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
     def _n_epochs(self, problem: Problem) -> float:
-        return epochs(self.max_iter, problem.rows, problem.n_outputs, FEWEST_EPOCHS, MULTIPLICATIONS)
+        rows, k = problem.rows, problem.n_outputs
+        return epochs(self.max_iter, rows, problem.weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
 
     def _run(self, task: Task, *given: Any) -> Run:
         run = super()._run(task, *given)

@@ -87,7 +87,7 @@ class State:
         with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
             unit = float(sample.mean_square(weight).sum())
             offset = warm_offset(problem, unit) if schedule.offset is None else schedule.offset
-            offsets = own_offsets(problem, sample, weight) if schedule.offset is None else np.empty(0)
+            offsets = own_offsets(problem, sample, weight, draws.n) if schedule.offset is None else np.empty(0)
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
         memory = Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
@@ -223,7 +223,7 @@ def warm_offset(problem: Problem, mean_square: float) -> float:
     return (1.0 if loss.squared else OFFSET_FACTOR) * loss.curvature() * mean_square / problem.alpha
 
 
-def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None) -> np.ndarray:
+def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_rows: int) -> np.ndarray:
     """An offset for each feature, where steps in units of its own promise more; else an empty array.
 
     First steps of 1/(alpha offset_j) = 1/(L mean‖x/u‖² u_j²) move W as on features divided by their root mean squares
@@ -234,7 +234,7 @@ def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None) -> np
     square = sample.mean_square(weight)
     inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0)
     lengths = sample.map(np.square).matmat(np.stack([np.ones_like(square), inverse], axis=1))
-    common, own = (float(longest) / problem.rows.n_rows for longest in np.max(lengths, axis=0))
+    common, own = (float(longest) / n_rows for longest in np.max(lengths, axis=0))
     if not own_units_pay(square, common, own, problem.alpha):
         return np.empty(0)
     return np.asarray(square * warm_offset(problem, float(np.count_nonzero(square))))
