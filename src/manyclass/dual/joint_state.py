@@ -44,7 +44,7 @@ class JointState(DualState):
         losses, conjugates, _ = self._measure()
         W = self.coef()
         if problem.fit_intercept:
-            theta, q = Simplex().blend(problem.share @ self.a, problem.class_share, xp)
+            (theta,), (q,) = Simplex().blend((problem.share @ self.a)[None, :], problem.class_share[None, :], xp)
             if theta > 0:
                 G = (1.0 - theta) * G + theta * self._cross_covariance()
                 conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
