@@ -220,8 +220,8 @@ def test_every_number_is_read_by_compiled_loops(dtype):
     numbers = numbers.view(dtype) if np.dtype(dtype).itemsize < 4 else numbers.astype(dtype) * 32_768 - 2**30
     numbers = numbers[np.isfinite(numbers)]
     found = np.zeros(len(numbers))
-    numba.njit(lambda data, indices, out: row_add(data, indices, 0, len(out), 1.0, out))(
-        *as_rows(numbers[None, :]).arrays()[:2], found
+    numba.njit(lambda data, indices, metric, out: row_add(data, indices, 0, len(out), 1.0, metric, out))(
+        *as_rows(numbers[None, :]).arrays()[:2], np.empty(0), found
     )
     np.testing.assert_array_equal(found, numbers.astype(np.float64))
 
