@@ -2,7 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
+from sklearn.model_selection import KFold
 
 from manyclass import GLMClassifierCV
 from manyclass.choice.descent import Descent, stride
@@ -58,3 +59,11 @@ def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, monkeypatch
     model = GLMClassifierCV(alphas=np.logspace(-1, -4, 5), cv=4).fit(X[:600] / 16.0, y[:600])
     # That of the model that is kept, and where a curvature begins by a look.
     assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_a_fold_learns_nothing_of_a_class_that_it_does_not_have(loss):
+    """From the folds before it, where its fits start."""
+    X, y = load_iris(return_X_y=True)
+    model = GLMClassifierCV(alphas=np.logspace(0, -7, 10), cv=KFold(3), loss=loss, scoring="accuracy").fit(X, y)
+    assert not np.nan_to_num(model.scores_).any()

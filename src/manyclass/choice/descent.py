@@ -122,10 +122,14 @@ class Descent:
         if leader is None:
             return self._predicted(alpha)
         W, b = leader.problem.coefficients(leader.known[-1][1])
-        if not self.known:
-            return self.problem.pack(W, b)
-        before, origin = leader.problem.coefficients(leader.started)
-        return self._predicted(alpha) + self.problem.pack(W - before, b - origin)
+        if self.known:
+            alone = self._predicted(alpha)
+            before, origin = leader.problem.coefficients(leader.started)
+            theta = alone + self.problem.pack(W - before, b - origin)
+        else:
+            alone, theta = self.problem.constant_model(), self.problem.pack(W, b)
+        # What rows of other folds tell of a class that is in none of these, no gradient would take away.
+        return self.problem.xp.where((self.problem.target_mean > 0)[None, :], theta, alone)
 
     def _predicted(self, alpha: float) -> Array:
         if not self.known:
