@@ -361,3 +361,13 @@ def test_more_features_than_rows_and_huge_values():
         warnings.simplefilter("error")
         model = GLMClassifier(1e-3).fit(X, y)
     assert np.isfinite(model.coef_).all() and model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("curvature", ["kronecker", "second-moment"])
+def test_a_matrix_that_was_asked_for_and_does_not_fit_is_refused(curvature, monkeypatch, rng):
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e6)
+    X, y = rng.standard_normal((30, 400)), np.arange(30) % 3
+    model = GLMClassifier(solver="quasi-newton", curvature=curvature)
+    with pytest.raises(MemoryError, match=rf"curvature='{curvature}' would take 5.12 MB .* use curvature='auto'\."):
+        model.fit(X, y)
+    assert GLMClassifier().fit(X, y).score(X, y) == 1.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
+from manyclass.curvature.base import MATRICES
 from manyclass.curvature.class_bounds import class_bound
 from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
 from manyclass.curvature.kronecker import sampled_rows
@@ -31,6 +32,8 @@ FEWEST_PASSES = 5.0
 """Passes of the easiest of problems: those of the start and its line search."""
 METRIC_PASSES = 18.0, 36.0
 """Passes of L-BFGS in the metric of a curvature that knows the spectrum: half of those without it, between these."""
+SPARSE_METRIC_SAVES = 10.0
+"""Passes that it saves where rows are sparse: columns that are hardly ever present together have little to be known."""
 INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 6.0
 """What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
@@ -137,7 +140,6 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
     shape, per_step = Shape.of(problem), INDEPENDENT_PASSES_PER_STEP if problem.loss.separable else PASSES_PER_STEP
     plain = max(per_step * quadratic_steps(problem, tol), FEWEST_PASSES)
     n, k, speed, rows = shape.n, shape.k, shape.speed, problem.rows
-    metric = min(plain, float(np.clip(plain / 2.0, *METRIC_PASSES)))
     for row_space in (False, True):
         if row_space and not rows.has_row_space:
             break
@@ -147,7 +149,9 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
             inner = Shape(n, n, k, n * n, True, speed, rows.itemsize)
             before = shape.gram_of_rows() + speed.seconds_of_decomposition(n) + shape.seconds_of_pass()
             memory = 3 * 8.0 * n * n
-        for method in inner.methods(metric, plain):
+        fewest, most = METRIC_PASSES
+        metric = max(fewest, min(plain / 2.0, most) if inner.dense else plain - SPARSE_METRIC_SAVES)
+        for method in inner.methods(min(plain, metric), plain):
             if problem.loss.quadratic and method.curvature == "kronecker":
                 method = replace(method, curvature="second-moment", passes=1.0)
             if solver == "majorize" and method.solver == "quasi-newton":
@@ -217,16 +221,16 @@ class Shape:
         sample = min(self.n, sampled_rows(d))
         # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
         # that are solved for anew.
-        set_up = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d)
+        set_up, needed = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
         metric = metric if k > 1 else min(metric, HESSIAN_PASSES)  # its factor is the Hessian then
-        yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + 4 * 8.0 * d * d)
+        yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + needed)
         size = (d + 1) * k
         if size <= LARGEST:
             sample = min(self.n, ROWS_PER_PARAMETER * size)
             look = self.hessian(size, sample) + one * sample / self.n
             solve = 2.0 * size**2 / speed.stream
-            set_up, needed = one + LOOKS * look, 4 * 8.0 * size * size
+            set_up, needed = one + LOOKS * look, MATRICES * 8.0 * size * size
             if k > 1:
                 yield Method(
                     "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed

@@ -10,6 +10,9 @@ import numpy as np
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 
+MATRICES = 4
+"""In float64 that making and factoring one takes: itself, its factor, and what each is made from."""
+
 
 class Curvature(ABC):
     """A positive definite H on the parameters theta of a `Problem`, known by its inverse.
@@ -46,6 +49,11 @@ class Curvature(ABC):
     @abstractmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
         """The curvature at the constant model."""
+
+    @classmethod
+    def memory(cls, problem: Problem) -> float:
+        """Bytes that it takes beside the rows and arrays of the size of the parameters."""
+        return 0.0
 
     @abstractmethod
     def solve(self, gradient: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import device
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import MATRICES, Curvature
 from manyclass.curvature.class_factor import ClassFactor
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
 from manyclass.data import Moments
@@ -45,6 +45,10 @@ class Kronecker(Curvature):
     def __init__(self, problem: Problem, sample: RowSample, theta: Array | None = None):
         self.alpha, self.fit_intercept, self.xp = problem.alpha, problem.fit_intercept, problem.xp
         self.refit(problem, sample, theta)
+
+    @classmethod
+    def memory(cls, problem: Problem) -> float:
+        return MATRICES * 8.0 * problem.rows.n_features**2
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Kronecker:

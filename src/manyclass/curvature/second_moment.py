@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import MATRICES, Curvature
 from manyclass.data.factor import Factor
 from manyclass.data.rows import Array
 from manyclass.model import Problem
@@ -22,6 +22,10 @@ class SecondMoment(Curvature):
     def __init__(self, factor: Factor, problem: Problem):
         self.factor, self.alpha = factor, problem.alpha
         self.lipschitz, self.fit_intercept = problem.loss.lipschitz, problem.fit_intercept
+
+    @classmethod
+    def memory(cls, problem: Problem) -> float:
+        return MATRICES * 8.0 * problem.rows.n_features**2
 
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> SecondMoment:

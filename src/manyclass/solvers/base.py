@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from manyclass.curvature import Curvature
+from manyclass.data.memory import room_for, told
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
@@ -78,7 +79,17 @@ def iterates_in(
     """A solver in the metric of a kind of curvature, from W and b or from where that solver begins.
 
     Or from the `state` of one of its iterates, which is the first then.
+
+    Raises
+    ------
+    MemoryError
+        If the curvature does not fit.
     """
+    (room, which), needed = room_for(problem.memory_limit), kind.memory(problem)
+    if needed > room:
+        raise MemoryError(
+            f"curvature={kind.name!r} would take {told(needed)} beside X, more than {which}; use curvature='auto'."
+        )
     problem.centred = kind.center
     curvature = kind.build(problem, rng)
     if saved is not None:
