@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.base import MATRICES
