@@ -4,7 +4,6 @@ import scipy.sparse as sp
 
 from manyclass.bound import DenseInverse, LowRank, StochasticBound
 from manyclass.curvature import CURVATURES
-from manyclass.curvature.partition_bound import bound_curvature
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Clock, OutOfTime, Run, Status
 from manyclass.model import LOSSES, Problem
@@ -70,28 +69,6 @@ def test_phi_is_m_mu_all_along():
     F.on_block = compare
     next(solver.iterates())
     assert len(seen) >= 100 and max(seen) < 1e-9 * np.abs(solver.theta).max() + 1e-9
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 50, 1000])
-def test_minibatches_take_the_steps_of_their_rows_together(batch_size):
-    """Within a minibatch θ stands still, so blocks of any size agree; the steps of a pass add up to 1."""
-    F, *_ = problem(n=100, alpha=1e-4)
-    solver = StochasticBound(F, DenseInverse(F), batch_size=batch_size)
-    steps = solver._steps(solver.weight, 1.0)
-    assert steps.sum() == pytest.approx(1.0) and np.count_nonzero(steps) == -(-100 // batch_size)
-    one, other = (theta_after(F, DenseInverse(F), 2, batch_size=batch_size, block_rows=rows) for rows in (1, 9))
-    np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_a_minibatch_of_all_rows_is_the_batch_method():
-    """One step a pass with all bounds at one θ, and M₀ without weight: the first pass is a step of BBM from zero."""
-    F, *_ = problem(n=100, alpha=1e-9)
-    zero = np.zeros((5, 3))
-    H = bound_curvature(F, zero)
-    gradient = F.value_and_gradient(zero).gradient
-    expected = -np.linalg.lstsq(H, gradient.ravel(), rcond=None)[0].reshape(5, 3)
-    got = theta_after(F, DenseInverse(F), 1, batch_size=100)
-    np.testing.assert_allclose(got, expected, atol=0.03 * np.abs(expected).max())
 
 
 def test_a_row_of_weight_zero_is_no_row():

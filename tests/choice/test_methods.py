@@ -7,6 +7,7 @@ from manyclass.choice import choose
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.solvers import SOLVERS
 
 
 def problem(n, d, k, alpha=1e-4, sparse=False, loss="softmax", scale=None):
@@ -52,16 +53,16 @@ def test_the_squared_loss_is_solved_by_its_own_hessian():
 
 def test_partition_bounds_are_taken_in_the_metrics_of_l_bfgs_without_its_memory():
     given = problem(3000, 20, 3)
-    by_bounds, by_pairs = (choose(given, 1e-3, solver).candidates for solver in ("majorize", "quasi-newton"))
+    by_bounds, by_pairs = (choose(given, 1e-3, SOLVERS[name]).candidates for name in ("majorize", "quasi-newton"))
     assert {one.solver for one in by_bounds} == {"majorize"}
     assert {one.curvature for one in by_bounds} == {one.curvature for one in by_pairs}
     of_pairs = {one.curvature: one.memory for one in by_pairs}
     assert all(0 < one.memory < of_pairs[one.curvature] for one in by_bounds)
     given.memory_limit = max(one.memory for one in by_bounds) / memory.WORK_SHARE  # less than all scores take
-    slower = {one.curvature: one.seconds for one in choose(given, 1e-3, "majorize").candidates}
+    slower = {one.curvature: one.seconds for one in choose(given, 1e-3, SOLVERS["majorize"]).candidates}
     assert all(slower[one.curvature] > one.seconds for one in by_bounds)
     with pytest.raises(ValueError, match="no partition function behind loss 'squared'"):
-        choose(problem(300, 20, 3, loss="squared"), 1e-3, "majorize")
+        choose(problem(300, 20, 3, loss="squared"), 1e-3, SOLVERS["majorize"])
 
 
 @pytest.mark.parametrize("sparse", [False, True])

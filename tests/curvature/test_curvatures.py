@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from manyclass.curvature import CURVATURES
 from manyclass.curvature.kronecker import Kronecker
-from manyclass.curvature.sampling import RowSample, uniform_sample, weighted_sample
+from manyclass.curvature.sampling import RowSample, heaviest, uniform_sample, weighted_sample
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
 from tests import problems
@@ -87,6 +87,13 @@ def test_uniform_sample_is_unbiased_and_complete_when_small(rng):
     assert len(set(sample.index)) == 20 and sample.scale.sum() == pytest.approx(60)
 
 
+def test_the_heaviest_rows_hold_nearly_all_of_the_weight(rng):
+    np.testing.assert_array_equal(heaviest(np.array([0.0, 3.0, 1e-9, 5.0, 0.0, 0.0])), [3, 1])
+    weight = rng.random(1000)
+    rows = heaviest(weight)
+    assert 0.99 <= weight[rows].sum() / weight.sum() < 0.99 + weight[rows].min() / weight.sum()
+
+
 def test_weighted_sample_keeps_the_heavy_rows(rng):
     weight = np.r_[np.full(10, 100.0), np.full(990, 1e-3)]
     sample = weighted_sample(weight, 20, rng)
@@ -128,10 +135,10 @@ def test_a_hessian_of_all_rows_is_the_hessian():
 
 def test_a_column_that_the_sample_missed_is_not_flat():
     rng = np.random.default_rng(0)
-    n, k = 20_000, 3
+    n, k = 100_000, 3
     X = rng.standard_normal((n, 3))
     X[:, 2] = 0.0
-    X[rng.choice(n, 8, replace=False), 2] = 50.0
+    X[rng.choice(n, 8, replace=False), 2] = 100.0
     F = Problem(as_rows(X), ClassTargets(rng.integers(0, k, n), k), SMOOTH_LOSSES["softmax"], 1e-6)
     F.centred = True
     sampled = CURVATURES["sampled-hessian"].build(F, rng)
@@ -141,3 +148,16 @@ def test_a_column_that_the_sample_missed_is_not_flat():
     G[2, 0], G[2, 1] = 1.0, -1.0
     one, other = (float((curvature.solve(G) * G).sum()) for curvature in (sampled, exact))
     assert 0.3 < one / other < 3.0
+
+
+def test_the_hessian_of_few_parameters_is_looked_at_in_more_rows_each_time_up_to_a_limit():
+    """However often a path of penalties looks at it."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((20_000, 3)), rng.integers(0, 3, 20_000)
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-6)
+    sampled, theta, looked = CURVATURES["sampled-hessian"].build(F, rng), F.constant_model(), []
+    weight = F.value_and_gradient(theta, with_row_weight=True).row_weight
+    for _ in range(6):
+        looked.append(len(sampled.sample.index))
+        sampled.refresh(F, theta, weight)
+    np.testing.assert_allclose(looked, [1000, 2000, 4000, 8000, 8000, 8000], rtol=0.1)

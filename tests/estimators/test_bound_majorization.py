@@ -37,12 +37,6 @@ def fitted(variant, X, y, sample_weight=None, **options):
         return model.fit(X, y, sample_weight=sample_weight)
 
 
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
-
-
 @pytest.mark.parametrize(
     ("options", "load"),
     in_turn([{}, {"fit_intercept": False}, {"early_stopping": True}], [load_iris, load_breast_cancer]),

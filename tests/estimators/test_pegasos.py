@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -20,19 +20,6 @@ PAPER = {"schedule": "paper", "fit_intercept": False, "tol": 0}
 LOSSES = LOSSES_OF["PegasosClassifier"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y
-
-
-@pytest.fixture
-def rows(rng):
-    X = rng.standard_normal((80, 6))
-    y = np.argmax(X @ rng.standard_normal((6, 3)) + 0.3 * rng.standard_normal((80, 3)), axis=1)
-    return X, np.array(["a", "b", "c"])[y]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -4,25 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from manyclass import PegasosClassifier
 from manyclass.subgradient import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y
-
-
-@pytest.fixture
-def rows(rng):
-    X = rng.standard_normal((80, 6))
-    y = np.argmax(X @ rng.standard_normal((6, 3)) + 0.3 * rng.standard_normal((80, 3)), axis=1)
-    return X, np.array(["a", "b", "c"])[y]
 
 
 def chunked(X, y, n_chunks, weight=None, **options):

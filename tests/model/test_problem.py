@@ -4,9 +4,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, DenseRows, MatrixTargets, SparseRows, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.model.duality import duality_gap
+from manyclass.solvers import SOLVERS
 from tests import problems
 from tests.oracles import glm as oracle
 
@@ -209,3 +211,31 @@ def test_without_an_intercept_the_origin_stays_where_it_is():
     X, codes, _ = far_away(1e3, np.float32)
     F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.1, fit_intercept=False)
     assert F.shift is None
+
+
+@pytest.mark.parametrize("loss", ["softmax", "sparsemax"])
+def test_no_rounding_is_left_along_a_common_shift_of_the_classes(loss, rng):
+    """The penalty alone curves F there, so a metric divides what is left by alpha: near the minimum it would be all."""
+    X, codes, _ = problems.rows(n=2000)
+    X, targets = X * np.array([1e3, 1.0, 1.0, 1.0, 1e-2]), ClassTargets(codes, 3)
+    F = Problem(as_rows(X), targets, SMOOTH_LOSSES[loss], 1e-5)
+    coef, intercept = problems.run(F, SOLVERS["newton"], CURVATURES["hessian"], None, tol=1e-6, max_iter=100).model
+    narrow = Problem(as_rows(X.astype(np.float32)), targets, SMOOTH_LOSSES[loss], 1e-5)
+    theta = narrow.pack(coef.astype(np.float32), intercept.astype(np.float32))
+    of_loss = narrow.value_and_gradient(theta).gradient.astype(np.float64)[:-1] - 1e-5 * theta[:-1]
+    assert np.abs(of_loss.sum(axis=1)).max() < 8 * np.finfo(np.float32).eps * np.abs(of_loss).max()
+
+
+@pytest.mark.parametrize("constant", [7.0, 0.1, 1e5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_column_has_the_gradient_of_its_penalty_alone(constant, dtype, rng):
+    X, codes, _ = problems.rows(n=3000)
+    X = np.c_[X, np.full(len(X), constant)].astype(dtype)
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-3)
+    theta = rng.standard_normal((7, 3)).astype(dtype)
+    gradient = F.value_and_gradient(theta).gradient
+    np.testing.assert_allclose(gradient[5], 1e-3 * theta[5], rtol=1e-6)
+    assert not F.cross_covariance[5].any() and (gradient[:5] != 0).all()
+    if F.shift is None:  # else it is 0 anyway
+        F.centred = False  # then it takes part in what the intercept does
+        assert np.abs(F.cross_covariance[5]).max() > 0

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import manyclass
+from manyclass.curvature import CURVATURES
+from manyclass.fit import Status
 from tests.covering import in_turn
 from tests.oracles.objective import objective
 from tests.properties import registry
@@ -138,8 +140,40 @@ def test_a_class_of_two_rows_harms_no_other(model, early_stopping):
 def test_columns_that_say_nothing_do_no_harm(model, layout):
     X, y, X_test, y_test = data(model)
     held = LAYOUTS[layout]
-    more = lambda A: np.c_[A, A[:, :2], np.full(len(A), 5.0), np.zeros(len(A))]  # noqa: E731
+
+    def more(A):
+        return np.c_[A, A[:, :2], np.full(len(A), 5.0), np.zeros(len(A))]
+
     fitted = make(model).fit(held(more(X)), y)
     # Columns given twice are penalised half as much, and weigh more in a distance.
     slack = 3 * POINT if model.startswith("Stagewise") else POINT
     assert fitted.score(held(more(X_test)), y_test) == pytest.approx(plain(model, layout)[1], abs=slack)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("curvature", ["auto", *CURVATURES])
+def test_without_a_penalty_constant_columns_are_left_alone(curvature, layout):
+    """Means of 7, 0.1 and 1/3 leave rounding of different size, which a factor would take for curvature."""
+    X, y, X_test, _ = data("GLMClassifier")
+    held = LAYOUTS[layout]
+
+    def more(A):
+        return held(np.c_[A, A[:, :1], np.full((len(A), 3), [7.0, 0.1, 1 / 3]), np.zeros(len(A))])
+
+    own = {} if curvature == "auto" else {"curvature": curvature}
+    options = {"alpha": 0.0, "tol": 1e-8 if layout == "float64" else 1e-5, "max_iter": 1000} | own
+    reference = make("GLMClassifier", **options).fit(held(X), y)
+    fitted = make("GLMClassifier", **options).fit(more(X), y)
+    np.testing.assert_allclose(fitted.predict_proba(more(X_test)), reference.predict_proba(held(X_test)), atol=0.02)
+    assert np.abs(fitted.coef_).max() < 3.0 * np.abs(reference.coef_).max()
+    assert fitted.n_iter_ <= 1.5 * reference.n_iter_ + 3
+
+
+@pytest.mark.parametrize("curvature", ["auto", "kronecker", "jacobi", "hessian", "sampled-hessian"])
+def test_float32_columns_of_any_size_get_their_certificate_at_a_small_penalty(curvature):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((3000, 20))
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + 2.0 * rng.gumbel(size=(3000, 4)), axis=1)
+    units = 10.0 ** rng.uniform(-3, 3, 20)
+    fitted = manyclass.GLMClassifier(1e-6, curvature=curvature, max_iter=200).fit((X * units).astype(np.float32), y)
+    assert fitted.status_ is Status.CONVERGED

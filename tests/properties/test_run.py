@@ -14,13 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 import manyclass
 from manyclass.cli.modelfile import trusted_types
-from manyclass.fit import Record, Status
+from manyclass.fit import Clock, Record, Status
+from manyclass.fit.run import OutOfTime
 from tests.problems import ESTIMATORS, Callback
 
 X, y = load_iris(return_X_y=True)
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 LONG = {"tol": 1e-2, "max_iter": 100}
 SHORT = {"max_iter": 1, "tol": 1e-12, "max_time": 1e-9}
+OF_ITERATES = {"duality_gap_", "coefs_paths_"}
 
 
 def make(name, **options):
@@ -126,6 +128,23 @@ def test_no_time_at_all_leaves_a_usable_model_and_says_so(name):
     assert model.n_iter_ == (model.history_[-1].n_iter if model.history_ else 0)
     assert_usable(model)
     assert_usable(pickle.loads(pickle.dumps(model)))
+
+
+@every_estimator
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_the_time_may_be_over_at_any_look_at_the_clock(name, at, monkeypatch):
+    fitted = quietly(make(name, **LONG))
+    looks = iter(range(1, at))
+
+    def check(clock, ahead=0.0):
+        if clock.max_time is not None and next(looks, None) is None:
+            raise OutOfTime
+
+    monkeypatch.setattr(Clock, "check", check)
+    model = quietly(make(name, max_time=1e3))
+    assert_usable(model)
+    assert model.status_ is Status.MAX_TIME
+    assert {one for one in vars(fitted) if one.endswith("_")} - set(vars(model)) <= OF_ITERATES
 
 
 @every_estimator

@@ -34,7 +34,7 @@ STOCHASTIC = dict.fromkeys(
 OTHER_ORDER = dict.fromkeys(
     WEIGHT_CHECKS,
     "weights and repetitions are two orders of coordinates that agree to tol, where the check asks for seven digits; "
-    "they are compared to tol in test_sdca.py::test_weights_are_repetitions",
+    "they are compared to tol in test_sdca_optimum.py::test_weights_are_repetitions",
 )
 
 # The weight checks compare two fits to seven digits; only sums of squares can be judged so finely by a dual gap.

@@ -10,7 +10,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
 from manyclass.solvers import SOLVERS
-from manyclass.solvers.line_search import Step, step_of_each
+from manyclass.solvers.line_search import STEEP, Step, backtrack, step_of_each, stretched
 from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
 
@@ -234,3 +234,44 @@ def test_labels_take_about_as_many_passes_together_as_the_slowest_alone(curvatur
         return found.history[-1].n_passes
 
     assert passes(range(8)) <= 1.5 * max(passes([column]) for column in range(8)) + 5
+
+
+@pytest.fixture
+def separable(rng):
+    """Rows that a linear model tells apart, so that a small penalty lets it grow far beyond the first Newton step."""
+    X = rng.standard_normal((300, 4))
+    return Problem(as_rows(X), ClassTargets(np.argmax(X[:, :3], axis=1), 3), SMOOTH_LOSSES["softmax"], 1e-4)
+
+
+def test_a_stretched_step_ends_lower_and_where_the_slope_is_gentle(separable):
+    F, theta = separable, separable.constant_model()
+    before = F.value_and_gradient(theta)
+    direction = -CURVATURES["hessian"].build(F, np.random.default_rng(0)).solve(before.gradient)
+    step = backtrack(F, theta, before, direction)
+    found = stretched(F, theta, before, direction, step)
+    assert found.length > step.length == 1.0 and found.evaluation.value < step.evaluation.value
+    np.testing.assert_allclose(found.theta, theta + found.length * direction)
+    left = F.inner(found.evaluation.gradient, direction) / F.inner(before.gradient, direction)
+    assert left <= STEEP
+    assert stretched(F, theta, before, direction, found) is found
+
+
+def test_newton_makes_no_hessian_twice(separable):
+    """The first is that of the constant model, at which it starts: each of the others comes with a step."""
+    looks = []
+    kind = CURVATURES["hessian"]
+
+    class Counted(kind):
+        def _matrix(self, problem, theta):
+            looks.append(theta)
+            return super()._matrix(problem, theta)
+
+    found = problems.run(separable, SOLVERS["newton"], Counted, None, tol=TIGHT, max_iter=50)
+    assert found.status is Status.CONVERGED
+    assert len(looks) == found.n_iter - 1
+    assert len({look.tobytes() for look in looks}) == len(looks)
+
+
+def test_few_steps_of_newton_lead_to_the_minimum_of_separable_rows(separable):
+    found = run(separable, "newton", "hessian", tol=1e-3, max_iter=50)
+    assert found.status is Status.CONVERGED and found.n_iter <= 7

@@ -12,7 +12,6 @@ from manyclass.features import FeatureSubset, RandomFourierFeatures
 from manyclass.fit import Status
 from manyclass.model.sets import Box
 from manyclass.stagewise import UPDATES
-from manyclass.stagewise.updates import heavy_rows
 from tests.covering import every_pair
 from tests.stagewise.run import Fit, targets_of
 
@@ -271,12 +270,6 @@ def test_float32_blocks_are_summed_in_float64():
     narrow = solve(X, y, generator=FeatureSubset(), n_components=None, alpha=0.0)
     wide = solve(X.astype(np.float64), y, generator=FeatureSubset(), n_components=None, alpha=0.0)
     assert_allclose(narrow.stages[0].coef, wide.stages[0].coef, rtol=1e-4, atol=1e-4)
-
-
-def test_heavy_rows():
-    weight = np.array([0.0, 5.0, 1e-9, 3.0, 0.0, 0.0])
-    assert_array_equal(heavy_rows(weight), [1, 3])
-    assert heavy_rows(np.ones(10)) is None
 
 
 def test_curvature_of_few_heavy_rows_reaches_the_optimum_of_all():

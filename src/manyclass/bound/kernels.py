@@ -11,7 +11,7 @@ from manyclass.data.compiled import entry, inner
 
 
 @entry
-def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U, R, moved, lagged):
+def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U, R, moved, lagged):
     """Rows of a block in order: bound, update of M, of μ, and step, all within the span of the block's rows.
 
     With X̂ = (x_1 ⊗ I, ..., x_b ⊗ I), M₀ and μ₀ at the start of the block, everything Algorithm 2 does is
@@ -28,8 +28,10 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U
     Z, phi, psi, Y : ndarray of shape (b, m)
         Scores at the start of the block, X̂ᵀφ₀, X̂ᵀψ, targets.
     H : ndarray of shape (b·m, b·m)
-    weight, step : ndarray of shape (b,)
-        s_j / S, and the length of the step after each row, 0 within a minibatch.
+    weight : ndarray of shape (b,)
+        s_j / S.
+    eta : float
+        The length of the steps in a pass together; that after a row is its weight times this.
     classes : ndarray of shape (b, m)
         The order in which Algorithm 1 takes the classes of each row.
     old : ndarray of shape (b, m)
@@ -54,7 +56,7 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U
             base[j * m + a] = phi[j, a]
     by_phi = by_psi = lag_phi = lag_psi = seen = 0.0
     for j in range(b):
-        lo, hi = j * m, (j + 1) * m
+        lo, hi, step = j * m, (j + 1) * m, eta * weight[j]
         for a in range(m):
             z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + dot(H[lo + a], moved, 0, hi)
         bound_of_scores(z, softmax, math.sqrt(weight[j]), classes[j], p, C[j])
@@ -74,16 +76,14 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, step, classes, old, C, U
                 for a in range(m):
                     base[i * m + a] += weight[j] * psi[i, a]
             extend_cholesky(H, C, U, T, g, j)
-        if step[j] == 0.0:
-            continue
         for i in range(hi):
             v[i] = R[i]
         if grow:
             remove_bound(C, U, base, x, v, j)
         for i in range(hi):
-            moved[i] -= step[j] * v[i]
-        by_phi -= step[j]
-        by_psi -= step[j] * seen
+            moved[i] -= step * v[i]
+        by_phi -= step
+        by_psi -= step * seen
     return by_phi, by_psi, lag_phi, lag_psi
 
 

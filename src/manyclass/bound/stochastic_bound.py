@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 
 from manyclass.bound.streamed import StreamedBound, row_shares
+from manyclass.curvature.class_bounds import class_bound
 from manyclass.data import Rows
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, OutOfTime, Status
@@ -94,8 +95,6 @@ class StochasticBound:
         theta to start from; 0 by default.
     eta : float
         Length of the steps in a pass together (of the first pass, with `refresh`).
-    batch_size : int
-        Rows between two steps; the step is then the sum of theirs.
     refresh : bool
     shuffle_classes : bool
         Take the classes of each row in a random order, in which every bound is another, instead of in theirs.
@@ -118,14 +117,13 @@ class StochasticBound:
         start: Array | None = None,
         *,
         eta: float = 1.0,
-        batch_size: int = 1,
         refresh: bool = False,
         shuffle_classes: bool = False,
         rng: np.random.Generator | None = None,
         block_rows: int | None = None,
     ):
         self.problem, self.curvature = problem, curvature
-        self.eta, self.batch_size, self.refresh, self.shuffle_classes = eta, batch_size, refresh, shuffle_classes
+        self.eta, self.refresh, self.shuffle_classes = eta, refresh, shuffle_classes
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.block_rows, self._fixed_block = block_rows or 1, block_rows is not None
         shape = (curvature.n_rows_of_theta, problem.n_outputs)
@@ -140,7 +138,7 @@ class StochasticBound:
         self.settled: _Settled | None = None
         self.n_passes, self._share = 0, 0.0
         self._watch: Callable[[], None] | None = None
-        self.softmax = problem.loss.name == "softmax"
+        self.softmax = class_bound(problem.loss.name).free_shift
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
     def iterates(self) -> Iterates:
@@ -178,7 +176,6 @@ class StochasticBound:
         self._share = 0.0
         order = self.rng.permutation(self.rows)
         weight = self.weight[order]
-        step = self._steps(weight, self.eta)
         if self.refresh and not growing:
             # The rows' part of μ is complete; the penalty's gradient is that of the present theta.
             self._move_mu(self.penalty * self.theta)
@@ -187,7 +184,7 @@ class StochasticBound:
         for block in self._blocks(order):
             rows = slice(at, at + len(block.index))
             at = rows.stop
-            self._block(block, weight[rows], step[rows], growing)
+            self._block(block, weight[rows], growing)
             if at > look:
                 self._fit_block(growing)
                 look = 2 * at
@@ -246,17 +243,7 @@ class StochasticBound:
             share = min(share, (self.curvature.accuracy / max(self.eta * lag, 1e-12)) ** 0.5)
         self.block_rows = int(max(1, min(self.curvature.most_rows, share * len(self.rows))))
 
-    def _steps(self, weight: np.ndarray, eta: float) -> np.ndarray:
-        """Length of the step after each row: its share of the pass, gathered at the end of each minibatch."""
-        share, size = eta * weight, self.batch_size
-        if size == 1:
-            return share
-        step = np.zeros_like(share)
-        firsts = np.arange(0, len(share), size)
-        step[np.minimum(firsts + size, len(share)) - 1] = np.add.reduceat(share, firsts)
-        return step
-
-    def _block(self, block: _Block, weight: np.ndarray, step: np.ndarray, growing: bool) -> None:
+    def _block(self, block: _Block, weight: np.ndarray, growing: bool) -> None:
         from manyclass.bound.kernels import run_block
 
         X, curvature, b, m = block.X, self.curvature, len(block.X), self.problem.n_outputs
@@ -270,7 +257,7 @@ class StochasticBound:
         C, U = np.empty((b, self.rank, m)), np.empty((b * self.rank, b * self.rank))
         R, moved, lagged = np.zeros((3, b * m))
         by_phi, by_psi, lag_phi, lag_psi = run_block(
-            self.softmax, growing, *start, weight, step, classes, old, C, U, R, moved, lagged
+            self.softmax, growing, *start, weight, self.eta, classes, old, C, U, R, moved, lagged
         )
         if self.residuals is not None:
             self.residuals[block.index] = old

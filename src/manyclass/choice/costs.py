@@ -14,6 +14,8 @@ from manyclass.model import SMOOTH_LOSSES, Problem
 
 FOLDS, MANY_ROWS = 5, 10_000
 """Parts in which calibrated least squares is cross-validated, and rows from which it holds some out instead."""
+ALPHA, TOL = 1e-4, 1e-3
+"""Penalty and tolerance by default."""
 FEATURES, BLOCK = 8192, 1024
 """Of a stagewise fit by default."""
 DUAL_PASSES = 20
@@ -42,25 +44,25 @@ class Cost:
     fits: bool
 
 
-def costs(rows: Rows, labels: Labels, *, alpha: float = 1e-4, tol: float = 1e-3) -> tuple[Cost, ...]:
+def costs(rows: Rows, labels: Labels) -> tuple[Cost, ...]:
     """Of the estimators that read all rows, the fastest first; what no method of an estimator can hold is left out."""
     link = "softmax" if labels.codes is not None and not labels.is_binary else "logistic"
     found: list[Cost] = []
     for loss in (link, "squared"):
-        found += _linear(_problem(rows, labels, loss, alpha), loss, tol)
-    problem = _problem(rows, labels, "squared", alpha)
+        problem = _problem(rows, labels, loss)
+        found += _linear(problem, loss)
     found += [*_calibrated(problem), *_generated(problem), *_dual(problem, link)]
     return tuple(sorted(found, key=lambda one: one.seconds))
 
 
-def _problem(rows: Rows, labels: Labels, name: str, alpha: float) -> Problem:
+def _problem(rows: Rows, labels: Labels, name: str) -> Problem:
     loss = SMOOTH_LOSSES[name]
-    return Problem(rows, labels.targets(rows, loss.label_values), loss, alpha)
+    return Problem(rows, labels.targets(rows, loss.label_values), loss, ALPHA)
 
 
-def _linear(problem: Problem, loss: str, tol: float) -> Iterator[Cost]:
+def _linear(problem: Problem, loss: str) -> Iterator[Cost]:
     try:
-        best = choose(problem, tol).method
+        best = choose(problem, TOL).method
     except MemoryError:
         return
     how = f"{best.solver} with {best.curvature}" + (", rows rotated" if best.row_space else "")

@@ -28,7 +28,7 @@ TURNED = 2
 def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) -> Method:
     """The curvature for a whole path: it is set up once, and looked at anew for each penalty."""
     problem.alpha = float(np.exp(np.log(alphas).mean()))
-    candidates = [one for one in choose(problem, tol, "quasi-newton").candidates if one.fits]
+    candidates = [one for one in choose(problem, tol, QuasiNewton()).candidates if one.fits]
     fits = max(1.0, WARM * len(alphas) * n_paths)
     looks = 1.0 + len(alphas) / LOOKS
     return min(candidates, key=lambda one: looks * one.set_up + fits * one.passes * one.per_pass)

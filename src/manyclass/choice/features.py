@@ -37,9 +37,8 @@ def column_units(problem: Problem) -> Array | None:
     xp, rows = problem.xp, problem.rows
     if not rows.can_be_centred:
         return None
-    square = problem.feature_mean_square
-    variance = square - problem.feature_mean**2 if problem.fit_intercept else square
-    varies = variance > (16.0 * rows.precision) ** 2 * square
+    variance = problem.feature_variance
+    varies = variance > 0
     spread = xp.sqrt(xp.where(varies, variance, xp.ones_like(variance)))
     if not bool(xp.any(varies)) or float(xp.max(spread[varies])) <= UNLIKE * float(xp.min(spread[varies])):
         return None
@@ -95,7 +94,7 @@ def errors_of_representations(
         if problem.on_block is not None:
             problem.on_block()
         alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
-        residual = left_out(float(best(alphas, errors)))
+        residual = left_out(best(alphas, errors))
         if has_classes:
             found[name] = _share_wrong(residual, Y, xp)
         else:

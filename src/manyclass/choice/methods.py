@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.base import MATRICES
-from manyclass.curvature.class_bounds import class_bound
-from manyclass.curvature.hessian import LARGEST, ROWS_PER_PARAMETER
+from manyclass.curvature.hessian import LARGEST, enough_rows
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
-from manyclass.solvers.majorize import holds_scores
+from manyclass.solvers import Solver
+from manyclass.solvers.quasi_newton import QuasiNewton
+from manyclass.solvers.step_cost import StepCost
 
-NEWTON_STEPS, NEWTON_PASSES = 10, 2.0
+NEWTON_STEPS, NEWTON_PASSES = 7, 3.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
-HESSIAN_PASSES = 16
+HESSIAN_PASSES = 20
 """Passes of L-BFGS in the metric of a Hessian of sampled rows."""
 LOOKS = 4
 """How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
@@ -28,19 +29,16 @@ quadratic that touches the objective at the constant model: the curvature change
 nothing, and each has the pairs of a problem of its own."""
 FEWEST_PASSES = 5.0
 """Passes of the easiest of problems: those of the start and its line search."""
-METRIC_PASSES = 18.0, 36.0
-"""Passes of L-BFGS in the metric of a curvature that knows the spectrum: half of those without it, between these."""
-SPARSE_METRIC_SAVES = 10.0
-"""Passes that it saves where rows are sparse: columns that are hardly ever present together have little to be known."""
-INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 6.0
+METRIC_PASSES, METRIC_SHARE = (24.0, 54.0), 2.0 / 3.0
+"""Passes of L-BFGS in the metric of a curvature that knows the spectrum: a share of those without it, between these."""
+SPARSE_METRIC_SHARE = 0.8
+"""That share, however many these are, where rows are sparse: of columns that are hardly ever present together there is
+little to be known."""
+INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
 """What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
-MEMORY_PAIRS = 20
-"""Arrays of the size of the parameters that an iteration of L-BFGS reads."""
-PLANE_LOOKS, PLANE_ARRAYS = 8, 8
-"""Times that a step in a plane looks at all scores, and arrays of the size of the parameters that it has."""
-PLANE_PASSES, UNHELD_PASSES = 2.0, 9.0
-"""Passes of such a step where scores are held, and where they are made anew for each look."""
+UNKNOWN_UNITS = 10.0
+"""How many times as many steps the metric of the diagonal takes where no penalty says what the unit of a column is."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Choice:
         return "\n".join(f"{'→' if one is self.method else ' '} {one}" for one in self.candidates)
 
 
-def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
+def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice:
     """The method with the fewest estimated seconds among those that fit into memory.
 
     Parameters
@@ -108,19 +106,17 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
         Smooth.
     tol : float
         Relative duality gap to reach.
-    solver : str
-        "auto", or what it has to be: "quasi-newton", "newton" or "majorize", by partition bounds in the metric of a
-        curvature.
+    solver : Solver, optional
+        The one to choose a metric for, of those that take any curvature as theirs, as `Majorize` does on the planes of
+        partition bounds.
 
     Raises
     ------
     MemoryError
         If none fits.
     ValueError
-        If the loss has no partition bound, where that is asked for.
+        If the solver cannot do with the loss.
     """
-    if solver == "majorize":
-        class_bound(problem.loss.name)
     room, which = room_for(problem.memory_limit)
     found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
     candidates = sorted(found, key=lambda one: one.seconds)
@@ -134,10 +130,14 @@ def choose(problem: Problem, tol: float, solver: str = "auto") -> Choice:
     return Choice(fitting[0], tuple(candidates))
 
 
-def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
+def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator[Method]:
     shape, per_step = Shape.of(problem), INDEPENDENT_PASSES_PER_STEP if problem.loss.separable else PASSES_PER_STEP
     plain = max(per_step * quadratic_steps(problem, tol), FEWEST_PASSES)
     n, k, speed, rows = shape.n, shape.k, shape.speed, problem.rows
+    in_metric = QuasiNewton() if solver is None else solver
+    cost = in_metric.step_cost(problem)
+    # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
+    by_diagonal = plain if problem.alpha > 0 else UNKNOWN_UNITS * plain
     for row_space in (False, True):
         if row_space and not rows.has_row_space:
             break
@@ -148,17 +148,12 @@ def _candidates(problem: Problem, tol: float, solver: str) -> Iterator[Method]:
             before = shape.gram_of_rows() + speed.seconds_of_decomposition(n) + shape.seconds_of_pass()
             memory = 3 * 8.0 * n * n
         fewest, most = METRIC_PASSES
-        metric = max(fewest, min(plain / 2.0, most) if inner.dense else plain - SPARSE_METRIC_SAVES)
-        for method in inner.methods(min(plain, metric), plain):
-            if problem.loss.quadratic and method.curvature == "kronecker":
-                method = replace(method, curvature="second-moment", passes=1.0)
-            if solver == "majorize" and method.solver == "quasi-newton":
-                method = inner.by_bounds(method, PLANE_PASSES if holds_scores(problem) else UNHELD_PASSES)
-            if solver not in ("auto", method.solver):
-                continue
-            if not problem.alpha > 0 and method.curvature == "jacobi":
-                # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
-                method = replace(method, passes=10.0 * method.passes)
+        metric = max(fewest, min(METRIC_SHARE * plain, most) if inner.dense else SPARSE_METRIC_SHARE * plain)
+        features = ("second-moment", 1.0) if problem.loss.quadratic else ("kronecker", min(plain, metric))
+        found = list(inner.in_metrics(in_metric.name, cost, by_diagonal, *features))
+        if solver is None:
+            found += inner.by_newton()
+        for method in found:
             yield replace(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
 
 
@@ -209,38 +204,45 @@ class Shape:
         products = 0.6 * n_rows * size**2 / self.speed.product + 4.0 * n_rows * size / self.speed.stream
         return products + (size**3 / 3.0) / self.speed.product
 
-    def methods(self, metric: float, plain: float) -> Iterator[Method]:
-        """Each with the passes it is expected to take."""
+    def in_metrics(
+        self, solver: str, cost: StepCost, by_diagonal: float, of_features: str, by_features: float
+    ) -> Iterator[Method]:
+        """A solver in each of the metrics that could serve, with the steps that it is expected to take.
+
+        Parameters
+        ----------
+        by_diagonal, by_features : float
+            Steps in the metric of the diagonal, and in that of the curvature `of_features`, which couples them.
+        """
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
-        memory = 2 * MEMORY_PAIRS * parameters * self.itemsize
-        search = one + INTERPRETED_DIRECTION / speed.interpreted + MEMORY_PAIRS * parameters / speed.stream
-        yield Method("quasi-newton", "jacobi", False, plain, one, search, memory)
+        arrays = cost.arrays * parameters
+        looks = cost.looks * (self.n * k / speed.elementwise + 1.0 / speed.interpreted)
+        step = cost.passes * one + looks + INTERPRETED_DIRECTION / speed.interpreted + 0.5 * arrays / speed.stream
+
+        def method(curvature: str, steps: float, set_up: float, solve: float, needed: float) -> Method:
+            passes, per_pass = steps * cost.passes, (step + solve) / cost.passes
+            return Method(solver, curvature, False, passes, set_up, per_pass, arrays * self.itemsize + needed)
+
+        yield method("jacobi", by_diagonal, one, 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
         # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
         # that are solved for anew.
         set_up, needed = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
-        metric = metric if k > 1 else min(metric, HESSIAN_PASSES)  # its factor is the Hessian then
-        yield Method("quasi-newton", "kronecker", False, metric, set_up, search + solve, memory + needed)
+        yield method(of_features, by_features, set_up, solve, needed)
         size = (d + 1) * k
-        if size <= LARGEST:
-            sample = min(self.n, ROWS_PER_PARAMETER * size)
+        if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
+            sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
-            solve = 2.0 * size**2 / speed.stream
             set_up, needed = one + LOOKS * look, MATRICES * 8.0 * size * size
-            if k > 1:
-                yield Method(
-                    "quasi-newton", "sampled-hessian", False, HESSIAN_PASSES, set_up, search + solve, memory + needed
-                )
-            interpreted = (INTERPRETED_STEP - NEWTON_PASSES) / speed.interpreted
-            step = self.hessian(size, self.n) + NEWTON_PASSES * one + interpreted
-            passes = NEWTON_STEPS * NEWTON_PASSES
-            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)
+            yield method("sampled-hessian", HESSIAN_PASSES, set_up, 2.0 * size**2 / speed.stream, needed)
 
-    def by_bounds(self, one: Method, passes: float) -> Method:
-        """Of L-BFGS in a metric: about as many steps in planes, of so many passes each."""
-        looks = PLANE_LOOKS * (self.n * self.k / self.speed.elementwise + 1.0 / self.speed.interpreted)
-        step = one.per_pass + (passes - 1.0) * self.seconds_of_pass() + looks
-        memory = one.memory - (2 * MEMORY_PAIRS - PLANE_ARRAYS) * self.d * self.k * self.itemsize
-        return replace(one, solver="majorize", passes=passes * one.passes, per_pass=step / passes, memory=memory)
+    def by_newton(self) -> Iterator[Method]:
+        """Newton's method, for few parameters in all."""
+        size, speed = (self.d + 1) * self.k, self.speed
+        if size <= LARGEST:
+            interpreted = (INTERPRETED_STEP - NEWTON_PASSES) / speed.interpreted
+            step = self.hessian(size, self.n) + NEWTON_PASSES * self.seconds_of_pass() + interpreted
+            passes, needed = NEWTON_STEPS * NEWTON_PASSES, MATRICES * 8.0 * size * size
+            yield Method("newton", "hessian", False, passes, 0.0, step / NEWTON_PASSES, needed)

@@ -34,7 +34,8 @@ def in_turn(
     A method that has taken `PATIENCE` times what was expected of it gives way to the one expected to take the fewest
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
-    without. Seconds are those of the cost model, so that a fit does not depend on what else the machine does.
+    without, and may come back from where that one has led. Seconds are those of the cost model, so that a fit does not
+    depend on what else the machine does.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ def in_turn(
             taken = method.set_up + iterate.n_passes * method.per_pass
             promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:
+                left = [*left, method]
                 break
             if saved is None:  # else it is the one that has been yielded before
                 yield replace(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from manyclass.data import Moments, Rows, Targets
+from manyclass.data import Moments
 from manyclass.data.penalty import Spectrum
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows
 from manyclass.fit.folds import Fold
@@ -73,7 +73,7 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
 
     def of(index: np.ndarray) -> Moments:
         part = None if weight is None else problem.xp.take(weight, rows.asarray(index, problem.xp.int64), axis=0)
-        return Moments.of(*_taken(rows, targets, index), part)
+        return Moments.of(rows.take(index), targets.take(index), part)
 
     if not folds:
         return problem.sum(_moments), []
@@ -110,7 +110,3 @@ def _squares(part: Problem, mean: Array) -> Array:
         square = (part.targets.dense(where, like, xp) - mean) ** 2
         total = total + xp.sum(square if part.weight is None else square * part.weight[where][:, None], axis=0)
     return total
-
-
-def _taken(rows: Rows, targets: Targets, index: np.ndarray) -> tuple[Rows, Targets]:
-    return rows.take(index), targets.take(index)

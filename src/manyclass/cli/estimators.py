@@ -20,6 +20,9 @@ ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """The class of each solver in `manyclass`, and what the name says of its parameters."""
 
+IN_CHUNKS = ("pegasos",)
+"""Those whose ``partial_fit`` takes steps, so that a file can be read chunk by chunk, again and again."""
+
 
 def build(solver: str, parameters: Mapping[str, Any]) -> Any:
     """The unfitted estimator, its parameters checked; None leaves the estimator's default."""

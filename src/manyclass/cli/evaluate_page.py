@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from manyclass.diagnostics.markup import Html, tag
 from manyclass.diagnostics.page import bar, document, section, side_by_side, table, tiles
-from manyclass.diagnostics.report_page import pairs_of_classes
+from manyclass.diagnostics.report_page import mistakes_by_class, pairs_of_classes
 
 if TYPE_CHECKING:
     from manyclass.cli.evaluate import Scores
@@ -22,9 +22,12 @@ def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scor
     """
     nouns = ("label", "labels") if multilabel else ("class", "classes")
     shown = [tiles(figures), *(tag("p", note, class_="advice") for note in scores.notes)]
-    parts = [tag("div", *shown), section(f"Errors by {nouns[0]}", _by_class(scores, nouns))]
+    names, precision, f1 = zip(
+        *((str(row["label"]), row["precision"], row["f1"]) for row in scores.per_class), strict=True
+    )
+    by_class = mistakes_by_class(scores.mistakes, names, nouns[0], precision=precision, F1=f1)
+    parts = [tag("div", *shown), section(f"Errors by {nouns[0]}", by_class)]
     if not multilabel:
-        names = [str(row["label"]) for row in scores.per_class]
         pairs = pairs_of_classes(scores.mistakes, names)
         parts.append(section(f"Confusion between {nouns[1]}", pairs or tag("p", "No row is taken for another class.")))
     if scores.reliability is not None and scores.reliability.counts.any():
@@ -32,18 +35,6 @@ def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scor
     if scores.sets:
         parts.append(section("Prediction sets", _sets(scores, nouns[1])))
     return document(title, subtitle, *parts)
-
-
-def _by_class(scores: Scores, nouns: tuple[str, str]) -> Html:
-    added, places = scores.mistakes.added, range(len(scores.per_class))
-    rows = []
-    for place in sorted(places, key=lambda place: scores.per_class[place]["recall"]):
-        row = scores.per_class[place]
-        missed = (1.0 - row["recall"]) * bool(row["support"])
-        figures = (f"{row['support']:,}", f"{added[place]:,}", f"{row['precision']:.3f}", f"{row['f1']:.3f}")
-        rows.append((str(row["label"]), bar(missed, f"{100 * missed:.1f} %"), *figures))
-    caption = f"Share of the rows of a {nouns[0]} that are not recognised, the worst first"
-    return table(caption, (nouns[0], "missed", "rows", "others taken for it", "precision", "F1"), rows)
 
 
 def _reliability(scores: Scores, multilabel: bool) -> Html:

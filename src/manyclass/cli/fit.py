@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
-from manyclass.cli.estimators import build
+from manyclass.cli.estimators import IN_CHUNKS, build
 from manyclass.cli.evaluate import Scores, described, score
 from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
@@ -58,8 +58,9 @@ class FitRequest:
             raise UsageError(f"--holdout is a share of the rows from 0 up to 1, not {self.holdout:g}")
         if self.chunk_rows is not None and self.train is None:
             raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
-        if self.chunk_rows is not None and self.solver != "pegasos":
-            raise UsageError("--chunk-rows needs a solver that learns from one chunk at a time: add --solver pegasos")
+        if self.chunk_rows is not None and self.solver not in IN_CHUNKS:
+            able = " or ".join(IN_CHUNKS)
+            raise UsageError(f"--chunk-rows needs a solver that learns from one chunk at a time: add --solver {able}")
         if self.chunk_rows is not None and self.checkpoint is not None:
             raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
         if self.memory_limit is not None and (self.train is None or self.chunk_rows is not None):
@@ -142,7 +143,8 @@ def _passes(count: float) -> str:
 
 def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[str, Any]:
     classifier, schema = fitted.model.classifier, fitted.model.schema
-    chosen = getattr(classifier, "choice_", {}) if request.solver == "auto" else {}
+    # What is asked for as a solver is what solves, unless it is an estimator, which has solvers of its own or none.
+    solver = classifier.choice_["solver"] if "solver" in classifier.get_params() else request.solver
     return {
         "command": "fit",
         "train": request.train or request.name,
@@ -151,7 +153,7 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "n_features": schema.n_features,
         "n_classes": len(schema.labels),
         "multilabel": schema.multilabel,
-        "solver": chosen.get("solver", request.solver),
+        "solver": solver,
         "loss": classifier.loss_,
         "parameters": classifier.get_params(),
         "scale": request.scale,
@@ -177,7 +179,7 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     target = f" in column '{schema.target_name}'" if schema.target_name and request.train is not None else ""
     chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {report['alpha']:g}"
     if fitted.model.is_scaled:
-        chosen += f", {SCALERS[request.scale][0]}"
+        chosen += f", {SCALERS[request.scale].told}"
     facts = [("data", f"{request.name}: {size}, {outputs}{target}"), ("model", chosen)]
     if scores is not None:
         shown = scores.figures.keys() if schema.multilabel else ("error", "log_loss")
@@ -210,7 +212,7 @@ def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
         schema = Schema.of(train)
     read = time.perf_counter()
     progress.say("fitting")
-    scaler = SCALERS[request.scale][1](train)
+    scaler = SCALERS[request.scale].fitted(train)
     X = train.X if scaler is None else transformed(scaler, train)
     estimator.fit(X, train.y, checkpoint=request.checkpoint)
     seconds = {"read": read - started, "fit": time.perf_counter() - read}

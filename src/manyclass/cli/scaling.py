@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
@@ -28,14 +28,22 @@ def _auto(dataset: Dataset) -> Any:
     return MaxAbsScaler().fit(np.full((1, dataset.X.shape[1]), dataset.full_scale, dtype=dataset.X.dtype))
 
 
-SCALERS: dict[str, tuple[str, Callable[[Dataset], Any]]] = {
-    "auto": ("pixels from 0 to 1", _auto),
-    "none": ("", lambda dataset: None),
-    "standard": (
+class Scaling(NamedTuple):
+    """What the scaled rows are, and what fits a transformer to rows: to None where they are to stay as they are."""
+
+    told: str
+    fitted: Callable[[Dataset], Any]
+    needs_all_rows: bool = False
+
+
+SCALERS: dict[str, Scaling] = {
+    "auto": Scaling("pixels from 0 to 1", _auto),
+    "none": Scaling("", lambda dataset: None),
+    "standard": Scaling(
         "columns of unit variance",
         lambda dataset: StandardScaler(with_mean=as_rows(dataset.X).can_be_centred).fit(dataset.X),
+        needs_all_rows=True,
     ),
-    "maxabs": ("columns of largest size 1", lambda dataset: MaxAbsScaler().fit(dataset.X)),
-    "rows": ("rows of length 1", lambda dataset: Normalizer().fit(dataset.X)),
+    "maxabs": Scaling("columns of largest size 1", lambda dataset: MaxAbsScaler().fit(dataset.X), needs_all_rows=True),
+    "rows": Scaling("rows of length 1", lambda dataset: Normalizer().fit(dataset.X)),
 }
-"""What the scaled rows are, and a transformer fitted to rows; None where they are to stay as they are."""

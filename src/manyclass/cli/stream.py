@@ -87,7 +87,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     """
     path, chunk_rows = request.train, request.chunk_rows
     assert path is not None and chunk_rows is not None
-    if request.scale in ("standard", "maxabs"):
+    if SCALERS[request.scale].needs_all_rows:
         raise UsageError(f"--scale {request.scale} needs all rows at once: scale the file before, or use rows or none")
     clock = Clock(estimator.max_time)
     progress.say("counting rows and labels")
@@ -96,7 +96,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     if not schema.multilabel:
         check_classes(path, schema.classes, found.n_rows)
     test = read_test(request, schema)
-    scaler = SCALERS[request.scale][1](found.first)
+    scaler = SCALERS[request.scale].fitted(found.first)
     n_wanted = int(np.ceil(request.holdout * found.n_rows)) if test is None else 0
     apart = np.zeros(found.n_rows, dtype=bool)
     n_apart = min(n_wanted, chunk_rows, found.n_rows - 1)

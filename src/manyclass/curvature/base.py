@@ -14,6 +14,16 @@ MATRICES = 4
 """In float64 that making and factoring one takes: itself, its factor, and what each is made from."""
 
 
+def without_constant(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
+    """H, symmetric with so many rows for each column (and the intercept, perhaps), and 0 for columns that are constant:
+    rounding is no curvature."""
+    xp, varies = problem.xp, problem.varies
+    if varies is None:
+        return H
+    kept = xp.repeat(varies[: int(H.shape[0]) // n_outputs], n_outputs)
+    return H * xp.astype(kept[:, None] & kept[None, :], H.dtype)
+
+
 class Curvature(ABC):
     """A positive definite H on the parameters theta of a `Problem`, known by its inverse.
 
@@ -63,6 +73,10 @@ class Curvature(ABC):
         """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
         if self.local:
             raise NotImplementedError(f"{type(self).__name__} holds at one point only, and must say how to move there.")
+
+    def is_of(self, problem: Problem, theta: Array) -> bool:
+        """Whether it is known that a `refresh` at the point theta would change nothing."""
+        return False
 
     def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:
         return xp.concat([coef, intercept[None, :]], axis=0)

@@ -116,11 +116,6 @@ def _logistic_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(k), np.arange(k)
 
 
-def _logistic_weights(Z: Array, xp: Any) -> Array:
-    """Each label has a partition function 1 + exp z of its own, whose bound is that of Jaakkola and Jordan (2000)."""
-    return curving(Z, xp)
-
-
 def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
     beta = curving(Z, xp)
     return [[xp.sum(beta * one * other, axis=1) for other in moves[: i + 1]] for i, one in enumerate(moves)]
@@ -128,7 +123,8 @@ def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
 
 CLASS_BOUNDS: dict[str, ClassBound] = {
     "softmax": ClassBound(_softmax_pairs, _softmax_weights, _softmax_along, free_shift=True),
-    "logistic": ClassBound(_logistic_pairs, _logistic_weights, _logistic_along, free_shift=False),
+    # Each label has a partition function 1 + exp z of its own, whose bound is that of Jaakkola and Jordan (2000).
+    "logistic": ClassBound(_logistic_pairs, curving, _logistic_along, free_shift=False),
 }
 """By name of the loss whose potential is the log partition function."""
 

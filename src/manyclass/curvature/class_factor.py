@@ -27,7 +27,7 @@ class ClassFactor:
     def __init__(self, problem: Problem):
         self.loss, self.xp = problem.loss, problem.xp
         self.a = problem.rows.zeros((problem.n_outputs,), dtype=problem.xp.float64)
-        self.couples = False
+        self.couples = problem.loss.domain.exclusive
         self.trace = 0.0
 
     def add(self, P: Array, weight: Array) -> None:
@@ -35,23 +35,16 @@ class ClassFactor:
         v, u = self.loss.hessian(P, self.xp)
         self.a += weight @ v
         if u is not None:
-            self.couples = True
             self.a -= weight @ (u * u)
 
-    @property
-    def sums(self) -> tuple[Array, float]:
-        """What of several parts of the rows is added."""
-        return self.a, float(self.couples)
-
-    def finish(self, a: Array, couples: float) -> ClassFactor:
-        """All rows are in, with these `sums`.
+    def finish(self, a: Array) -> ClassFactor:
+        """All rows are in, with this sum of the `a` of their parts.
 
         Classes that are all but decided keep a floor, which keeps steps along them finite.
         """
         xp, k = self.xp, int(a.shape[0])
-        self.a, self.couples = a, bool(couples)
-        self.trace = float(xp.sum(self.a))
-        diagonal = xp.clip(self.a / self.trace if self.trace > 0 else self.a * 0 + 1.0 / k, min=0.1 / k)
+        self.trace = float(xp.sum(a))
+        diagonal = xp.clip(a / self.trace if self.trace > 0 else a * 0 + 1.0 / k, min=0.1 / k)
         self.a = diagonal
         for _ in range(FIXED_POINT_STEPS if self.couples else 0):
             self.a = diagonal / (1.0 - self.a / xp.sum(self.a))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import Curvature, without_constant
 from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Metric
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
@@ -14,8 +14,9 @@ from manyclass.model import Problem
 LARGEST = 4096
 """Most parameters for which the matrix and its factor are made (0.13 GB each in float64)."""
 
-ROWS_PER_PARAMETER = 8
-"""Rows from which the Hessian is estimated where it is a metric only."""
+ROWS_PER_PARAMETER, FEWEST_ROWS, MOST_ROWS = 8, 1000, 8000
+"""Rows from which the Hessian is estimated where it is a metric only. Of few parameters from the fewest to the most,
+twice as many each time: what curves may lie in few of the rows, and where it does a fit takes long."""
 
 
 class Hessian(Curvature):
@@ -49,15 +50,19 @@ class Hessian(Curvature):
         xp = problem.xp
         H = self._matrix(problem, theta)
         diagonal, k = xp.linalg.diagonal(H), problem.n_outputs
-        zero_mean = problem.loss.mean(problem.rows.zeros((1, k)), xp)
-        if problem.fit_intercept and problem.loss.hessian(zero_mean, xp)[1] is not None:
+        if problem.fit_intercept and problem.loss.domain.exclusive:
             # F does not see a common shift of the intercepts, and rounding alone would choose one.
             H[-k:, -k:] += xp.mean(diagonal[-k:]) / k
         # It is kept away from singular; the gradient has no part where F is flat.
         self._metric = Metric(H, problem.rows.precision)
+        self._of = problem.alpha, theta
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         return hessian_matrix(problem, theta)
+
+    def is_of(self, problem: Problem, theta: Array) -> bool:
+        alpha, point = self._of
+        return alpha == problem.alpha and bool(problem.xp.all(theta == point))
 
     def solve(self, gradient: Array) -> Array:
         xp = array_namespace(gradient)
@@ -77,9 +82,7 @@ class SampledHessian(Hessian):
     weighs_rows = True
 
     def __init__(self, problem: Problem, theta: Array, sample: RowSample):
-        self.sample, xp = sample, problem.xp
-        variance = problem.feature_mean_square - problem.center**2
-        self._variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
+        self.sample, self._fewest = sample, FEWEST_ROWS
         self.refresh(problem, theta)
 
     @classmethod
@@ -89,8 +92,8 @@ class SampledHessian(Hessian):
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:
-            rng = np.random.default_rng(0)
-            self.sample = problem.map(carrying_sample, row_weight, _enough(problem), rng)
+            rng, self._fewest = np.random.default_rng(0), min(2 * self._fewest, MOST_ROWS)
+            self.sample = problem.map(carrying_sample, row_weight, _enough(problem, self._fewest), rng)
         super().refresh(problem, theta)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
@@ -100,13 +103,20 @@ class SampledHessian(Hessian):
         seen, total = problem.sum(_square_sums, self.sample, problem.center)
         seen /= max(total, 1e-300)
         share = xp.sum(xp.reshape(xp.linalg.diagonal(H), (-1, k)), axis=0) / max(float(xp.sum(seen)), 1e-300)
-        unseen = xp.where(self._variance > 2.0 * seen, self._variance - seen, xp.zeros_like(seen))
+        variance = problem.feature_variance
+        variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
+        unseen = xp.where(variance > 2.0 * seen, variance - seen, xp.zeros_like(seen))
         add_to_diagonal(H, xp.reshape(unseen[:, None] * share[None, :], (-1,)))
         return H
 
 
-def _enough(problem: Problem) -> int:
-    return ROWS_PER_PARAMETER * (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
+def enough_rows(n_parameters: int, fewest: int = FEWEST_ROWS) -> int:
+    """Rows that tell the Hessian of so many parameters well enough for a metric."""
+    return max(fewest, ROWS_PER_PARAMETER * n_parameters)
+
+
+def _enough(problem: Problem, fewest: int = FEWEST_ROWS) -> int:
+    return enough_rows((problem.rows.n_features + problem.fit_intercept) * problem.n_outputs, fewest)
 
 
 def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS) -> Array:
@@ -116,6 +126,7 @@ def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS)
     problem.n_passes += problem.sum(n_sampled, sample) / max(rows.n_rows, 1)
     H = problem.sum(_pair_sums, sample, *problem.unpack(theta), problem.center)
     H = xp.reshape(xp.permute_dims(H, (1, 0, 3, 2)), (size * k, size * k)) / problem.total_weight
+    H = without_constant(H, problem, k)
     penalised = xp.astype(xp.arange(size * k, device=rows.device) < rows.n_features * k, xp.float64)
     add_to_diagonal(H, problem.alpha * penalised)
     return H

@@ -24,8 +24,7 @@ class Identity(Curvature):
     @classmethod
     def build(cls, problem: Problem, rng: np.random.Generator) -> Identity:
         xp, lipschitz = problem.xp, problem.loss.lipschitz
-        variance = problem.feature_mean_square - problem.center**2
-        trace = max(float(xp.sum(variance)), 0.0)
+        trace = float(xp.sum(problem.feature_variance))
         return cls(lipschitz * trace + problem.alpha or 1.0, lipschitz, problem.fit_intercept)
 
     def solve(self, gradient: Array) -> Array:

@@ -23,7 +23,7 @@ class Jacobi(Curvature):
     majorizes = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
-        self._variance = problem.feature_mean_square - problem.center**2
+        self._variance = problem.feature_variance
         # No point in a look at all rows for one number.
         self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         self.refresh(problem, problem.constant_model())

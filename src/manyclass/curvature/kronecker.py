@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import device
 
-from manyclass.curvature.base import MATRICES, Curvature
+from manyclass.curvature.base import MATRICES, Curvature, without_constant
 from manyclass.curvature.class_factor import ClassFactor
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
 from manyclass.data import Moments
@@ -59,11 +59,11 @@ class Kronecker(Curvature):
         xp, rows = problem.xp, problem.rows
         W, b = problem.unpack(problem.constant_model() if theta is None else theta)
         classes, moments, is_uniform = problem.sum(_factor_sums, sample, None if theta is None else W, b)
-        self.classes = ClassFactor(problem).finish(*classes)
+        self.classes = ClassFactor(problem).finish(classes)
         moments.weight = max(moments.weight, 1e-12 * problem.total_weight)  # nothing may curve but the penalty
         mean = moments.mean
         self._shift = xp.astype(mean - problem.center if self.fit_intercept else mean * 0, rows.dtype)
-        second = moments.covariance if self.fit_intercept else moments.second_moment
+        second = without_constant(moments.covariance if self.fit_intercept else moments.second_moment, problem)
         if is_uniform:
             add_to_diagonal(second, self._unseen(problem, xp.linalg.diagonal(second)))
         # Float32 is exact enough for a metric, and half the memory.
@@ -104,10 +104,7 @@ class Kronecker(Curvature):
 
         Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
         """
-        xp = problem.xp
-        exact = problem.feature_mean_square
-        if problem.fit_intercept:
-            exact = exact - problem.feature_mean**2
+        xp, exact = problem.xp, problem.feature_variance
         return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
@@ -120,7 +117,7 @@ class Kronecker(Curvature):
         # The features' covariance stays; only what happens between the classes has changed.
         W, b = problem.unpack(theta)
         sample = problem.map(uniform_sample, CLASS_ROWS, rng)
-        self.classes = classes = ClassFactor(problem).finish(*problem.sum(_class_sums, sample, W, b))
+        self.classes = classes = ClassFactor(problem).finish(problem.sum(_class_sums, sample, W, b))
         self._mean_weight = max(classes.trace / problem.total_weight, 1e-12)
         self._factor_anew(problem)
 
@@ -151,10 +148,8 @@ class Kronecker(Curvature):
         return found
 
 
-def _factor_sums(
-    part: Problem, sample: RowSample, W: Array | None, b: Array
-) -> tuple[tuple[Array, float], Moments, bool]:
-    """Of `ClassFactor`, the moments of the rows weighted by their curvature, and whether the sample is uniform.
+def _factor_sums(part: Problem, sample: RowSample, W: Array | None, b: Array) -> tuple[Array, Moments, bool]:
+    """The sum of `ClassFactor`, the moments of the rows weighted by their curvature, and whether the sample is uniform.
 
     Without W at the constant model, where all rows have one mean.
     """
@@ -168,11 +163,11 @@ def _factor_sums(
             P = loss.mean(part.scores(block, W, b), xp)
             classes.add(P, scale)
         sums.add(block, scale * loss.hessian_trace(P, xp))
-    return classes.sums, sums.result(), sample.is_uniform
+    return classes.a, sums.result(), sample.is_uniform
 
 
-def _class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[Array, float]:
+def _class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:
     classes = ClassFactor(part)
     for block, scale in sample.blocks(part):
         classes.add(part.loss.mean(part.scores(block, W, b), part.xp), scale)
-    return classes.sums
+    return classes.a

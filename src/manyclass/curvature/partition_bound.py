@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import Curvature, without_constant
 from manyclass.curvature.class_bounds import ClassBound, class_bound
 from manyclass.curvature.hessian import with_ones
 from manyclass.data.factor import Factor
@@ -74,7 +74,8 @@ def bound_curvature(problem: Problem, theta: Array) -> Array:
     bound, rows = class_bound(problem.loss.name), problem.rows
     total = PairSums(bound, problem.n_outputs, int(theta.shape[0]), problem.xp, rows.device)
     total.total = problem.sum(_bound_sums, *problem.unpack(theta), problem.center)
-    return add_penalty(total.matrix() / problem.total_weight, bound, problem)
+    H = without_constant(total.matrix() / problem.total_weight, problem, problem.n_outputs)
+    return add_penalty(H, bound, problem)
 
 
 def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:

@@ -13,6 +13,8 @@ from manyclass.model import Problem
 
 CLASS_ROWS = 4096
 """Rows from which what happens between the classes is seen."""
+TAIL = 0.01
+"""Share of the weight of all rows in their Hessian that is none."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +77,26 @@ def n_sampled(part: Problem, sample: RowSample) -> int:
     return sample.n_rows(part)
 
 
-def weighted_sample(row_weight: np.ndarray, n_rows: float, rng: np.random.Generator, tail: float = 0.01) -> RowSample:
+def heaviest(row_weight: np.ndarray) -> np.ndarray:
+    """All rows but the lightest, which together hold a share `TAIL` of the weight; the heaviest first."""
+    order = np.argsort(-row_weight, kind="stable")
+    cumulated = np.cumsum(row_weight[order], dtype=np.float64)
+    return order[: int(np.searchsorted(cumulated, (1.0 - TAIL) * cumulated[-1])) + 1]
+
+
+def weighted_sample(row_weight: np.ndarray, n_rows: float, rng: np.random.Generator) -> RowSample:
     """The rows that carry the Hessian.
 
-    All rows but the lightest, which together hold a share `tail` of the weight, where these are at most 1.5·n_rows;
-    otherwise a Poisson sample with probabilities min(1, c·weight) of `n_rows` expected rows. Near the optimum of a
-    nearly separable problem a few per cent of the rows hold all of the curvature, so Hessian products get cheap.
+    The `heaviest`, where these are at most 1.5·n_rows; otherwise a Poisson sample with probabilities min(1, c·weight)
+    of `n_rows` expected rows. Near the optimum of a nearly separable problem a few per cent of the rows hold all of the
+    curvature, so Hessian products get cheap.
     """
     total = float(row_weight.sum())
     if len(row_weight) <= 1.25 * n_rows or not total > 0:
         return ALL_ROWS
-    order = np.argsort(row_weight)[::-1]
-    heavy = int(np.searchsorted(np.cumsum(row_weight[order]), (1.0 - tail) * total)) + 1
-    if heavy <= 1.5 * n_rows:
-        return RowSample(np.sort(order[:heavy]), None)
+    heavy = heaviest(row_weight)
+    if len(heavy) <= 1.5 * n_rows:
+        return RowSample(np.sort(heavy), None)
     probability = np.minimum(1.0, row_weight * (n_rows / total))
     index = np.flatnonzero(rng.random(len(row_weight)) < probability)
     return RowSample(index, 1.0 / probability[index])

@@ -92,7 +92,7 @@ class Metric:
     """H⁻¹ for a positive semi-definite H whose every digit does not matter: Cholesky in float64, d³/3 flops.
 
     In units in which the diagonal of H is 1, so that columns of very different size cost no digits, and kept away from
-    singular by the rounding of the entries.
+    singular by the rounding of the entries. Where the diagonal is 0, so is what is solved for.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ class Metric:
         diagonal = xp.linalg.diagonal(H)
         diagonal = xp.where(diagonal > 0, diagonal, 0.0)
         least = precision * (float(xp.max(diagonal)) if int(diagonal.shape[0]) else 0.0) ** 0.5 or 1.0
-        self._unit = 1.0 / xp.maximum(xp.sqrt(diagonal), least * xp.ones_like(diagonal))
+        unit = 1.0 / xp.maximum(xp.sqrt(diagonal), least * xp.ones_like(diagonal))
+        self._unit = xp.where(diagonal > 0, unit, xp.zeros_like(unit))
         H *= self._unit[:, None]
         H *= self._unit[None, :]
         add_to_diagonal(H, 4.0 * precision**0.75)

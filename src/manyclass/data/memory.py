@@ -18,9 +18,9 @@ def free_memory() -> float:
     """Bytes."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            fields = dict(line.split(":") for line in file)
-        return 1024.0 * float(fields["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
+            available = next(line for line in file if line.startswith("MemAvailable:"))
+        return 1024.0 * float(available.split()[1])
+    except (OSError, StopIteration, IndexError, ValueError):
         pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
         return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
 

@@ -200,8 +200,8 @@ def path_of_rows(
     return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight)
 
 
-def best(alphas: np.ndarray, errors: np.ndarray, *, per_output: bool = False) -> np.ndarray | float:
-    """The largest penalty whose error is as good as the least, up to `ALIKE`: one in all, or one for each output.
+def best(alphas: np.ndarray, errors: np.ndarray) -> float:
+    """The largest penalty whose error, of all outputs together, is as good as the least, up to `ALIKE`.
 
     Where few rows are separated in many dimensions, errors hardly change below some penalty; the largest of these is
     the best conditioned, and the one that still holds for other rows. What counts for alike is a share of the least
@@ -209,8 +209,6 @@ def best(alphas: np.ndarray, errors: np.ndarray, *, per_output: bool = False) ->
     all errors are nearly that of predicting their shares.
     """
     order = np.argsort(-alphas, kind="stable")
-    ranked = errors[order] if per_output else errors[order].sum(axis=1)
-    least = ranked.min(axis=0)
-    alike = least + ALIKE * np.minimum(least, ranked[0] - least)
-    chosen = alphas[order][np.argmax(ranked <= alike, axis=0)]
-    return chosen if per_output else float(chosen)
+    ranked = errors[order].sum(axis=1)
+    least = ranked.min()
+    return float(alphas[order][np.argmax(ranked <= least + ALIKE * min(least, ranked[0] - least))])

@@ -17,6 +17,11 @@ SCATTERED_ROWS = 16
 """Rows that lie apart, likewise: each may bring a megabyte around it with it."""
 
 
+def stacked(parts: Sequence[Any]) -> Any:
+    """Arrays one below the other, all dense or all sparse."""
+    return sp.csr_array(sp.vstack(parts, format="csr")) if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
 class Store(ABC):
     """Rows as arrays (NumPy or CSR, of one kind and dtype), read again whenever they are asked for.
 
@@ -51,8 +56,7 @@ class Store(ABC):
             start = stop
             if not len(wanted) or start > wanted[-1]:
                 break
-        stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
-        return stacked[np.argsort(order, kind="stable")]
+        return stacked(found)[np.argsort(order, kind="stable")]
 
     def select(self, columns: np.ndarray) -> Store:
         """Some columns of the same rows."""
@@ -112,10 +116,6 @@ class Pieces(Store):
         self.starts = np.cumsum([0, *(piece.shape[0] for piece in self.pieces)])
         self.n_rows, self.n_features = int(self.starts[-1]), int(self.pieces[0].shape[1])
         self.dtype = np.result_type(*{piece.dtype for piece in self.pieces})
-
-    @property
-    def n_bytes(self) -> int:
-        return self.n_rows * self.n_features * self.dtype.itemsize
 
     def chunks(self, n_rows: int) -> Iterator[np.ndarray]:
         return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, max(self.n_rows, 1), n_rows))

@@ -60,6 +60,18 @@ def check_rows(
     return as_rows(X), y
 
 
+def check_labelled(
+    estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = True, memory_limit: float | str | None = None
+) -> tuple[Rows, Any]:
+    """`check_rows`, and labels, which only a file may hold beside its rows."""
+    if y is None and not is_stored(X):
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit)
+    if y is None:
+        raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
+    return rows, y
+
+
 def _opened(
     estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None
 ) -> tuple[Rows, Any]:

@@ -83,7 +83,7 @@ def left_out(found: ResponseCorrelation, rows: Rows, labels: Labels) -> Mistakes
     Z, R = centred.matmat(found.spectrum.components.T), (Y - mean)[index]
     alphas = spectrum.grid(rows.precision)
     errors = spectrum.leave_one_out(alphas, [(Z, R, None)], rows.precision)
-    F = Y[index] - spectrum.left_out(float(best(alphas, errors)), Z, R, precision=rows.precision)
+    F = Y[index] - spectrum.left_out(best(alphas, errors), Z, R, precision=rows.precision)
     if labels.codes is None:
         return Mistakes.of(guide[index], F > 0.5, labels.n_classes)
     seen, codes = np.unique(guide[index], return_inverse=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.costs import Cost
+from manyclass.data.memory import told as in_bytes
 from manyclass.data.tensors import plain
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
@@ -281,7 +282,7 @@ class DataReport:
     def _about_rows(self) -> list[tuple[str, str]]:
         rows = self.rows
         facts = [
-            ("size", f"{rows.n_rows:,} rows × {rows.n_features:,} columns of {rows.dtype}, {size(rows.memory)}"),
+            ("size", f"{rows.n_rows:,} rows × {rows.n_features:,} columns of {rows.dtype}, {in_bytes(rows.memory)}"),
             ("density", f"{100 * rows.density:.3g} % are not 0"),
         ]
         if rows.n_missing:
@@ -329,18 +330,9 @@ class DataReport:
         """Names of columns, and a row for each method."""
         table: list[tuple[str, ...]] = [("estimator", "loss", "seconds", "memory", "how")]
         for one in self.methods:
-            memory = size(one.memory) + ("" if one.fits else " (too much)")
+            memory = in_bytes(one.memory) + ("" if one.fits else " (too much)")
             table.append((one.estimator, one.loss, f"{one.seconds:.2g}", memory, one.how))
         return table
-
-
-def size(n_bytes: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "kB", "MB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.3g} GB"
 
 
 def _listed(columns: tuple[Any, ...]) -> str:

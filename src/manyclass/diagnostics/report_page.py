@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,17 +101,19 @@ def worst(report: DataReport, found: Mistakes) -> list[Html]:
     return [tag("p", note, class_="note"), tables]
 
 
-def mistakes_by_class(found: Mistakes, names: list[str], noun: str) -> Html:
-    """The classes whose rows are missed the most, the worst first."""
+def mistakes_by_class(found: Mistakes, names: Sequence[str], noun: str, **also: Sequence[float]) -> Html:
+    """The classes whose rows are missed the most, the worst first, and what is `also` known of each."""
     rows = []
-    for place in found.worst():
-        share, n = found.missed[place] / found.rows[place], found.rows[place]
-        rows.append((names[place], bar(share, f"{100 * share:.1f} %"), f"{n:,}", f"{found.added[place]:,}"))
+    only_taken = [place for place, n in enumerate(found.rows) if not n and found.added[place]]
+    for place in [*found.worst(), *only_taken]:
+        share = found.missed[place] / max(found.rows[place], 1)
+        figures = (f"{found.rows[place]:,}", f"{found.added[place]:,}", *(f"{of[place]:.3f}" for of in also.values()))
+        rows.append((names[place], bar(share, f"{100 * share:.1f} %"), *figures))
     caption = f"Share of the rows of a {noun} that are not recognised, the worst first"
-    return table(caption, (noun, "missed", "rows", "others taken for it"), rows)
+    return table(caption, (noun, "missed", "rows", "others taken for it", *also), rows)
 
 
-def pairs_of_classes(found: Mistakes, names: list[str]) -> Html | None:
+def pairs_of_classes(found: Mistakes, names: Sequence[str]) -> Html | None:
     """What is most often taken for what; None where nothing is."""
     if not found.pairs:
         return None

@@ -9,10 +9,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils import check_array, check_random_state
 
-from manyclass.data import Rows, as_rows
+from manyclass.data import Moments, Rows, as_rows
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.moments import MomentSums
-from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array
+from manyclass.data.rows import Array
 
 EXACT_SIZE = 4096
 """Smaller side of X up to which all eigenvalues are computed; a matrix of that size is 0.13 GB."""
@@ -205,25 +204,15 @@ def effective_dimension(X: Any, alpha: float, *, center: bool = True) -> float:
     return spectrum(X, center=center).effective_dimension(alpha)
 
 
-def _wide(rows: Rows) -> Rows:
-    """The same in float64: small eigenvalues are differences of large ones."""
-    return rows.map(lambda values: values.astype(np.float64))
-
-
 def _decompose(rows: Rows, mean: np.ndarray, center: bool) -> tuple[np.ndarray, np.ndarray]:
     """All eigenvalues, descending, and their eigenvectors, from the smaller of the two Gram matrices."""
+    rows = rows.typed(np.float64)  # small eigenvalues are differences of large ones
     if rows.n_features <= rows.n_rows:
-        sums = MomentSums(_wide(rows.part(slice(0, 0))), pilot=mean)
-        for _, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
-            sums.add(_wide(block))
-        moments = sums.result()
+        moments = Moments.of(rows)
         values, vectors = eigh_in_place(moments.covariance if center else moments.second_moment)
         return values[::-1], vectors.T[::-1]
-    centred = _wide(rows).shifted(mean)
-    gram = np.empty((rows.n_rows, rows.n_rows))
-    for part, block in centred.blocks(max(BLOCK_BYTES // (8 * rows.n_features), 1)):  # filled a few rows at a time
-        gram[:, part] = centred.matmat(block.dense().T)
-    values, vectors = eigh_in_place(gram / rows.n_rows)
+    centred = rows.shifted(mean)
+    values, vectors = eigh_in_place(centred.outer() / rows.n_rows)
     values, vectors = values[::-1], vectors[:, ::-1]
     scale = np.sqrt(np.maximum(values, np.finfo(float).tiny) * rows.n_rows)
     return values, (centred.rmatmat(np.ascontiguousarray(vectors)) / scale).T

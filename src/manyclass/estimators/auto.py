@@ -22,7 +22,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import to_numpy
-from manyclass.data.validation import check_rows, check_weights
+from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
 from manyclass.estimators.halving import Entry, Search
 from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
@@ -129,11 +129,7 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         """
         limit = np.inf if self.max_time is None else float(self.max_time)
         started = time.perf_counter()
-        if not is_stored(X) and y is None:
-            raise ValueError("AutoClassifier requires y to be passed, but the target y is None.")
-        rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
-        if y is None:
-            raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
+        rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         weight = None if sample_weight is None else to_numpy(check_weights(rows, y, sample_weight, None))
         if weight is not None and not weight.all():
             rows, y, weight = rows.take(np.flatnonzero(weight)), y[weight > 0], weight[weight > 0]

@@ -21,7 +21,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
-from manyclass.data.validation import check_rows, check_weights
+from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
@@ -82,10 +82,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     _fits_parts: ClassVar[bool] = False
     """Whether rows may lie in partitions of a Dask collection."""
 
-    _compiles: ClassVar[bool] = False
-    """Whether the first fit on a machine compiles loops."""
-
-    n_iter_: int
+    n_iter_: float
     n_passes_: float
     status_: Status
     history_: list[Record]
@@ -149,12 +146,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             If the file at `checkpoint` is damaged, of another fit or of another version: a ValueError that says which.
         """
         clock = Clock(getattr(self, "max_time", None))
-        stored, limit = is_stored(X), None if memory_limit is None else as_bytes(memory_limit)
-        if y is None and not stored:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        rows, y = check_rows(self, X, y, reset=True, memory_limit=memory_limit)
-        if y is None:
-            raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
+        limit = None if memory_limit is None else as_bytes(memory_limit)
+        rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         self._check_rows(rows)
         encoded = self._encode(rows, y)
         weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
@@ -199,6 +192,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The penalty that a fit begins with."""
         return float(self.alpha)
 
+    @property
+    def _compiles(self) -> bool:
+        """Whether the first fit on a machine compiles loops."""
+        return False
+
     def _check_rows(self, rows: Rows) -> None:
         """Refuse rows that the estimator cannot work with."""
 
@@ -242,18 +240,17 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if self._holds_out(rows):
             divide = hold_out if rows.place.is_here else hold_out_in_parts
             held_out = divide(rows, encoded.strata, weight, self.validation_fraction, rng)
+        problem = self._problem(rows, encoded, weight if held_out is None else held_out.weight, clock)
+        return Task(problem, rows, encoded, weight, held_out, rng, clock)
+
+    def _problem(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Problem:
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
-        problem = Problem(
-            rows,
-            encoded.targets(rows, loss.label_values, one_column=one_column),
-            loss,
-            self._alpha,
-            weight=weight if held_out is None else held_out.weight,
-            fit_intercept=getattr(self, "fit_intercept", True),
-        )
+        targets = encoded.targets(rows, loss.label_values, one_column=one_column)
+        fit_intercept = getattr(self, "fit_intercept", True)
+        problem = Problem(rows, targets, loss, self._alpha, weight=weight, fit_intercept=fit_intercept)
         problem.on_block = clock.check
-        return Task(problem, rows, encoded, weight, held_out, rng, clock)
+        return problem
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         held_out_loss = None if task.held_out is None else partial(self._held_out_loss, task)

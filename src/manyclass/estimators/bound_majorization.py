@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
 from manyclass.choice import Choice, choose
 from manyclass.choice.frame import Frame
+from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.data import Rows
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
@@ -18,6 +19,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
+from manyclass.solvers.majorize import Majorize
 
 
 @dataclass(eq=False, repr=False)
@@ -57,20 +59,13 @@ class BoundMajorizationClassifier(LinearClassifier):
         optimum, and lengthens steps for as long as the objective falls. Stochastic: from the second pass on each row
         replaces its own old statistics. Batch: as above. A float η₀, stochastic method only: as "paper" with steps of
         η₀/n (the paper takes 50 to 100 for low rank).
-    fit_intercept : bool, default=True
     tol : float, default=1e-3
         Relative duality gap at which to stop (alpha=0: squared gradient in the metric of the curvature, relative to
         the zero model).
     max_iter : int, default=500
         Limit on steps (stochastic: passes over the rows).
-    max_time : float, default=None
-        Limit in seconds, set-up included; the best model so far is kept.
-    early_stopping : bool, default=False
-        Hold rows out, stop when their loss no longer falls, and keep the model with the smallest.
     warm_start : bool, default=False
         Start from the present coefficients if they fit the data; statistics start empty.
-    random_state : int, RandomState or None, default=None
-        Seeds the order of the rows and the choice of those held out; None means a fixed seed.
     <shared>
 
     Attributes
@@ -79,8 +74,6 @@ class BoundMajorizationClassifier(LinearClassifier):
     intercept_ : array of shape (n_classes,) or (1,)
     duality_gap_ : float
         For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
-    history_ : list of Record
-        One record per iteration: n_iter, n_passes, seconds, objective, duality_gap, validation_score.
     n_iter_ : int
         Steps (stochastic: whole passes over the rows).
     choice_ : dict
@@ -137,7 +130,7 @@ class BoundMajorizationClassifier(LinearClassifier):
         return self.method == "stochastic" or (self.method == "auto" and asked)
 
     @property
-    def _compiles(self) -> bool:  # type: ignore[override]
+    def _compiles(self) -> bool:
         return self._is_stochastic
 
     def _validate_params(self) -> None:
@@ -170,8 +163,8 @@ class BoundMajorizationClassifier(LinearClassifier):
 
     def _choice(self, problem: Problem) -> Choice:
         if self.step == "paper":
-            return Choice.of("majorize", "partition-bound", problem.rows.has_row_space)
-        return choose(problem, self.tol, "majorize")
+            return Choice.of(Majorize.name, PartitionBound.name, problem.rows.has_row_space)
+        return choose(problem, self.tol, Majorize())
 
     def _stochastic(self, task: Task) -> Iterates:
         frame = Frame(task.problem, rotate=self.rank is None and task.rows.has_row_space)

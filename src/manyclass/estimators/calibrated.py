@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.choice.costs import FOLDS, MANY_ROWS
 from manyclass.choice.frame import Frame
 from manyclass.choice.representations import represent
 from manyclass.data import Moments, Rows
@@ -18,17 +19,11 @@ from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.sampled_stream import SampledStream
-from manyclass.estimators.stagewise_base import judge_of, of_given
 from manyclass.fit import Iterates
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns
-from manyclass.stagewise.blocks import Blocks
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
-
-MANY_ROWS = 10_000
-"""Rows from which ``early_stopping="auto"`` holds some out; fewer are cross-validated."""
-FOLDS = 5
 
 
 @dataclass(eq=False, repr=False)
@@ -147,9 +142,6 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         many = rows.n_rows >= MANY_ROWS or self._is_sampled or not rows.place.is_here
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
-    def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
-        return lambda: OriginalColumns(task.problem.rows)
-
     def _iterates(self, task: Task) -> Iterates:
         given = task.problem
         cross_validates = self.early_stopping == "auto" and task.held_out is None
@@ -159,6 +151,8 @@ class CalibratedLeastSquaresClassifier(SampledStream):
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
         if task.saved is None:
+            # What is told where the time is over before anything is chosen; so in all that choose.
+            self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
             ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
             self.choice_ = {
                 "features": self._features(given),
@@ -169,9 +163,8 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         frame = Frame(given, rotate=way == "row-space", unit=self._unit(given))
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
-        judge: Any = judge_of(task) if fold is None else self._folds_judge(problem, fold, parts)
-        solver = self._solver(problem, lambda: OriginalColumns(problem.rows), judge, task.clock, equations)
-        return (yield from of_given(solver.iterates(task.saved), frame))
+        judge = None if fold is None else self._folds_judge(problem, fold, parts)
+        return (yield from self._on_columns(task, frame, equations, judge))
 
     def _folds_judge(self, problem: Problem, fold: np.ndarray, equations: list[Equations]) -> FoldsJudge:
         """Fits to all rows but those of one fold."""

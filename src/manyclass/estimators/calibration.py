@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.fit import Iterates, Status
+from manyclass.fit import Status
 from manyclass.fit.folds import folds
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
@@ -52,14 +52,14 @@ class CrossCalibrated(LinearClassifier):
         link = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
         return scores * link[0, :] + link[1, :]
 
-    def _iterates(self, task: Task) -> Iterates:
+    def _calibrate(self, task: Task) -> None:
+        """For subclasses to call within the run, before their first iterate: it takes time and can be interrupted."""
         if self.calibrate is None:
             self.__dict__.pop("calibration_", None)
         elif task.saved is None:  # else it came with the checkpoint
             n_outputs = task.problem.n_outputs
             self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
             self.calibration_ = self._fitted_link(task, self._left_out(task))
-        return (yield from super()._iterates(task))  # type: ignore[safe-super]
 
     def _left_out(self, task: Task) -> np.ndarray:
         """Scores of each row by a model of the other folds."""
@@ -82,7 +82,9 @@ class CrossCalibrated(LinearClassifier):
             Y = targets.dense(slice(None), Z[:0], xp)
             links = (_SigmoidCalibration().fit(z, y, task.weight) for z, y in zip(Z.T, Y.T, strict=True))
             return -np.array([(link.a_, link.b_) for link in links]).T
-        link = SMOOTH_LOSSES["softmax" if self._link == "softmax" and n_outputs > 1 else "logistic"]
+        link = SMOOTH_LOSSES[self._link]
+        if n_outputs == 1 and link.column_loss is not None:
+            link = SMOOTH_LOSSES[link.column_loss]
 
         def loss(log_slope: float) -> float:
             return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], xp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from manyclass.choice import Choice, in_turn
 from manyclass.estimators.base import Task
@@ -14,15 +15,22 @@ from manyclass.model import Problem
 def by_choice(model: LinearClassifier, task: Task, choose: Callable[[Problem], Choice]) -> Iterates:
     """The iterates, with ``choice_`` of the model set, and kept right where one method takes the place of another."""
     problem, saved = task.problem, task.saved
+    if saved is None:
+        # What is told where the time is over before anything is chosen.
+        model.choice_ = _told(Choice.of("auto", "auto"), [])
     choice = choose(problem) if saved is None else saved["choice"]
-    method = choice.method
     changes: list[str] = [] if saved is None else model.choice_["changed_to"]
-    model.choice_ = {
+    model.choice_ = _told(choice, changes)
+    start = model._start(problem) if saved is None else None
+    return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
+
+
+def _told(choice: Choice, changes: list[str]) -> dict[str, Any]:
+    method = choice.method
+    return {
         "solver": method.solver,
         "curvature": method.curvature,
         "row_space": method.row_space,
         "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
         "changed_to": changes,
     }
-    start = model._start(problem) if saved is None else None
-    return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))

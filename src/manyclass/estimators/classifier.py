@@ -15,9 +15,9 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, decode, encode, on_host
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import available
 from manyclass.estimators.parted import by_part
-from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
 
@@ -132,12 +132,14 @@ class Classifier(ClassifierMixin, Estimator):
     def _is_single(self, scores: Array) -> bool:
         return int(scores.shape[1]) == 1 and not self.multilabel_
 
+    def _of_each_class(self, scores: Array) -> Array:
+        return array_namespace(scores).concat([-scores, scores], axis=1) if self._is_single(scores) else scores
+
     def _best(self, scores: Array, top_k: int | None = None) -> Array:
         """Class numbers, or an indicator matrix for multi-label models."""
         xp = array_namespace(scores)
         if top_k is not None:
-            scores = xp.concat([-scores, scores], axis=1) if self._is_single(scores) else scores
-            return xp.argsort(scores, axis=1, descending=True)[:, :top_k]
+            return xp.argsort(self._of_each_class(scores), axis=1, descending=True)[:, :top_k]
         if self.multilabel_:
             return xp.astype(scores > 0, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
@@ -178,8 +180,8 @@ def gives_probabilities(estimator: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(Classifier):
-    """Scores z = W x + b, and what follows from them.
+class LinearClassifier(LinearModel, Classifier):
+    """Probabilities from scores z = W x + b.
 
     Attributes
     ----------
@@ -187,9 +189,6 @@ class LinearClassifier(Classifier):
         With two classes there is one output, positive for ``classes_[1]``.
     intercept_ : array of shape (n_outputs,)
     """
-
-    coef_: Array
-    intercept_: Array
 
     @available(gives_probabilities)
     @by_part
@@ -222,12 +221,6 @@ class LinearClassifier(Classifier):
         """The scores that probabilities are made of."""
         return scores
 
-    def _scores(self, rows: Rows) -> Array:
-        return linear_scores(rows, self.coef_, self.intercept_)
-
-    def _fallback(self, task: Task) -> tuple[Array, Array]:
-        return constant_model(task.problem)
-
     def _start(self, problem: Problem) -> tuple[Array, Array] | None:
         """W and b of the present model, or None where there is none that fits the data or none is wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
@@ -245,36 +238,4 @@ class LinearClassifier(Classifier):
         coef, intercept = model
         if task.encoded.is_binary and int(coef.shape[1]) == 2:
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-        self.coef_, self.intercept_ = task.rows.asarray(coef.T), task.rows.asarray(intercept)
-
-
-def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
-    """X coefᵀ + intercept, of shape (n_rows, n_outputs), in the wider of the two dtypes and the namespace of X."""
-    xp = rows.xp
-    wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
-    dtype = xp.float64 if wide else rows.dtype
-    W = rows.asarray(coef, dtype=dtype).T
-    with blas_threads(threads_for(multiplications(rows, int(W.shape[1])))):
-        return rows.matmat(W) + rows.asarray(intercept, dtype=dtype)
-
-
-def constant_model(problem: Problem) -> tuple[Array, Array]:
-    """W = 0 and, where there is an intercept, the mean target as score: what is known before the first iteration."""
-    rows, xp = problem.rows, problem.xp
-    mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
-    if problem.fit_intercept:
-        mean = problem.variant(on_block=None).sum(_target_sum) / problem.total_weight
-        if problem.loss.name in SMOOTH_LOSSES and problem.loss.probabilistic:
-            inside = xp.clip(mean, 1e-6, 1.0 - 1e-6)
-            mean = problem.loss.scores(inside, xp)
-    return rows.zeros((rows.n_features, problem.n_outputs)), xp.astype(mean, rows.dtype)
-
-
-def _target_sum(part: Problem) -> Array:
-    rows, xp = part.rows, part.xp
-    total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
-    for start in range(0, rows.n_rows, 1 << 16):
-        where = slice(start, min(start + (1 << 16), rows.n_rows))
-        Y = part.targets.dense(where, like, xp)
-        total += xp.sum(Y if part.weight is None else part.weight[where][:, None] * Y, axis=0, dtype=xp.float64)
-    return total
+        super()._store(task, (coef, intercept))

@@ -161,13 +161,13 @@ class GLMClassifier(ExactStream, LinearClassifier):
     def _choice(self, problem: Problem) -> Choice:
         solver, curvature = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
         if curvature is not None:
-            if curvature.local and self.solver == "majorize":  # `BoundMajorizationClassifier`
-                return choose(problem, self.tol, self.solver)
+            if curvature.local and solver is not None and solver.refreshes_majorizer:  # `BoundMajorizationClassifier`
+                return choose(problem, self.tol, solver)
             return Choice.of(curvature.default_solver if solver is None else solver.name, curvature.name)
         if solver is not None and solver.default_curvature is not None:
             return Choice.of(solver.name, solver.default_curvature)
         # What is right for L-BFGS is right for all that take any curvature.
-        choice = choose(problem, self.tol, "auto" if solver is None else QuasiNewton.name)
+        choice = choose(problem, self.tol, None if solver is None else QuasiNewton())
         method = choice.method
         known = solver is None or solver.name == method.solver
         return choice if known else Choice.of(self.solver, method.curvature, method.row_space)

@@ -299,7 +299,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     def _fallback(self, task: Task) -> Any:
         alphas = np.atleast_1d(np.nan)
-        return Selected(*super()._fallback(task), float("nan"), alphas, np.full((1, 1), np.nan), None, np.zeros((1, 1)))
+        coef, intercept = super()._fallback(task)
+        return Selected(coef, intercept, float("nan"), alphas, np.full((1, 1), np.nan), None, np.zeros((1, 1)))
 
     def _store(self, task: Task, model: Any) -> None:
         for name in _LEFT_OUT:
@@ -347,6 +348,5 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     def _support(self, Z: Array) -> np.ndarray:
         """Of each class by each row: probabilities, or scores where there are none."""
         if not SMOOTH_LOSSES[self.loss_].probabilistic:
-            Z = to_numpy(Z)
-            return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
+            return to_numpy(self._of_each_class(Z))
         return to_numpy(self._link_probabilities(self._before_link(Z)))

@@ -40,14 +40,6 @@ class FromScores(LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         raise TypeError("Scores are not fitted.")
 
-    def probabilities(self, Z: Array) -> np.ndarray:
-        return to_numpy(self._link_probabilities(Z))
-
-    def support(self, Z: Array) -> np.ndarray:
-        """A column for each class, larger for better: the scores, with both signs where there is one column."""
-        Z = to_numpy(Z)
-        return np.concatenate([-Z, Z], axis=1) if self._is_single(Z) else Z
-
 
 def knowing(scorer: Any, classes: Any) -> Any:
     """The scorer told all classes where it would take them from the rows, of which a fold may have none of a class."""
@@ -122,7 +114,7 @@ class Judge:
 
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
         """Of each row, its labels together where there are several."""
-        P = self.classifier.probabilities(Z)
+        P = to_numpy(self.classifier._link_probabilities(Z))
         least = getattr(np.finfo(P.dtype), self.floor)
         if truth.ndim == 2:
             return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.labels import encode_chunk
-from manyclass.data.validation import check_rows, check_weights
+from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, checks_parameters, epochs, generator, seed_of
@@ -142,7 +142,6 @@ class PegasosClassifier(LinearClassifier):
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
-    _compiles = True
 
     alpha: float = 1e-4
     _: KW_ONLY
@@ -177,29 +176,18 @@ class PegasosClassifier(LinearClassifier):
         -------
         self
         """
-        clock, name = Clock(self.max_time), type(self).__name__
-        if y is None:
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        clock = Clock(self.max_time)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once: give partial_fit a dict, or sample_weight."
             )
         is_first = not hasattr(self, "classes_")
-        rows, y = check_rows(self, X, y, reset=is_first)
+        rows, y = check_labelled(self, X, y, reset=is_first)
         self._check_rows(rows)
-        labels = encode_chunk(y, None if is_first else self.classes_, classes, name)
+        labels = encode_chunk(y, None if is_first else self.classes_, classes, type(self).__name__)
         weight = check_weights(rows, y, sample_weight, self.class_weight)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        self.loss_, loss = self._choose_loss(labels)
-        problem = Problem(
-            rows,
-            labels.targets(rows, loss.label_values),
-            loss,
-            self.alpha,
-            weight=weight,
-            fit_intercept=self.fit_intercept,
-        )
-        problem.on_block = clock.check
+        problem = self._problem(rows, labels, weight, clock)
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
         run = Run(clock, max_iter=1, n_threads=threads_for(self._n_multiplications(problem)))
         # A chunk of which no row was drawn must not undo those before it.
@@ -208,6 +196,10 @@ class PegasosClassifier(LinearClassifier):
         return self
 
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
+
+    @property
+    def _compiles(self) -> bool:
+        return True
 
     def _check_rows(self, rows: Rows) -> None:
         if not rows.can_be_visited:

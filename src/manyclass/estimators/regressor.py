@@ -12,7 +12,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Responses
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
-from manyclass.estimators.classifier import constant_model, linear_scores
+from manyclass.estimators.linear import LinearModel, linear_scores
 from manyclass.model import LOSSES, Loss
 from manyclass.model.losses import RESPONSE_LOSSES
 
@@ -77,7 +77,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         return name, RESPONSE_LOSSES[name](self.epsilon) if name in RESPONSE_LOSSES else LOSSES[name]
 
 
-class LinearRegressor(Regressor):
+class LinearRegressor(LinearModel, Regressor):
     """Predictions W x + b.
 
     Attributes
@@ -86,18 +86,13 @@ class LinearRegressor(Regressor):
     intercept_ : float or array of shape (n_outputs,)
     """
 
-    coef_: Array
-    intercept_: Any
-
     def _scores(self, rows: Rows) -> Array:
         coef, intercept = self.coef_, self.intercept_
         if self._is_one_dimensional:
             coef, intercept = coef[None, :], rows.asarray([float(intercept)], dtype=rows.xp.float64)
         return linear_scores(rows, coef, intercept)
 
-    def _fallback(self, task: Task) -> tuple[Array, Array]:
-        return constant_model(task.problem)
-
     def _store(self, task: Task, model: tuple[Array, Array]) -> None:
-        coef, intercept = task.rows.asarray(model[0]).T, task.rows.asarray(model[1])
-        self.coef_, self.intercept_ = (coef[0, :], intercept[0]) if self._is_one_dimensional else (coef, intercept)
+        super()._store(task, model)
+        if self._is_one_dimensional:
+            self.coef_, self.intercept_ = self.coef_[0, :], self.intercept_[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from manyclass.data.kept_rows import ALL, KeptRows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, judge_of, of_given
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.model import Problem
-from manyclass.stagewise import OriginalColumns
 from manyclass.stagewise.equations import Equations
 from manyclass.stagewise.streamed import StreamedEquations
 
@@ -78,9 +76,7 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
         self.choice_ = {"features": self._features(problem), "representation": "moments", "estimates": {}}
         frame = Frame(problem, unit=self._unit(problem))
         equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, frame.problem, frame.unit)}
-        blocks = partial(OriginalColumns, frame.problem.rows)
-        solver = self._solver(frame.problem, blocks, judge_of(task), task.clock, equations)
-        return (yield from of_given(solver.iterates(), frame))
+        return (yield from self._on_columns(task, frame, equations))
 
     def _features(self, problem: Problem) -> str:
         """Columns as they are, or in units of their own where the penalty is chosen and that one predicts better."""

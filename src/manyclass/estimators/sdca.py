@@ -11,9 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
-from manyclass.estimators.base import Estimator, Task
+from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates, Run
@@ -23,7 +24,7 @@ FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
 """Epochs that are always allowed, and multiplications up to which more are."""
 
 
-class DualEstimator(Estimator):
+class DualEstimator(LinearModel):
     """The call of the solver, and the dual variables that it leaves beside a model."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -35,16 +36,16 @@ class DualEstimator(Estimator):
         "warm_start": ["boolean"],
     }
 
-    _compiles = True
-
     homotopy: str | bool | int
     tol: float
     max_iter: int | str
     warm_start: bool
-    coef_: Any
-    intercept_: Any
     dual_coef_: np.ndarray
     _dual_alpha: float
+
+    @property
+    def _compiles(self) -> bool:
+        return True
 
     def _check_rows(self, rows: Rows) -> None:
         if not rows.can_be_visited:
@@ -100,11 +101,11 @@ class DualEstimator(Estimator):
 
     def _fallback(self, task: Task) -> Any:
         problem = task.problem
-        coef, intercept = super()._fallback(task)  # type: ignore[safe-super]
+        coef, intercept = super()._fallback(task)
         return DualModel(coef, intercept, np.zeros((problem.rows.n_rows, problem.n_outputs)), problem.alpha)
 
     def _store(self, task: Task, model: Any) -> None:
-        super()._store(task, (model.coef, model.intercept))  # type: ignore[safe-super]
+        super()._store(task, (model.coef, model.intercept))
         weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
         dual_coef = model.dual * (weight / (task.problem.total_weight * model.alpha))
         self.dual_coef_ = dual_coef[:, 0] if np.ndim(self.coef_) == 1 else dual_coef
@@ -241,6 +242,10 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     n_iter_no_change: int = 5
     warm_start: bool = False
     random_state: Any = None
+
+    def _iterates(self, task: Task) -> Iterates:
+        self._calibrate(task)
+        return (yield from super()._iterates(task))
 
 
 @dataclass(eq=False, repr=False)

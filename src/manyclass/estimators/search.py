@@ -106,10 +106,7 @@ def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
 
 def mean_square_norm(problem: Problem) -> float:
     """Of the centred rows, or of the rows where there is no intercept."""
-    variance = problem.feature_mean_square
-    if problem.fit_intercept:
-        variance = variance - problem.feature_mean**2
-    return float(problem.xp.sum(variance))
+    return float(problem.xp.sum(problem.feature_variance))
 
 
 @dataclass
@@ -200,7 +197,7 @@ class RidgeSearch(Search):
         full, fitted = moments_by_fold(problem, plan.folds)
         path = RidgePath(full, problem.fit_intercept)
         errors = path.generalised_cross_validation(alphas, problem)
-        first = float(best(alphas, errors))
+        first = best(alphas, errors)
         passes = problem.n_passes + 1.0
         yield Iterate(lambda: self.selected(self._model(path, first), first), 0.0, 1, passes, rank=1.0)
         if plan.mode == "gcv":

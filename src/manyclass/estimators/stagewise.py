@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -25,12 +24,12 @@ from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of, of_given
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.stagewise import DrawnBlocks
-from manyclass.stagewise.blocks import Blocks, OriginalColumns
+from manyclass.stagewise import UPDATES, DrawnBlocks
+from manyclass.stagewise.blocks import Blocks
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
 COPIES = 5
@@ -59,19 +58,22 @@ class GeneratedBlocks(StagewiseEstimator):
         problem = task.problem
         # What a given penalty means depends on the features.
         if self.features is not None or self.n_models > 1 or self.alpha != "auto":
-            return (yield from super()._iterates(task))
+            return (yield from self._generated(task))
         if task.saved is None:
+            self.choice_ = {"features": "auto", "representation": "auto", "errors": {}}
             self.choice_ = self._choice(task)
         features = self.choice_["features"]
         if features not in (COLUMNS, IN_UNITS):
-            return (yield from super()._iterates(task))
+            return (yield from self._generated(task))
         frame = Frame(problem, unit=column_units(problem) if features == IN_UNITS else None)
         equations: dict[int, Equations] = {}
         if self.choice_["representation"] != "moments":
             equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
-        draw = partial(OriginalColumns, frame.problem.rows)
-        solver = self._solver(frame.problem, draw, judge_of(task), task.clock, equations)
-        return (yield from of_given(solver.iterates(task.saved), frame))
+        return (yield from self._on_columns(task, frame, equations))
+
+    def _generated(self, task: Task) -> Iterates:
+        solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
+        return (yield from solver.iterates(task.saved))
 
     def _choice(self, task: Task) -> dict[str, Any]:
         """Columns or generated features, as they are or in units of the columns."""
@@ -83,12 +85,13 @@ class GeneratedBlocks(StagewiseEstimator):
         errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components)
         way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
         # Newton's weights are others at each stage, and take the second moments of all columns.
-        takes_columns = columns_suffice(errors) and (way == "moments" or self.loss_ in ("squared", "calibrated"))
+        takes_columns = columns_suffice(errors) and (way == "moments" or not UPDATES[self.loss_].weighs_rows)
         given, in_units = (COLUMNS, IN_UNITS) if takes_columns else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
         return {"features": features, "representation": way, "errors": errors}
 
     def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
+        """What gives the blocks of each model."""
         in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
         default = RandomFourierFeatures(standardize=in_units)
         generator: FeatureGenerator = default if self.features is None else clone(self.features)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +14,16 @@ from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Estimator, Task
-from manyclass.estimators.classifier import Classifier, constant_model
+from manyclass.estimators.classifier import Classifier
+from manyclass.estimators.linear import constant_model
 from manyclass.estimators.parted import by_part
 from manyclass.fit import Clock, Iterate, Iterates, changed
 from manyclass.fit.run import blas_threads, multiplications, threads_for
-from manyclass.model import Problem
+from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
-from manyclass.model.sets import Box, Simplex
+from manyclass.model.sets import Box, ConvexSet, Simplex
 from manyclass.stagewise import UPDATES, HeldOutJudge, Stage, Stagewise, StagewiseModel
-from manyclass.stagewise.blocks import Blocks
+from manyclass.stagewise.blocks import Blocks, OriginalColumns
 from manyclass.stagewise.equations import Equations
 from manyclass.stagewise.judges import Judge
 
@@ -30,7 +31,7 @@ from manyclass.stagewise.judges import Judge
 class StagewiseEstimator(Estimator):
     """An average of models made of stages.
 
-    Subclasses say where blocks come from, and with what predictions are calibrated.
+    Subclasses give iterates of `_solver`, and say with what predictions are calibrated.
 
     Attributes
     ----------
@@ -47,17 +48,17 @@ class StagewiseEstimator(Estimator):
     n_models: int = 1
     max_iter: int
 
-    @abstractmethod
-    def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
-        """What gives the blocks of each model."""
-
     def _calibrator(self) -> Calibrator | None:
         """Of the loss "calibrated"."""
         return None
 
-    def _iterates(self, task: Task) -> Iterates:
-        solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
-        return (yield from solver.iterates(task.saved))
+    def _on_columns(
+        self, task: Task, frame: Frame, equations: dict[int, Equations], judge: Judge | None = None
+    ) -> Iterates:
+        """Iterates of one block, the columns of a frame, as models of the rows given."""
+        draw = partial(OriginalColumns, frame.problem.rows)
+        solver = self._solver(frame.problem, draw, judge or judge_of(task), task.clock, equations)
+        return (yield from of_given(solver.iterates(task.saved), frame))
 
     def _solver(
         self,
@@ -168,8 +169,7 @@ def judge_of(task: Task) -> HeldOutJudge | None:
 class StagewiseClassifierBase(StagewiseEstimator, Classifier):
     """Scores of stages as labels and probabilities.
 
-    The scores of "calibrated" are its predictions before they are projected onto probabilities, less ½ where a label
-    has a column of its own.
+    Scores of a loss without a link are its predictions before they are projected onto probabilities, less `_middle`.
     """
 
     basis: Any = (1, 2, 3)
@@ -196,8 +196,21 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
     def _per_column(self) -> bool:
         return self.multilabel_ or int(self.classes_.shape[0]) == 2
 
+    @property
+    def _domain(self) -> ConvexSet:
+        """Of probabilities."""
+        return Box() if self._per_column else Simplex()
+
+    @property
+    def _middle(self) -> float:
+        """Halfway between what stands for an absent and a present label in a column of its own; 0 before a link."""
+        loss = LOSSES[self.loss_]
+        if loss.probabilistic or loss.label_values is None or not self._per_column:
+            return 0.0
+        return 0.5 * sum(loss.label_values)
+
     def _calibrator(self) -> Calibrator | None:
-        return Calibrator(self.basis, Box() if self._per_column else Simplex()) if self.loss_ == "calibrated" else None
+        return Calibrator(self.basis, self._domain) if UPDATES[self.loss_].calibrates else None
 
     def _scores(self, rows: Rows) -> Array:
         return self._centred(super()._scores(rows))
@@ -206,12 +219,12 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
         return map(self._centred, super()._staged_scores(rows))
 
     def _centred(self, scores: Array) -> Array:
-        return scores - 0.5 if self.loss_ == "calibrated" and self._per_column else scores
+        return scores - self._middle if self._middle else scores
 
     def _probabilities(self, scores: Array) -> Array:
-        if self.loss_ not in ("calibrated", "squared"):
+        loss, xp = LOSSES[self.loss_], array_namespace(scores)
+        if loss.probabilistic or loss.label_values is None:
             return self._link_probabilities(scores)
-        xp = array_namespace(scores)
-        near = 0.5 * (1.0 + scores) if self.loss_ == "squared" else scores + 0.5 * self._per_column
-        P = (Box() if self._per_column else Simplex()).project(near, xp)
+        absent, present = loss.label_values
+        P = self._domain.project((scores + (self._middle - absent)) / (present - absent), xp)
         return xp.concat([1.0 - P, P], axis=1) if self._is_single(P) else P

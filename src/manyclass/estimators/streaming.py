@@ -12,7 +12,7 @@ from sklearn.base import clone
 from manyclass.data import Moments, Rows, as_rows
 from manyclass.data.class_moments import ClassMoments
 from manyclass.data.labels import Labels
-from manyclass.data.validation import check_rows, check_weights
+from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.parameters import F, available, checks_parameters, generator
@@ -188,11 +188,9 @@ class ExactStream(Classifier):
         is_first = "_stream" not in vars(self)
         if is_first and "classes_" in vars(self):
             self._refuse_after_fit()
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if getattr(self, "class_weight", None) == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
-        rows, y = check_rows(self, X, y, reset=is_first)
+        rows, y = check_labelled(self, X, y, reset=is_first)
         return rows, y, check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
 
     def _refuse_after_fit(self) -> None:
@@ -227,12 +225,13 @@ class ExactStream(Classifier):
 
     def _stream_task(self, clock: Clock) -> Task:
         """A fit of which only the moments are known."""
-        stream, empty = self._stream, np.empty(0, dtype=np.int64)
+        stream, k = self._stream, int(self.classes_.shape[0])
         xx = stream.features.xx[:0, :]
         like = as_rows(xx).typed(getattr(as_rows(xx).xp, stream.dtype))
-        labels = Labels(self.classes_, None if self.multilabel_ else empty, empty if self.multilabel_ else None)
-        self.loss_ = self._choose_loss(labels)[0]
-        return Task(None, like, labels, None, None, generator(self.random_state), clock)  # type: ignore[arg-type]
+        codes, indicator = np.empty(0, dtype=np.int64), np.empty((0, k), dtype=np.int64)
+        labels = Labels(self.classes_, None if self.multilabel_ else codes, indicator if self.multilabel_ else None)
+        problem = self._problem(like, labels, None, clock)
+        return Task(problem, like, labels, None, None, generator(self.random_state), clock)
 
     def _stream_moments(self, task: Task) -> Moments:
         """Of the rows and of the columns that the loss sees."""

@@ -9,19 +9,6 @@ import numpy as np
 from manyclass.data.rows import to_numpy
 from manyclass.export.program import OPSET, Program, is_single, n_outputs_of, probabilities_of, scores_of
 
-EXPORTED = (
-    "BoundMajorizationClassifier",
-    "CalibratedLeastSquaresClassifier",
-    "GLMClassifier",
-    "GLMClassifierCV",
-    "PegasosClassifier",
-    "SDCAClassifier",
-    "SDCARegressor",
-    "StagewiseClassifier",
-    "StagewiseRegressor",
-)
-"""Beside the classes of `manyclass.linear_model`."""
-
 
 def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     """A fitted model, or a pipeline that ends with one, as an ONNX model.
@@ -83,10 +70,12 @@ def register_converters() -> None:
     from skl2onnx import update_registered_converter
 
     import manyclass
+    from manyclass.estimators.base import Estimator
 
-    names = manyclass.linear_model.__all__
-    kinds = [getattr(manyclass, name) for name in EXPORTED] + [getattr(manyclass.linear_model, name) for name in names]
+    kinds = [getattr(home, name) for home in (manyclass, manyclass.linear_model) for name in home.__all__]
     for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, Estimator)):
+            continue
         update_registered_converter(kind, f"Manyclass{kind.__name__}", _shapes, _convert, overwrite=True, parser=_parse)
 
 

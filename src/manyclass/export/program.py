@@ -78,14 +78,16 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     if not hasattr(model, "predict_proba"):
         return None
     single = is_single(model)
-    if model._link in NEAR:
-        P = _projected(program, program("Add", *NEAR[model._link](program, scores, model._per_column)), model)
+    loss = LOSSES[model._link]
+    if not loss.probabilistic and loss.label_values is not None:
+        absent, present = loss.label_values
+        near = program("Add", scores, model._middle - absent)
+        P = _projected(program, program("Div", near, present - absent), model)
         return _both(program, P) if single else P
     temperature, link = getattr(model, "temperature_", 1.0), model._link
     Z = scores if temperature == 1.0 else program("Div", scores, float(temperature))
     if hasattr(model, "calibration_"):
         Z = program("Add", program("Mul", scores, model.calibration_[:1]), model.calibration_[1:])
-    loss = LOSSES[link]
     if single:
         if loss.column_loss is not None:
             return _both(program, LINKS[loss.column_loss](program, Z, 1))
@@ -133,12 +135,6 @@ LINKS: dict[str, Callable[[Program, str, int], str]] = {
 }
 """Probabilities by the link of a loss, from scores with so many columns."""
 
-NEAR: dict[str, Callable[[Program, str, bool], tuple[Any, Any]]] = {
-    "squared": lambda program, Z, per_column: (program("Mul", Z, 0.5), 0.5),
-    "calibrated": lambda program, Z, per_column: (Z, 0.5 * per_column),
-}
-"""Two summands of what is projected onto probabilities, for losses without a link."""
-
 
 # -- stages -----------------------------------------------------------------------------------------------------------
 
@@ -152,9 +148,8 @@ def _of_stages(program: Program, model: Any) -> str:
     assert total is not None
     if len(model.models_) > 1:
         total = program("Div", total, float(len(model.models_)))
-    if hasattr(model, "_per_column") and model.loss_ == "calibrated" and model._per_column:
-        return program("Sub", total, 0.5)
-    return total
+    middle = getattr(model, "_middle", 0.0)
+    return program("Sub", total, middle) if middle else total
 
 
 def _of_one(program: Program, model: Any, one: Any, X: str) -> str:

@@ -15,8 +15,8 @@ class Record:
 
     Attributes
     ----------
-    n_iter : int
-        Iterations so far, in the units of ``max_iter``.
+    n_iter : float
+        Iterations so far, in the units of ``max_iter``: a whole number unless rows are drawn one by one.
     n_passes : float
         Passes over the rows so far, a whole number unless rows are drawn one by one; curvature estimates on samples
         of rows are left out.
@@ -31,7 +31,7 @@ class Record:
         What belongs to one kind of estimator alone; each documents its own.
     """
 
-    n_iter: int
+    n_iter: float
     n_passes: float
     seconds: float
     objective: float

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from manyclass.data import Rows
+from manyclass.execution.base import itself
 from manyclass.fit.checkpoint import Checkpoint
 from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
@@ -68,8 +69,8 @@ class Iterate:
         The model at this moment, which must not change afterwards; called while the solver waits, or, where it is
         `lasting`, only if it is wanted.
     objective : float
-    n_iter : int
-        Iterations so far, in the units of ``max_iter``.
+    n_iter : float
+        Iterations so far, in the units of ``max_iter``: a whole number unless rows are drawn one by one.
     n_passes : float
     duality_gap : float
         Relative to the zero model; nan where no bound is known.
@@ -94,7 +95,7 @@ class Iterate:
 
     model: Callable[[], Any]
     objective: float
-    n_iter: int
+    n_iter: float
     n_passes: float
     duality_gap: float = NAN
     measure: float = NAN
@@ -141,7 +142,7 @@ class Outcome:
     model: Any
     status: Status
     history: list[Record]
-    n_iter: int
+    n_iter: float
     n_passes: float
     duality_gap: float
 
@@ -236,7 +237,7 @@ class Run:
 
     def _go_on_from(self, saved: dict[str, Any]) -> None:
         rank, model, record = saved["best"]
-        self._best = [(rank, partial(_same, model), record)]
+        self._best = [(rank, partial(itself, model), record)]
         self._since_best, self.history = saved["since_best"], saved["history"]
         self.clock.started -= saved["seconds"]
 
@@ -266,7 +267,7 @@ class Run:
         )
         loss, model = iterate.held_out_loss, iterate.model
         if loss is None and self.held_out_loss is not None:
-            model = partial(_same, iterate.model())
+            model = partial(itself, iterate.model())
             loss = self.held_out_loss(model())
         if loss is not None:
             record = replace(record, validation_score=-loss)
@@ -278,7 +279,7 @@ class Run:
         self._since_best = 0 if is_better else self._since_best + 1
         # Of equal held-out losses it is the later.
         if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
-            kept = model if iterate.lasting or model is not iterate.model else partial(_same, model())
+            kept = model if iterate.lasting or model is not iterate.model else partial(itself, model())
             self._best = [(rank, kept, record)]
         if reached is not None:
             return reached
@@ -300,10 +301,6 @@ class Run:
         if iterate.duality_gap <= self.tol:
             return Status.CONVERGED
         return iterate.reached if self.tol > 0 and iterate.measure <= self.tol else None
-
-
-def _same(model: Any) -> Any:
-    return model
 
 
 def threads_for(n_multiplications: float) -> int | None:

@@ -13,7 +13,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import linear_scores
+from manyclass.estimators.linear import linear_scores
 from manyclass.fit import Iterates, Outcome, Status
 from manyclass.linear_model.shared import Single
 

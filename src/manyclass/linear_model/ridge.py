@@ -13,10 +13,11 @@ from sklearn.utils import check_scalar
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import LinearClassifier, linear_scores
+from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.judge import Judge
+from manyclass.estimators.linear import linear_scores
 from manyclass.estimators.search import Plan, RidgeSearch
 from manyclass.fit import Iterates, Outcome, Run
 from manyclass.linear_model.shared import Folds, Single

@@ -25,17 +25,13 @@ def gap(tol: float) -> float:
     return max(min(tol, 1e8 * tol**3), 1e-15)
 
 
-def of_sums(task: Task) -> Task:
-    """The task, where what it has for penalty was meant for a sum over the rows."""
-    task.problem.alpha /= task.problem.total_weight
-    return task
-
-
 class Single(GLMClassifier):
     """One penalty, in the units of a sum over the rows, and scikit-learn's tolerance."""
 
     def _task(self, *given: Any) -> Task:
-        return of_sums(super()._task(*given))
+        task = super()._task(*given)
+        task.problem.alpha /= task.problem.total_weight
+        return task
 
     def _choice(self, problem: Problem) -> Choice:
         return choose(problem, gap(self.tol))

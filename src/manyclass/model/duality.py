@@ -8,7 +8,8 @@ import numpy as np
 
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import Array, to_numpy
-from manyclass.model.problem import Evaluation, Problem
+from manyclass.model.evaluation import Evaluation
+from manyclass.model.problem import Problem
 
 
 def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float:

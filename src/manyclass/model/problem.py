@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 
 from manyclass.data import Rows, Targets
 from manyclass.data.pieces import pieces
-from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, inner, present_rows, square, to_numpy
+from manyclass.model.evaluation import Evaluation
 from manyclass.model.losses import Loss
 from manyclass.model.sums import (
     column_sums,
@@ -24,32 +24,8 @@ from manyclass.model.sums import (
     weight_sum,
 )
 
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What one pass over the rows tells about a point.
-
-    Attributes
-    ----------
-    value : float
-        F.
-    of_each : float, or ndarray of shape (n_independent,)
-        What it is the sum of, but for Φ* of the targets.
-    gradient : array, shaped as the parameters
-    mean_residual : array of shape (n_outputs,), float64
-        Σ s_i (p_i − y_i) / S: the gradient in the intercept.
-    row_weight : ndarray of shape (n_rows,), optional
-        s_i tr ∇²Φ(z_i), where asked for; where the rows lie in parts, what `Problem.map` gives of each.
-    scores : list of arrays, optional
-        z_i of each block of `Problem.blocks`, likewise.
-    """
-
-    value: float
-    of_each: Any
-    gradient: Array
-    mean_residual: Array
-    row_weight: Any = None
-    scores: Any = None
+ROUNDING = 64.0
+"""Units in the last place of its mean square that the variance of a constant column may be away from 0."""
 
 
 class Problem:
@@ -232,7 +208,7 @@ class Problem:
 
     def inner(self, a: Array, b: Array) -> float:
         """⟨a, b⟩ over all entries."""
-        return float(self.xp.vecdot(self.xp.reshape(a, (-1,)), self.xp.reshape(b, (-1,))))
+        return inner(a, b)
 
     @property
     def n_independent(self) -> int:
@@ -268,8 +244,7 @@ class Problem:
         """F and ∇F in one pass over blocks of rows; block sums are added in float64."""
         xp = self.xp
         self.n_passes += 1
-        W, b = self.unpack(theta)
-        row_weight = scores = None
+        (W, b), row_weight, scores = self.unpack(theta), None, None
         if with_row_weight:
             (total, gradient, residual), row_weight = self.sum_of_first(gradient_sums_and_row_weight, W, b)
         elif with_scores:
@@ -277,13 +252,14 @@ class Problem:
         else:
             total, gradient, residual = self.sum(gradient_sums, W, b)
         S = self.total_weight
-        residual = residual / S
+        residual = self._unshifting(residual[None, :] / S)[0, :]
         found, square = xp.empty_like(theta), 0.0
         for part in pieces(self.rows, W):
             piece, wide = gradient[part, :], xp.astype(W[part, :], xp.float64)
             piece /= S
             if self.centred:
                 piece -= self.center[part, None] * residual[None, :]
+            piece = self.varying(self._unshifting(piece), part)
             piece += self.alpha * wide
             found[part, :] = xp.astype(piece, theta.dtype)
             square += self.inner_of_each(wide, wide)
@@ -292,6 +268,31 @@ class Problem:
         of_each = total / S + 0.5 * self.alpha * square
         value = float(of_each if self.n_independent == 1 else np.sum(of_each)) + self.target_conjugate
         return Evaluation(value, of_each, found, residual, row_weight, scores)
+
+    def _unshifting(self, gradient: Array) -> Array:
+        """Without the part along a common shift of all classes, which is rounding where rows have one class each.
+
+        The penalty alone curves F there, and a metric that knows it takes steps of 1/alpha times that rounding.
+        """
+        if self.loss.domain.exclusive:
+            average = self.rows.zeros((self.n_outputs,), dtype=gradient.dtype) + 1.0 / self.n_outputs
+            gradient -= (gradient @ average)[:, None]
+        return gradient
+
+    def varying(self, of_columns: Array, part: slice = slice(None)) -> Array:
+        """0 for constant columns: centred they are, and what rounding leaves of them is as large as their mean."""
+        varies = self.varies
+        return of_columns if varies is None else of_columns * self.xp.astype(varies[:-1][part, None], of_columns.dtype)
+
+    @property
+    def varies(self) -> Array | None:
+        """Which columns vary, and that the intercept does; None for all, and where they are not centred."""
+        return self._varies if self.centred else None
+
+    @cached_property
+    def _varies(self) -> Array | None:
+        varies = self.feature_variance > 0
+        return None if bool(self.xp.all(varies)) else self.xp.concat([varies, self.xp.ones_like(varies[:1])])
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""
@@ -321,6 +322,15 @@ class Problem:
         return total / mass
 
     @cached_property
+    def feature_variance(self) -> Array:
+        """Of each column of `rows`, float64: about x̄, or about 0 without an intercept; 0 where that is rounding."""
+        square, xp = self.feature_mean_square, self.xp
+        if not self.fit_intercept:
+            return square
+        variance = square - self.feature_mean**2
+        return xp.where(variance > ROUNDING * self.rows.precision * square, variance, xp.zeros_like(square))
+
+    @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:
         """Σ s x yᵀ / S, Σ s y / S and Σ s Φ*(y) / S, in float64."""
         cross, mean, conjugate = self.sum(target_sums)
@@ -330,7 +340,7 @@ class Problem:
     @cached_property
     def target_products(self) -> tuple[float, Array, np.ndarray]:
         """‖x̄‖², x̄ᵀ Σ s x yᵀ / S, and ‖Σ s x yᵀ / S‖² of each of the independent problems."""
-        mean, cross = self.feature_mean, self.target_product
+        mean, cross = self.varying(self.feature_mean[:, None])[:, 0], self.varying(self.target_product)
         return self.inner(mean, mean), mean @ cross, self.inner_of_each(cross, cross)
 
     @property
@@ -351,7 +361,7 @@ class Problem:
     @property
     def cross_covariance(self) -> Array:
         """Σ s (x − c) yᵀ / S: minus the gradient in W at the constant model when c = x̄."""
-        return self.target_product - self.center[:, None] * self.target_mean[None, :]
+        return self.varying(self.target_product - self.center[:, None] * self.target_mean[None, :])
 
     @cached_property
     def _zero_mean(self) -> Array:

@@ -17,6 +17,7 @@ from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
+from manyclass.solvers.step_cost import StepCost
 
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
@@ -34,7 +35,7 @@ class Solver(ABC):
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
     refreshes_majorizer : bool
-        Whether one that is ``local`` will do too.
+        Whether one that is ``local`` will do too; where that is the bound of every row, any metric will for its planes.
     default_curvature : str, optional
         The curvature that belongs to it; None where that is a matter of the data.
     """
@@ -47,6 +48,10 @@ class Solver(ABC):
     def begin(self, problem: Problem, curvature: Curvature) -> Start:
         """Where to start if nothing else is given."""
         return least_squares_start(problem, curvature)
+
+    def step_cost(self, problem: Problem) -> StepCost:
+        """What a step takes; raises ValueError where the solver has none for the problem in just any metric."""
+        return StepCost()
 
     @abstractmethod
     def iterates(

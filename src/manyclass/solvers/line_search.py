@@ -12,6 +12,8 @@ from manyclass.model import Evaluation, Problem
 
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that must be reached (Armijo)."""
+STEEP, GENTLE, FURTHER = 0.2, 0.1, 4.0
+"""Share of the first slope above which a step is made longer, the one looked for then, and by how much at a time."""
 FLAT = 1e-7
 """Relative change of the objective below which float32 sums decide nothing and slopes are compared instead."""
 
@@ -107,3 +109,22 @@ def backtrack(
         parabola = -slope * length**2 / (2.0 * (change - slope * length))
         length = min(max(parabola, 0.1 * length), 0.5 * length)
     return None
+
+
+def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, step: Step) -> Step:
+    """A longer step than one of `backtrack`, or that one: for directions that cost more than a pass.
+
+    While rows come to be fitted the slope falls exponentially along a direction, not linearly as for a quadratic. So
+    its logarithm is extrapolated, for as long as the slope is steep and the objective falls.
+    """
+    slope = problem.inner(evaluation.gradient, direction)
+    while True:
+        share = problem.inner(step.evaluation.gradient, direction) / slope
+        if not (share > STEEP and math.isfinite(step.length)):
+            return step
+        growth = math.log(GENTLE) / math.log(share) if share < 1.0 else FURTHER
+        length = step.length * min(growth, FURTHER)
+        there = problem.value_and_gradient(theta + length * direction)
+        if not there.value < step.evaluation.value:
+            return step
+        step = Step(theta + length * direction, there, length, length * direction, there)

@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 
 from manyclass.curvature import Curvature
+from manyclass.curvature.class_bounds import class_bound
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
 from manyclass.solvers.plane import PartitionPlane
+from manyclass.solvers.step_cost import StepCost
 
 HELD = 4
 """Arrays of all scores that there are at once: at two points, and along two directions."""
+LOOKS, ARRAYS = 8, 8
+"""Times that a step in a plane looks at all scores, and arrays of the size of the parameters that it has."""
+HELD_PASSES, UNHELD_PASSES = 2.0, 9.0
+"""Passes of such a step where scores are held, and where they are made anew for each look."""
 
 
 class Majorize(Solver):
@@ -36,6 +42,10 @@ class Majorize(Solver):
     needs_majorizer = True
     default_curvature = "second-moment"
     refreshes_majorizer = True
+
+    def step_cost(self, problem: Problem) -> StepCost:
+        class_bound(problem.loss.name)
+        return StepCost(HELD_PASSES if holds_scores(problem) else UNHELD_PASSES, LOOKS, ARRAYS)
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING

@@ -9,14 +9,14 @@ from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
-from manyclass.solvers.line_search import backtrack
+from manyclass.solvers.line_search import backtrack, stretched
 from manyclass.solvers.start import Start
 
 
 class Newton(Solver):
     """theta ← theta − γ H⁻¹∇F with the curvature refreshed at every step; with "hessian", its default, Newton's method.
 
-    For few parameters in all: a step costs n·(d·k)² multiplications, and about six of them are enough whatever the
+    For few parameters in all: a step costs n·(d·k)² multiplications, and a handful of them is enough whatever the
     scaling of the columns.
     """
 
@@ -25,7 +25,7 @@ class Newton(Solver):
     default_curvature: ClassVar[str | None] = "hessian"
 
     def begin(self, problem: Problem, curvature: Curvature) -> Start:
-        return Start(problem.constant_model() * 0)
+        return Start(problem.constant_model())
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
@@ -33,9 +33,13 @@ class Newton(Solver):
         evaluation = problem.value_and_gradient(theta)
         for number in count(n_iter + 1):
             yield iterate(problem, curvature, theta, evaluation, number)
-            curvature.refresh(problem, theta)
-            step = backtrack(problem, theta, evaluation, -curvature.solve(evaluation.gradient))
+            if not curvature.is_of(problem, theta):
+                curvature.refresh(problem, theta)
+            direction = -curvature.solve(evaluation.gradient)
+            step = backtrack(problem, theta, evaluation, direction)
             if step is None:
                 return Status.STALLED
+            if step.length == 1.0:
+                step = stretched(problem, theta, evaluation, direction, step)
             theta, evaluation = step.theta, step.evaluation
         return None

@@ -16,8 +16,8 @@ from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack
 
-ROWS_PER_FEATURE = 8
-"""Rows that carry a Hessian product, per feature (see `weighted_sample`)."""
+ROWS_PER_FEATURE, ALL = 8, 1 << 60
+"""Rows that carry a Hessian product, per feature (see `weighted_sample`), and more than there ever are."""
 KEEP_BYTES, KEEP_SHARE = 160 << 20, 0.2
 """Copies of the sampled rows are kept between products up to this size, and gathered again above it."""
 MAX_CG = 60
@@ -55,7 +55,7 @@ class NewtonCG(Solver):
             if step is None:
                 if hessian.is_whole:
                     return Status.STALLED
-                known["n_rows"] *= 2
+                known["n_rows"] = min(2 * known["n_rows"], ALL)
                 continue
             theta, evaluation = step.theta, step.evaluation
             n_iter += 1
@@ -65,7 +65,7 @@ class NewtonCG(Solver):
             ratio = (size / previous) ** 0.5 if previous > 0 else 0.0
             known["forcing"] = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
             if step.length < 0.5:
-                known["n_rows"] *= 2
+                known["n_rows"] = min(2 * known["n_rows"], ALL)
             known["previous"] = size
             yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
 

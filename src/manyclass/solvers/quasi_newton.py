@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
@@ -94,7 +95,7 @@ class InverseHessian:
 
     where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. What is known of the gradient at
     hand, H⁻¹g, S g and Z g, differs from what was known of the one before by what the new pair needs: so an iteration
-    takes one solution with the curvature and four products with all steps or all changes.
+    takes one solution with the curvature and two products with all pairs.
 
     A problem that is a sum of independent ones (`Problem.n_independent`) has an inverse for each of these: so the pairs
     of each tell of it alone.
@@ -103,8 +104,9 @@ class InverseHessian:
     def __init__(self, problem: Problem, curvature: Curvature):
         self.problem, self.curvature, n = problem, curvature, problem.n_independent
         self._shape = problem.rows.n_features + problem.fit_intercept, problem.n_outputs
-        shape = n, MEMORY, self._shape[0] * self._shape[1] // n
-        self._steps, self._changes, self._solved = (problem.rows.zeros(shape) for _ in range(3))  # S, Y and Z
+        size = self._shape[0] * self._shape[1] // n
+        # S and Z in turn, as they are always multiplied together; and Y.
+        self._pairs, self._changes = problem.rows.zeros((n, 2 * MEMORY, size)), problem.rows.zeros((n, MEMORY, size))
         self._order: list[int] = []  # the rows in use, which are the first, oldest pair first
         # s_iᵀy_j and y_iᵀz_j
         self._products, self._curvatures = np.zeros((n, MEMORY, MEMORY)), np.zeros((n, MEMORY, MEMORY))
@@ -117,90 +119,98 @@ class InverseHessian:
     @property
     def saved(self) -> tuple[Any, ...]:
         """What `restore` wants."""
-        look = None if self._look is None else (self._look.solved, self._look.steps, self._look.changes)
-        return self._steps, self._changes, self._solved, self._order, self._products, self._curvatures, look
+        look = None if self._look is None else (self._look.solved, self._look.of_pairs)
+        return self._pairs, self._changes, self._order, self._products, self._curvatures, look
 
     def restore(self, saved: tuple[Any, ...], gradient: Array) -> None:
         """As it was, with the gradient that it looked at last."""
-        self._steps, self._changes, self._solved, self._order, self._products, self._curvatures, look = saved
+        self._pairs, self._changes, self._order, self._products, self._curvatures, look = saved
         self._look = None if look is None else Look(gradient, *look)
 
     def forget(self) -> None:
-        self._order = []
+        self._order, self._look = [], None
 
     def renew(self) -> None:
         """After the curvature has changed: the newest pairs alone, as each takes a solution."""
-        self._look, xp, newest = None, self.problem.xp, self._order[-KEPT:]
+        self._look, newest = None, self._order[-KEPT:]
         n = len(newest)
         self._order = list(range(n))
         if not n:
             return
-        places = self.problem.rows.asarray(newest, xp.int64)
-        for held in (self._steps, self._changes):
-            held[:, :n, :] = xp.take(held, places, axis=1)
+        of_both = [2 * place + one for place in newest for one in range(2)]
+        self._changes[:, :n, :] = self._taken(self._changes, newest)
+        self._pairs[:, : 2 * n, :] = self._taken(self._pairs, of_both)
         self._products[:, :n, :n] = self._products[:, newest][:, :, newest]
         for place in range(n):
-            self._solved[:, place, :] = self._flat(self.curvature.solve(self._shaped(self._changes[:, place, :])))
-        changes, solved = self._changes[:, :n, :], self._solved[:, :n, :]
-        self._curvatures[:, :n, :n] = to_numpy(changes @ xp.permute_dims(solved, (0, 2, 1)))
+            self._pairs[:, 2 * place + 1, :] = self._flat(
+                self.curvature.solve(self._shaped(self._changes[:, place, :]))
+            )
+        changes, solved = self._changes[:, :n, :], self._pairs[:, 1 : 2 * n : 2, :]
+        self._curvatures[:, :n, :n] = to_numpy(changes @ self.problem.xp.permute_dims(solved, (0, 2, 1)))
+
+    def _taken(self, held: Array, places: list[int]) -> Array:
+        return self.problem.xp.take(held, self.problem.rows.asarray(places, self.problem.xp.int64), axis=1)
 
     def add(self, step: Step, old: Evaluation) -> None:
         """What was seen where a step was tried from `old`."""
-        problem, inner, taken = self.problem, self.problem.inner_of_each, step.taken
-        move, change = step.move, step.seen.gradient - old.gradient
+        problem, inner, gradient = self.problem, self.problem.inner_of_each, step.seen.gradient
+        move, change = step.move, gradient - old.gradient
         curving = np.atleast_1d(inner(move, change))
         bends = curving > 1e-10 * np.sqrt(inner(move, move) * inner(change, change))
         if not bends.any():
             return
-        before, now = self._looked_at(old.gradient), self._looked_at(step.seen.gradient)
-        place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
-        self._order.append(place)
-        solved = now.solved - before.solved
+        before, now = self._looked_at(old.gradient), self.curvature.solve(gradient)
+        solved = now - before.solved
         if not bends.all():  # a pair of zeros says nothing
             present = problem.rows.asarray(bends)
             move, change, solved = move * present, change * present, solved * present
-        self._steps[:, place, :], self._changes[:, place, :] = self._flat(move), self._flat(change)
-        self._solved[:, place, :] = self._flat(solved)
-        self._products[:, :, place] = bends[:, None] * (now.steps - before.steps)
+        place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
+        self._order.append(place)
+        self._changes[:, place, :] = self._flat(change)
+        self._pairs[:, 2 * place, :], self._pairs[:, 2 * place + 1, :] = self._flat(move), self._flat(solved)
+        of_gradient = self._of_pairs(gradient)
+        of_change = of_gradient - before.of_pairs
+        of_change[:, 2 * place], of_change[:, 2 * place + 1] = bends * curving, inner(change, solved)
+        self._products[:, :, place] = bends[:, None] * of_change[:, 0::2]
         self._products[:, place, place] = np.where(bends, curving, 1.0)
-        curvatures = bends[:, None] * (now.changes - before.changes)
-        self._curvatures[:, :, place] = self._curvatures[:, place, :] = curvatures
-        self._curvatures[:, place, place] = inner(change, solved)
-        if taken is not None:  # as no curvature makes independent problems one
-            mask, where = problem.rows.asarray(taken, problem.xp.bool), taken[:, None]
-            wide = problem.xp.where(mask[None, :], now.solved, before.solved)
-            of_pairs = (np.where(where, *pair) for pair in ((now.steps, before.steps), (now.changes, before.changes)))
-            now = Look(step.evaluation.gradient, wide, *of_pairs)
-        now.steps[:, place] = inner(move, now.gradient)
-        now.changes[:, place] = inner(solved, now.gradient)
-        self._look = now
+        self._curvatures[:, :, place] = self._curvatures[:, place, :] = bends[:, None] * of_change[:, 1::2]
+        self._look = Look(gradient, now, of_gradient)
+        if step.taken is not None:  # as no curvature makes independent problems one
+            mask, where = problem.rows.asarray(step.taken, problem.xp.bool), step.taken[:, None]
+            wide = problem.xp.where(mask[None, :], now, before.solved)
+            of_both = np.where(where, of_gradient, of_gradient - of_change)
+            self._look = Look(step.evaluation.gradient, wide, of_both)
 
     def product(self, gradient: Array) -> Array:
         look, order = self._looked_at(gradient), np.array(self._order, dtype=np.intp)
         if not len(order):
             return look.solved
         R, YZ = (held[:, order[:, None], order] for held in (self._products, self._curvatures))
-        R = np.triu(R)
-        weights = _solved(R, look.steps[:, order])
+        weights = _solved(R, look.of_pairs[:, 2 * order])
         own, other = (part.diagonal(0, 1, 2) for part in (R, YZ))
         # The curvature may be off by a factor, as every majorizer is; the last pair that is not of zeros measures it.
         size = np.ones_like(own[:, :1])
         for place in range(len(order)) if (other[:, -1] <= 0).any() else [-1]:
             bends = other[:, place] > 0
             size[bends, 0] = own[bends, place] / other[bends, place]
-        lacking = own * weights + size * ((YZ @ weights[:, :, None])[:, :, 0] - look.changes[:, order])
-        found = (look.solved - self._sum(self._solved, weights)) * self.problem.rows.asarray(size[:, 0])
-        return found + self._sum(self._steps, _solved(R.transpose(0, 2, 1), lacking))
+        lacking = own * weights + size * ((YZ @ weights[:, :, None])[:, :, 0] - look.of_pairs[:, 2 * order + 1])
+        of_both = np.empty_like(look.of_pairs[:, : 2 * len(order)])
+        of_both[:, 2 * order], of_both[:, 2 * order + 1] = _solved(R, lacking, transposed=True), -size * weights
+        asarray = self.problem.rows.asarray
+        of_pairs = asarray(of_both)[:, None, :] @ self._pairs[:, : 2 * len(order), :]
+        return look.solved * asarray(size[:, 0]) + self._shaped(of_pairs[:, 0, :])
 
     def _looked_at(self, gradient: Array) -> Look:
         if self._look is None or self._look.gradient is not gradient:
-            flat, n = self._flat(gradient)[:, :, None], len(self._order)
-            of_steps, of_changes = (np.zeros((self.problem.n_independent, MEMORY)) for _ in range(2))
-            if n:
-                of_steps[:, :n] = to_numpy(self._steps[:, :n, :] @ flat)[:, :, 0]
-                of_changes[:, :n] = to_numpy(self._solved[:, :n, :] @ flat)[:, :, 0]
-            self._look = Look(gradient, self.curvature.solve(gradient), of_steps, of_changes)
+            self._look = Look(gradient, self.curvature.solve(gradient), self._of_pairs(gradient))
         return self._look
+
+    def _of_pairs(self, array: Array) -> np.ndarray:
+        """S a and Z a in turn."""
+        n, found = 2 * len(self._order), np.zeros((self.problem.n_independent, 2 * MEMORY))
+        if n:
+            found[:, :n] = to_numpy(self._pairs[:, :n, :] @ self._flat(array)[:, :, None])[:, :, 0]
+        return found
 
     def _flat(self, array: Array) -> Array:
         """Of shape (n_independent, n_parameters of one)."""
@@ -210,23 +220,16 @@ class InverseHessian:
     def _shaped(self, flat: Array) -> Array:
         return self.problem.xp.reshape(flat, self._shape) if self.problem.n_independent == 1 else flat.T
 
-    def _sum(self, vectors: Array, weights: np.ndarray) -> Array:
-        """Σ_i weights_i v_i over the pairs in use, shaped as a gradient."""
-        of_rows = np.zeros_like(weights)
-        of_rows[:, self._order] = weights
-        found = self.problem.rows.asarray(of_rows)[:, None, :] @ vectors[:, : weights.shape[1], :]
-        return self._shaped(found[:, 0, :])
 
-
-def _solved(triangles: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return np.linalg.solve(triangles, right[:, :, None])[:, :, 0]
+def _solved(R: np.ndarray, right: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """R⁻¹ or R⁻ᵀ times a vector for each of several upper triangles; what is below them does not matter."""
+    return np.stack([dtrtrs(one, vector, trans=transposed)[0] for one, vector in zip(R, right, strict=True)])
 
 
 @dataclass
 class Look:
-    """What is known of a gradient g: H⁻¹g, S g and Z g, the latter of shape (n_independent, MEMORY)."""
+    """What is known of a gradient g: H⁻¹g, and S g and Z g in turn, of shape (n_independent, 2·MEMORY)."""
 
     gradient: Array
     solved: Array
-    steps: np.ndarray
-    changes: np.ndarray
+    of_pairs: np.ndarray

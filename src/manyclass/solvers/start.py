@@ -45,8 +45,7 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     own = _lowest_along(problem, base, curvature.solve(cross))
     if curvature.is_diagonal or problem.loss.quadratic or not problem.alpha > 0:
         return Start(own.theta)
-    variance = xp.clip(problem.feature_mean_square - problem.center**2, min=0.0)
-    unit = xp.astype(problem.loss.lipschitz * variance + problem.alpha, cross.dtype)[:, None]
+    unit = xp.astype(problem.loss.lipschitz * problem.feature_variance + problem.alpha, cross.dtype)[:, None]
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
     other = _lowest_along(problem, base, plain)
     noise = 3.0 / _n_looked_at(problem.rows.n_rows) ** 0.5

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -204,10 +205,9 @@ class NormalEquations(Equations):
         else:
             center = self.center if self.fit_intercept else 0.0 * self.center
             errors = responses.leave_one_out(spectrum, alphas, vectors, center)
-        return share * float(best(alphas, errors))
+        return share * best(alphas, errors)
 
 
-@dataclass(frozen=True)
 class ProductEquations(Equations):
     """From products with the rows alone, by conjugate gradients: for rows too wide for a matrix of any kind.
 
@@ -219,14 +219,11 @@ class ProductEquations(Equations):
         Rows that the penalty is chosen from.
     """
 
-    problem: Problem
-    sample: np.ndarray
-    share: float = field(default=1.0, init=False)
-    n_bytes: float = field(default=0.0, init=False)
+    share = 1.0
+    n_bytes = 0.0
 
-    @property
-    def fit_intercept(self) -> bool:  # type: ignore[override]
-        return self.problem.fit_intercept
+    def __init__(self, problem: Problem, sample: np.ndarray):
+        self.problem, self.sample, self.fit_intercept = problem, sample, problem.fit_intercept
 
     @property
     def center(self) -> Array:
@@ -282,4 +279,4 @@ class ProductEquations(Equations):
             weight = xp.astype(xp.take(weight, index, axis=0), xp.float64)
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
-        return float(float(best(alphas, errors)) * (S / problem.total_weight) ** 0.5)
+        return best(alphas, errors) * math.sqrt(S / problem.total_weight)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from manyclass.curvature.sampling import heaviest
 from manyclass.data import Rows
 from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
@@ -19,7 +22,10 @@ from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
 from manyclass.stagewise.judges import Judge
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
-from manyclass.stagewise.updates import Update, heavy_rows
+from manyclass.stagewise.updates import Update
+
+FEW = 0.7
+"""Share of the rows up to which those that hold nearly all of the weight are read by themselves."""
 
 
 @dataclass
@@ -299,7 +305,8 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
     if update.weighs_rows:
         curvature = update.row_weight(state)
         weight = curvature if weight is None else curvature * weight
-        heavy = heavy_rows(to_numpy(weight))
+        heavy = np.sort(heaviest(to_numpy(weight)))
+        heavy = heavy if len(heavy) <= FEW * len(weight) else None
     sums = MomentSums(features) if with_moments else None
     cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
     mean = features.zeros((stage.n_outputs,), dtype=xp.float64)

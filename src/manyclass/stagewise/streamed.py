@@ -76,4 +76,4 @@ class StreamedEquations(NormalEquations):
         mean = whole.target_mean
         squares = mean - mean**2 if self.fit_intercept else mean  # of y = 0 or 1
         alphas = spectrum.grid(responses.stage.rows.precision)
-        return float(best(alphas, spectrum.generalised_cross_validation(alphas, squares, self.n)))
+        return best(alphas, spectrum.generalised_cross_validation(alphas, squares, self.n))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manyclass.data import DenseRows
@@ -208,14 +207,6 @@ UPDATES: dict[str, type[Update]] = {
     "logistic": NewtonStep,
 }
 """By loss."""
-
-
-def heavy_rows(weight: np.ndarray, tail: float = 0.01) -> np.ndarray | None:
-    """The rows that hold all but a share `tail` of the weight, or None where that is most of them."""
-    order = np.argsort(-weight, kind="stable")
-    cumulated = np.cumsum(weight[order], dtype=np.float64)
-    n_heavy = int(np.searchsorted(cumulated, (1.0 - tail) * cumulated[-1])) + 1
-    return None if n_heavy > 0.7 * len(weight) else np.sort(order[:n_heavy])
 
 
 def _blocks(state: Array) -> Iterator[tuple[slice, Array]]:

@@ -122,7 +122,7 @@ class Pegasos:
         return Iterate(
             lambda: (W, b),
             objective,
-            epochs,  # type: ignore[arg-type]
+            epochs,
             epochs,
             measure=gap,
             rank=-epochs,

@@ -120,9 +120,12 @@ def read(
     request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based))
     source, entry = _open(path, format)
     with translated(path, entry.WHAT):
-        dataset = entry.read(source, request)
+        dataset: Dataset = entry.read(source, request)
         _check_shape(dataset, request)
-    return dataset if request.labels_path is None else _with_labels(dataset, path, request.labels_path)
+    if request.labels_path is None:
+        return dataset
+    y, label_names = _labels_of(request.labels_path, dataset.X.shape[0], path)
+    return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)
 
 
 def read_chunks(
@@ -264,11 +267,6 @@ def _check_shape(dataset: Dataset, request: Request) -> None:
             f"it has {n_features} columns and {request.n_features} are expected: "
             "use a file with the columns of the training data"
         )
-
-
-def _with_labels(dataset: Dataset, path: Path, labels_path: Path) -> Dataset:
-    y, label_names = _labels_of(labels_path, dataset.X.shape[0], path)
-    return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)
 
 
 def _labels_of(labels_path: Path, n_rows: int, path: Path) -> tuple[NDArray[Any], tuple[str, ...] | None]:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from manyclass.data.stores import stacked
+
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
 _LARGEST_SMALL_INTEGER = 255
 # Beyond it not every integer is a double.
@@ -121,9 +123,8 @@ class Dataset:
     def joined(self, others: Sequence[Dataset]) -> Dataset:
         """These rows and those of others after them, all with labels."""
         parts = [self, *others]
-        matrices, labels = [part.X for part in parts], [part.y for part in parts if part.y is not None]
-        X = sparse.csr_array(sparse.vstack(matrices)) if sparse.issparse(self.X) else np.concatenate(matrices)
-        return dataclasses.replace(self, X=X, y=np.concatenate(labels))
+        labels = [part.y for part in parts if part.y is not None]
+        return dataclasses.replace(self, X=stacked([part.X for part in parts]), y=np.concatenate(labels))
 
     def compact(self) -> Dataset:
         """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
@@ -224,6 +225,20 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
     if is_whole:
         return labels.astype(np.int64)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)
+
+
+def labels_from_array(y: Any) -> NDArray[Any]:
+    """Labels (1-D) or an indicator matrix (2-D) from what a binary file holds."""
+    if sparse.issparse(y):
+        y = y.toarray()
+    # Python objects never come out of these files, so text has a fixed width ("U" or "S").
+    if y.dtype.kind == "S":
+        y = np.strings.decode(y, "utf-8")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim not in (1, 2) or y.dtype.kind not in ("biufU" if y.ndim == 1 else "biuf"):
+        raise DataFileError(f"its labels are {y.dtype} of shape {y.shape}: save one number or text per row")
+    return as_labels(y) if y.ndim == 1 else as_indicator(y, None)
 
 
 def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, labels_from_array, quoted
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.stored import Stored
 from manyclass.data.stores import Pieces
@@ -40,7 +40,7 @@ def read(source: Source, request: Request) -> Dataset:
         X, y = X[names[0]], X.get(names[1])
     if X.ndim < 2:
         raise DataFileError(f"its features have shape {X.shape}: a matrix with one row per example is needed")
-    return Dataset.stored(X, request.dtype, None if y is None else _labels(y))
+    return Dataset.stored(X, request.dtype, None if y is None else labels_from_array(y))
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
@@ -48,20 +48,7 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     arrays = _arrays(source)
     if isinstance(arrays, dict):
         arrays = next(arrays[key] for key in ("y", "target", "labels", *arrays) if key in arrays)
-    return _labels(arrays), None
-
-
-def _labels(y: Any) -> NDArray[Any]:
-    if sparse.issparse(y):
-        y = y.toarray()
-    # Python objects never come out of these files, so text has a fixed width ("U" or "S").
-    if y.dtype.kind == "S":
-        y = np.strings.decode(y, "utf-8")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim not in (1, 2) or y.dtype.kind not in ("biufU" if y.ndim == 1 else "biuf"):
-        raise DataFileError(f"its labels are {y.dtype} of shape {y.shape}: save one number or text per row")
-    return as_labels(y) if y.ndim == 1 else as_indicator(y, None)
+    return labels_from_array(arrays), None
 
 
 def _arrays(source: Source) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, quoted
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request, labels_from_array, quoted
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.stored import Stored
 from manyclass.data.stores import Pieces
@@ -48,7 +48,7 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     name = next((name for name in _Y if name in tensors), None)
     if name is None and len(tensors) > 1:
         raise DataFileError(f"it holds the tensors {quoted(list(tensors))}: call that of the labels 'labels'")
-    return _labels(tensors[name or next(iter(tensors))]), None
+    return labels_from_array(np.array(tensors[name or next(iter(tensors))][:])), None
 
 
 def stored(source: Source, request: Request) -> Stored:
@@ -65,18 +65,8 @@ def stored(source: Source, request: Request) -> Stored:
     X = tensors[chosen]
     if len(X.shape) > 2:
         X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
-    return Stored(
-        Pieces([X], () if isinstance(file, bytes) else (file,)), _labels(tensors[names[0]]) if names else None
-    )
-
-
-def _labels(y: Any) -> NDArray[Any]:
-    values = np.array(y[:])
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim not in (1, 2):
-        raise DataFileError(f"its labels have shape {values.shape}: save one number per row")
-    return as_labels(values) if values.ndim == 1 else as_indicator(values, None)
+    y = labels_from_array(np.array(tensors[names[0]][:])) if names else None
+    return Stored(Pieces([X], () if isinstance(file, bytes) else (file,)), y)
 
 
 class _Bfloat16:

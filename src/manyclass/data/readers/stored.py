@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from manyclass.data.readers.dataset import DataFileError, Dataset
-from manyclass.data.stores import Pieces, Repeated, Store
+from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
 """Of a chunk while a file of text is surveyed."""
@@ -75,10 +74,6 @@ class _Chain(Store):
             for number in np.unique(owner).tolist()
         ]
         return stacked(found)[np.argsort(order, kind="stable")]
-
-
-def stacked(parts: Sequence[Any]) -> Any:
-    return sparse.csr_array(sparse.vstack(parts, format="csr")) if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def surveyed(read: Callable[..., Iterable[Dataset]]) -> Stored:

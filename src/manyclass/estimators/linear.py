@@ -1,0 +1,60 @@
+"""What linear classifiers and regressors share: scores from coefficients, and the model that is known beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manyclass.data import Rows
+from manyclass.data.rows import Array
+from manyclass.estimators.base import Estimator, Task
+from manyclass.fit.run import blas_threads, multiplications, threads_for
+from manyclass.model import Problem
+
+
+class LinearModel(Estimator):
+    """Scores z = W x + b."""
+
+    coef_: Array
+    intercept_: Any
+
+    def _scores(self, rows: Rows) -> Array:
+        return linear_scores(rows, self.coef_, self.intercept_)
+
+    def _fallback(self, task: Task) -> Any:
+        return constant_model(task.problem)
+
+    def _store(self, task: Task, model: Any) -> None:
+        coef, intercept = model
+        self.coef_, self.intercept_ = task.rows.asarray(coef.T), task.rows.asarray(intercept)
+
+
+def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
+    """X coefᵀ + intercept, of shape (n_rows, n_outputs), in the wider of the two dtypes and the namespace of X."""
+    xp = rows.xp
+    wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
+    dtype = xp.float64 if wide else rows.dtype
+    W = rows.asarray(coef, dtype=dtype).T
+    with blas_threads(threads_for(multiplications(rows, int(W.shape[1])))):
+        return rows.matmat(W) + rows.asarray(intercept, dtype=dtype)
+
+
+def constant_model(problem: Problem) -> tuple[Array, Array]:
+    """W = 0 and, where there is an intercept, the mean target as score: what is known before the first iteration."""
+    rows, xp = problem.rows, problem.xp
+    mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
+    if problem.fit_intercept:
+        mean = problem.variant(on_block=None).sum(_target_sum) / problem.total_weight
+        if problem.loss.probabilistic:
+            inside = xp.clip(mean, 1e-6, 1.0 - 1e-6)
+            mean = problem.loss.scores(inside, xp)
+    return rows.zeros((rows.n_features, problem.n_outputs)), xp.astype(mean, rows.dtype)
+
+
+def _target_sum(part: Problem) -> Array:
+    rows, xp = part.rows, part.xp
+    total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
+    for start in range(0, rows.n_rows, 1 << 16):
+        where = slice(start, min(start + (1 << 16), rows.n_rows))
+        Y = part.targets.dense(where, like, xp)
+        total += xp.sum(Y if part.weight is None else part.weight[where][:, None] * Y, axis=0, dtype=xp.float64)
+    return total
