@@ -10,16 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import data, report
-from benchmarks.battery import cases, classes, errors, limits, speed
+from benchmarks.battery import cases, certificates, classes, errors, limits, speed
 
 LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
 """Cases whose fits take longer than short limits."""
 
 
 class Part(StrEnum):
-    """What is measured: seconds to the same points; errors of defaults; how limits are kept; thousands of classes."""
+    """What is measured: seconds to the same points; our methods to certificates; errors of defaults; how limits are
+    kept; thousands of classes."""
 
     SPEED = "speed"
+    CERTIFICATES = "certificates"
     ERRORS = "errors"
     LIMITS = "limits"
     CLASSES = "classes"
@@ -39,11 +41,13 @@ def main(
     limit = min(limit, 10.0) if quick else limit
     suffix = ("_quick" if quick else "") + ("_chosen" if names else "")
     found = [name for name in chosen(names) if names or not quick or size(name) <= cases.LARGEST_QUICK]
+    alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
     for one in part:
         print("" if as_json else f"== {one}", end="" if as_json else "\n", flush=True)
         if one is Part.SPEED:
-            alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
             publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
+        elif one is Part.CERTIFICATES:
+            publish_certificates(list(certified(found, alphas, limit, known, as_json)), limit, suffix, as_json)
         elif one is Part.ERRORS:
             before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
             contests = (before.get(name) or compared(name, limit, as_json) for name in found)
@@ -77,13 +81,37 @@ def compared(name: str, limit: float, as_json: bool) -> errors.Result:
 def raced(
     names: list[str], alphas: list[float], limit: float, threads: int, known: Path | None, as_json: bool
 ) -> Iterator[speed.Result]:
-    before = {(line["case"], line["alpha"]): speed.Result(**line) for line in lines_of(known) if "alpha" in line}
+    before = {(line["case"], line["alpha"]): speed.Result(**line) for line in lines_of(known) if "minimum" in line}
     for name in names:
         for value in alphas:
             if (name, value) in before:
                 yield before[name, value]
             else:
                 yield shown(speed.contest(speed.Problem(name, value), limit, threads), speed.rows_of, as_json)
+
+
+def certified(
+    names: list[str], alphas: list[float], limit: float, known: Path | None, as_json: bool
+) -> Iterator[certificates.Result]:
+    lines = (line for line in lines_of(known) if "expected" in line)
+    before = {(line["case"], line["alpha"]): certificates.Result(**line) for line in lines}
+    for name, value in ((name, value) for name in names for value in alphas):
+        yield before.get((name, value)) or shown(
+            certificates.contest(name, value, limit), certificates.rows_of, as_json
+        )
+
+
+def publish_certificates(results: list[certificates.Result], limit: float, suffix: str, as_json: bool) -> None:
+    columns = ["case", "n×d", "chosen: s, passes of those expected", "the others", "chosen/fastest"]
+    table = report.Table(
+        f"Our methods to a certified gap of 1e-3, {limit:g} s at most, the worst choice first", columns
+    )
+    for result in sorted(results, key=lambda one: one.loss if one.loss == one.loss else 0.0, reverse=True):
+        table.add(*certificates.rows_of(result))
+    for line in certificates.summary(results):
+        table.note(line)
+    if not as_json:
+        table.publish("battery_certificates" + suffix)
 
 
 def publish_speed(results: list[speed.Result], limit: float, suffix: str, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from benchmarks.battery import cases
 from benchmarks.recorder import EachIteration, Recorder, TimeUp
 from manyclass import GLMClassifier
 from manyclass.choice import Choice, choose
+from manyclass.solvers import Solver
 
 DEFAULT = "default"
 OWN = "own:"
@@ -58,8 +59,8 @@ def key(method: Any) -> str:
     return f"{method.solver}/{method.curvature}" + ("/rotated" if method.row_space else "")
 
 
-def _forced(wanted: str, problem: Any, tol: float, solver: str = "auto") -> Choice:
-    found = choose(problem, tol, "auto")
+def _forced(wanted: str, problem: Any, tol: float, solver: Solver | None = None) -> Choice:
+    found = choose(problem, tol)
     by_name = {key(one): one for one in found.candidates}
     return replace(found, method=by_name.get(wanted, found.method))
 
@@ -67,7 +68,7 @@ def _forced(wanted: str, problem: Any, tol: float, solver: str = "auto") -> Choi
 def _fit_own(X: Any, y: np.ndarray, alpha: float, record: Recorder, tol: float) -> None:
     chosen: dict[str, Any] = {}
 
-    def remember(problem: Any, tol: float, solver: str = "auto", inner: Any = None) -> Choice:
+    def remember(problem: Any, tol: float, solver: Solver | None = None, inner: Any = None) -> Choice:
         # What the default tolerance would have taken: the run goes on only to show what comes after it.
         found = inner(problem, GLMClassifier.tol, solver)
         chosen.update(

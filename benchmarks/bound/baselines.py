@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from numba import njit
 from scipy import sparse
 
 from benchmarks.bound.problems import Problem
-from benchmarks.bound.runs import Run
+from benchmarks.bound.runs import Run, bbm, lbfgs, sbm
 
 STEPS = tuple(10.0**e for e in range(2, -13, -1))
 """η₀, largest first: the range of the paper, 1 to 1e-12, and two decades more, which rows of unit length need."""
@@ -147,3 +148,20 @@ def tuned(problem: Problem, schedules: str, batches: tuple[int, ...], passes: in
                 break
     beside = [Gain(best.eta * f, best.batch, best.a, best.b, best.c) for f in (0.3, 3.0)]
     return max([best, *beside], key=score)
+
+
+def best_sgd(problem: Problem, passes: int) -> list[Run]:
+    """SGD and ASGD, each with its best gain."""
+    return [sgd(problem, tuned(problem, schedules, (1, 10)), passes) for schedules in ("SGD", "ASGD")]
+
+
+def full_rank(
+    problem: Problem, gains: Iterable[Gain], printed: Iterable[Gain], passes: int, start: np.ndarray, seed: int
+) -> list[Run]:
+    """The methods of Figures 2 and 3 from one start."""
+    runs = [lbfgs(problem, passes, start)]
+    runs += [sgd(problem, gain, passes, start, seed=seed) for gain in gains]
+    runs += [sgd(problem, gain, passes, start, seed=seed, suffix=" as printed") for gain in printed]
+    runs += [bbm(problem, passes, start), sbm(problem, passes, start, seed=seed)]
+    runs.append(sbm(problem, passes, start, shuffle_classes=True, seed=seed))
+    return [*runs, sbm(problem, passes, start, refresh=True, seed=seed)]

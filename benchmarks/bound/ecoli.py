@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 import typer
 
 from benchmarks.bound import problems
-from benchmarks.bound.baselines import Gain, sgd, tuned
-from benchmarks.bound.figures import COLOURS, NAMES, Curve, draw, means, measured, table
-from benchmarks.bound.runs import Run, bbm, lbfgs, sbm
+from benchmarks.bound.baselines import Gain, full_rank, sgd, tuned
+from benchmarks.bound.figures import COLOURS, NAMES, PER_PASS, Curve, Several, draw, table
+from benchmarks.bound.runs import sbm
 from benchmarks.data import title
 from benchmarks.report import Table, figure
 
@@ -50,8 +48,7 @@ def draw_single_steps(name: str, curves: dict[str, np.ndarray]) -> None:
 
 def compare(name: str, standardise: bool, splits: int, starts: int) -> tuple[Table, dict[str, Curve], tuple]:
     """The table and the mean curves of one scaling of the columns; of its first split every update as well."""
-    curves: dict[str, list[Curve]] = defaultdict(list)
-    settings: dict[str, list[str]] = defaultdict(list)
+    several = Several()
     lambdas: list[float] = []
     gains: list[Gain] = []
     for split in range(splits):
@@ -62,18 +59,10 @@ def compare(name: str, standardise: bool, splits: int, starts: int) -> tuple[Tab
         rng = np.random.default_rng(split)
         for number in range(starts):
             start = 0.01 * rng.standard_normal(problem.shape)
-            runs: list[Run] = [lbfgs(problem, PASSES, start)]
-            runs += [sgd(problem, gain, PASSES, start, seed=number) for gain in gains]
-            runs += [sgd(problem, gain, PASSES, start, seed=number, suffix=" as printed") for gain in PRINTED]
-            runs += [bbm(problem, PASSES, start), sbm(problem, PASSES, start, seed=number)]
-            runs.append(sbm(problem, PASSES, start, shuffle_classes=True, seed=number))
-            runs.append(sbm(problem, PASSES, start, refresh=True, seed=number))
-            for run in runs:
-                curves[run.label].append(measured(problem, run))
-                settings[run.label].append(run.settings)
+            several.add(problem, full_rank(problem, gains, PRINTED, PASSES, start, number))
         if split == 0:
             steps = single_steps(problem, gains, start)
-    mean, usual = means(curves, settings, PASSES)
+    mean, usual = several.means(PASSES)
     columns = "standardised columns" if standardise else "columns as they are"
     result = table(f"{problem.name}, {columns} (Figure 2)", mean, usual, (1, 2, 5, PASSES))
     result.note(
@@ -87,10 +76,9 @@ def compare(name: str, standardise: bool, splits: int, starts: int) -> tuple[Tab
 def main(splits: int = 10, starts: int = STARTS, data: str = "ecoli") -> None:
     name, classes = title(data), problems.ecoli(0, data).n_classes
     raw, mean, _ = compare(data, False, splits, starts)
-    panels = [("passes", "objective"), ("passes", "likelihood"), ("passes", "error")]
-    draw(f"bound_{name}_raw", raw.title, mean, panels, zero=-float(np.log(classes)))
+    draw(f"bound_{name}_raw", raw.title, mean, -float(np.log(classes)), PER_PASS)
     result, mean, (steps, step_curves) = compare(data, True, splits, starts)
-    draw(f"bound_{name}", result.title, mean, panels, zero=-float(np.log(classes)))
+    draw(f"bound_{name}", result.title, mean, -float(np.log(classes)), PER_PASS)
     draw_single_steps(name, step_curves)
     result.note(raw)
     result.note(steps)

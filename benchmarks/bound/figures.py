@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -33,6 +33,8 @@ COLOURS = {
     "SBM rank 20 refreshed": "plum",
 }
 """The refreshed variant of full rank is purple everywhere."""
+PER_PASS = (("passes", "objective"), ("passes", "likelihood"), ("passes", "error"))
+AND_SECONDS = (("passes", "likelihood"), ("passes", "error"), ("seconds", "likelihood"), ("seconds", "error"))
 Curve = dict[str, np.ndarray]
 
 
@@ -60,8 +62,8 @@ def draw(
     name: str,
     title: str,
     curves: dict[str, Curve],
-    panels: Sequence[tuple[str, str]],
     zero: float,
+    panels: Sequence[tuple[str, str]] = AND_SECONDS,
     depth: float = 0.4,
 ) -> None:
     """`panels` are pairs (x, y) of `NAMES`, each showing where every curve ends that ends above the zero model.
@@ -94,10 +96,27 @@ def draw(
         axes[0].figure.suptitle(title)
 
 
-def means(curves: dict[str, list[Curve]], settings: dict[str, list[str]], passes: int) -> tuple[dict, dict]:
-    """The mean curve of each method and its most frequent settings."""
-    usual = {label: Counter(several).most_common(1)[0][0] for label, several in settings.items()}
-    return {label: mean_curve(several, passes) for label, several in curves.items()}, usual
+def of_each(problem: Problem, runs: Sequence[Run]) -> tuple[dict[str, Curve], dict[str, str]]:
+    """The curve of each method and its settings."""
+    return {run.label: measured(problem, run) for run in runs}, {run.label: run.settings for run in runs}
+
+
+class Several:
+    """Runs of the same methods on several problems, or from several starts."""
+
+    def __init__(self) -> None:
+        self._curves: dict[str, list[Curve]] = defaultdict(list)
+        self._settings: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, problem: Problem, runs: Iterable[Run]) -> None:
+        for run in runs:
+            self._curves[run.label].append(measured(problem, run))
+            self._settings[run.label].append(run.settings)
+
+    def means(self, passes: int) -> tuple[dict[str, Curve], dict[str, str]]:
+        """The mean curve of each method and its most frequent settings."""
+        usual = {label: Counter(several).most_common(1)[0][0] for label, several in self._settings.items()}
+        return {label: mean_curve(several, passes) for label, several in self._curves.items()}, usual
 
 
 def table(title: str, curves: dict[str, Curve], settings: dict[str, str], at: Sequence[int]) -> Table:

@@ -10,7 +10,7 @@ import typer
 
 from benchmarks.bound import problems
 from benchmarks.bound.baselines import Gain, sgd
-from benchmarks.bound.figures import draw, measured, table
+from benchmarks.bound.figures import draw, of_each, table
 from benchmarks.bound.runs import lbfgs, sbm
 from benchmarks.report import Table
 
@@ -30,16 +30,14 @@ def compare(problem: problems.Problem, printed: tuple, passes: int) -> Table:
     runs = [lbfgs(problem, passes)]
     runs += [sgd(problem, gain, passes, suffix=" as printed") for gain in gains]
     runs += [sbm(problem, passes, rank=1, eta=eta_rank), sbm(problem, passes, rank=1, refresh=True)]
-    curves = {run.label: measured(problem, run) for run in runs}
-    settings = {run.label: run.settings for run in runs}
+    curves, settings = of_each(problem, runs)
     result = table(problem.name, curves, settings, (1, 5, passes))
     result.note(
         f"{len(problem.y)} training rows, {len(problem.y_test)} test rows, {problem.X.shape[1]} features, all of them "
         f"stored; λ = {problem.lam / problems.TWO_COLUMNS:g} as the paper counts it."
     )
-    panels = [("passes", "likelihood"), ("passes", "error"), ("seconds", "likelihood"), ("seconds", "error")]
     name = problem.name.split(",")[0].replace(" ", "_")
-    draw(f"bound_low_rank_{name}", problem.name, curves, panels, zero=-float(np.log(2)))
+    draw(f"bound_low_rank_{name}", problem.name, curves, -float(np.log(2)))
     return result
 
 

@@ -8,39 +8,28 @@ tuned here it is not.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 import typer
 
 from benchmarks.bound import problems
-from benchmarks.bound.baselines import Gain, sgd, tuned
-from benchmarks.bound.figures import Curve, draw, means, measured, table
-from benchmarks.bound.runs import bbm, lbfgs, sbm
+from benchmarks.bound.baselines import Gain, full_rank, tuned
+from benchmarks.bound.figures import Several, draw, table
+from benchmarks.bound.runs import sbm
 from benchmarks.data import title
 
 PRINTED = (Gain(0.1, 100), Gain.searching(0.1, 100, 1e5))
 
 
 def main(rows: int = 10_000, passes: int = 20, starts: int = 10, data: str = "mnist") -> None:
-    curves: dict[str, list[Curve]] = defaultdict(list)
-    settings: dict[str, list[str]] = defaultdict(list)
+    several = Several()
     sbm(problems.mnist_components(500, data), 2, refresh=True)  # compiles
     gains: list[Gain] = []
     for number in range(starts):
         problem = problems.mnist_components(rows, data, split=number)
         gains = gains or [tuned(problem, schedules, (1, 10, 100)) for schedules in ("SGD", "ASGD")]
         start = 0.01 * np.random.default_rng(number).standard_normal(problem.shape)
-        runs = [lbfgs(problem, passes, start)]
-        runs += [sgd(problem, gain, passes, start, seed=number) for gain in gains]
-        runs += [sgd(problem, gain, passes, start, seed=number, suffix=" as printed") for gain in PRINTED]
-        runs += [bbm(problem, passes, start), sbm(problem, passes, start, seed=number)]
-        runs.append(sbm(problem, passes, start, shuffle_classes=True, seed=number))
-        runs.append(sbm(problem, passes, start, refresh=True, seed=number))
-        for run in runs:
-            curves[run.label].append(measured(problem, run))
-            settings[run.label].append(run.settings)
-    mean, usual = means(curves, settings, passes)
+        several.add(problem, full_rank(problem, gains, PRINTED, passes, start, number))
+    mean, usual = several.means(passes)
     result = table(f"{problem.name}, 50 principal components and bias (Figure 3)", mean, usual, (1, 5, passes))
     result.note(
         f"Mean over {starts} splits, each from a start of its own near the origin: {len(problem.y)} training rows, "
@@ -49,8 +38,7 @@ def main(rows: int = 10_000, passes: int = 20, starts: int = 10, data: str = "mn
         "that the paper prints; choosing them is not in the times. SBM has nothing to choose."
     )
     result.publish(f"bound_{title(data)}")
-    panels = [("passes", "likelihood"), ("passes", "error"), ("seconds", "likelihood"), ("seconds", "error")]
-    draw(f"bound_{title(data)}", result.title, mean, panels, zero=-float(np.log(problem.n_classes)))
+    draw(f"bound_{title(data)}", result.title, mean, -float(np.log(problem.n_classes)))
 
 
 if __name__ == "__main__":

@@ -33,10 +33,6 @@ class Run:
         self.passes.append(passes)
         self.seconds.append(seconds)
 
-    def at_pass(self, number: float) -> np.ndarray:
-        """The last θ within so many passes."""
-        return self.thetas[max(i for i, passes in enumerate(self.passes) if passes <= number + 1e-9)]
-
 
 class Watch:
     """Seconds since it was made, without those inside exempt functions.

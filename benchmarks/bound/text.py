@@ -12,8 +12,8 @@ import typer
 
 from benchmarks import data
 from benchmarks.bound import problems
-from benchmarks.bound.baselines import sgd, tuned
-from benchmarks.bound.figures import draw, measured, table
+from benchmarks.bound.baselines import best_sgd
+from benchmarks.bound.figures import draw, of_each, table
 from benchmarks.bound.runs import lbfgs, sbm, tuned_rank_step
 
 RANKS = (1, 5, 20)
@@ -24,9 +24,7 @@ LAMBDAS = tuple(10.0**e for e in range(-5, 3))
 
 def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20) -> None:
     problem = problems.with_best_lambda(problems.of(name), LAMBDAS)
-    runs = [lbfgs(problem, passes)]
-    for schedules in ("SGD", "ASGD"):
-        runs.append(sgd(problem, tuned(problem, schedules, (1, 10)), passes))
+    runs = [lbfgs(problem, passes), *best_sgd(problem, passes)]
     for rank in RANKS:
         eta = tuned_rank_step(problem, rank, 5)
         runs.append(sbm(problem, passes, rank=rank, eta=eta))
@@ -34,8 +32,7 @@ def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20
     if np.prod(problem.shape) <= FULL_RANK:
         sbm(problem, 1)  # compiles
         runs += [sbm(problem, passes), sbm(problem, passes, refresh=True)]
-    curves = {run.label: measured(problem, run) for run in runs}
-    settings = {run.label: run.settings for run in runs}
+    curves, settings = of_each(problem, runs)
     result = table(f"{problem.name}: low rank (Figure 3)", curves, settings, (1, 5, passes))
     result.note(
         f"{len(problem.y)} training rows, {len(problem.y_test)} test rows, {problem.X.shape[1]} features, "
@@ -44,8 +41,7 @@ def main(name: Annotated[str, typer.Argument()] = "newsgroups", passes: int = 20
     )
     name = data.title(name)
     result.publish(f"bound_text_{name}")
-    panels = [("passes", "likelihood"), ("passes", "error"), ("seconds", "likelihood"), ("seconds", "error")]
-    draw(f"bound_text_{name}", result.title, curves, panels, zero=-float(np.log(problem.n_classes)))
+    draw(f"bound_text_{name}", result.title, curves, -float(np.log(problem.n_classes)))
 
 
 if __name__ == "__main__":

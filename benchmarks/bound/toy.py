@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from benchmarks.bound import problems
-from benchmarks.bound.baselines import sgd, tuned
-from benchmarks.bound.figures import draw, measured, table
+from benchmarks.bound.baselines import best_sgd
+from benchmarks.bound.figures import PER_PASS, draw, of_each, table
 from benchmarks.bound.runs import lbfgs, sbm
 
 PASSES = 20
@@ -18,13 +18,10 @@ PASSES = 20
 
 def main(passes: int = PASSES) -> None:
     problem = problems.toy()
-    runs = [lbfgs(problem, passes)]
-    for schedules in ("SGD", "ASGD"):
-        runs.append(sgd(problem, tuned(problem, schedules, (1, 10)), passes))
+    runs = [lbfgs(problem, passes), *best_sgd(problem, passes)]
     sbm(problem, 1)  # compiles
     runs += [sbm(problem, passes), sbm(problem, passes, refresh=True)]
-    curves = {run.label: measured(problem, run) for run in runs}
-    settings = {run.label: run.settings for run in runs}
+    curves, settings = of_each(problem, runs)
     result = table("Two symmetric, overlapping classes (Figure 1)", curves, settings, (1, 2, 5, passes))
     result.note(
         f"{len(problem.y)} training rows, two features with a ratio of scales of 300 along turned axes, "
@@ -32,8 +29,7 @@ def main(passes: int = PASSES) -> None:
         "τ = 1 to 1e5, m = 1 or 10."
     )
     result.publish("bound_toy")
-    panels = [("passes", "objective"), ("passes", "likelihood"), ("passes", "error")]
-    draw("bound_toy", result.title, curves, panels, zero=-float(np.log(2)), depth=1.15)
+    draw("bound_toy", result.title, curves, -float(np.log(2)), PER_PASS, depth=1.15)
 
 
 if __name__ == "__main__":

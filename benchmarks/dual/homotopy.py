@@ -85,7 +85,7 @@ def follow(problem: DualProblem, path: list[float], n_epochs: int, test: Test, s
     state, curve = start_state(problem), Curve(path)
     spent, zero = 0.0, max(state.zero_value, 1e-300)
     for point, alpha in enumerate(path):
-        last, in_phase = point == len(path) - 1, 0
+        last = point == len(path) - 1
         begun = time.process_time()
         state.set_alpha(alpha)
         spent += time.process_time() - begun
@@ -95,7 +95,6 @@ def follow(problem: DualProblem, path: list[float], n_epochs: int, test: Test, s
                 state.visit_all()
             estimate = state.epoch() / zero
             spent += time.process_time() - begun
-            in_phase += 1
             measure(curve, state, problem, spent, test)
             # As `ascend`: the phases before the last may take half of all the epochs together.
             late = not last and len(curve.epochs) >= 0.5 * n_epochs * (point + 1) / max(len(path) - 1, 1)
