@@ -21,14 +21,16 @@ def quadratic_steps(problem: Problem, tol: float) -> int:
     """
     sample, columns = problem.rows.take(problem.sample(SAMPLED_ROWS)).compact()
     X = to_numpy(sample).astype(np.float64)
-    X = X - X.mean(axis=0) if problem.fit_intercept else X
+    if problem.fit_intercept:
+        X -= X.mean(axis=0)
     gradient = to_numpy(problem.penalised(problem.zero_gradient)).astype(np.float64)
     gradient = gradient if columns is None else gradient[columns]
     h = _curvature_of_scores(problem)
-    variance = np.mean(X * X, axis=0)
+    variance = np.einsum("ij,ij->j", X, X) / len(X)
     unit = h * variance + problem.alpha
     scale = np.sqrt(np.where(unit > 0, unit, 1.0))
-    X, gradient = X / scale, gradient / scale[:, None]
+    X /= scale
+    gradient = gradient / scale[:, None]
     if len(X) <= X.shape[1]:
         values, vectors = np.linalg.eigh(X @ X.T / len(X))
         along = vectors.T @ (X @ gradient) / np.sqrt(len(X) * np.maximum(values, 1e-300))[:, None]

@@ -115,8 +115,10 @@ class DenseRows(Rows):
         step = max(n_bytes // (8 * max(self.n_rows, 1)), 64)
         total = self.zeros((self.n_rows, self.n_rows), dtype=self.xp.float64)
         for start in range(0, self.n_features, step):
-            columns = np.arange(start, min(start + step, self.n_features))
-            some = self.xp.astype(self.select(columns).dense(), self.xp.float64)
+            columns = slice(start, start + step)
+            shift = None if self.shift is None else self.shift[columns]
+            some = DenseRows(self.X[:, columns], shift, self.dtype).dense()
+            some = self.xp.astype(some, self.xp.float64, copy=False)
             total += some @ some.T
         return total
 

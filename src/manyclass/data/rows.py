@@ -186,6 +186,11 @@ class Rows(ABC):
         """The same rows for sums whose differences are wanted: in float64 where products sum row by row, unblocked."""
         return self
 
+    @property
+    def moments_itemsize(self) -> int:
+        """Bytes of a number in these."""
+        return self.itemsize
+
     def gram_sum(self) -> GramSum:
         """Where Gram matrices of blocks of such rows are summed."""
         return GramSum(self)
@@ -296,7 +301,8 @@ class Rows(ABC):
         weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
         total = self.zeros((self.n_features, 1), dtype=xp.float64)
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
-        for rows, block in self.blocks(min(self.rows_per_block(1), 1 << 10)):
+        step = self.rows_per_block(1)
+        for rows, block in self.blocks(step if self.moments_itemsize == 8 else min(step, 1 << 10)):
             block = (block if function is None else block.map(function)).for_moments()
             block._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0], float(xp.sum(weight, dtype=xp.float64))
@@ -314,7 +320,7 @@ class Rows(ABC):
         parts = [slice(0, min(step, self.n_rows))]
         if self.n_rows > 2 * step:
             parts.append(slice(self.n_rows - step, self.n_rows))
-        values = xp.concat([xp.astype(self.part(part).dense(), xp.float64) for part in parts])
+        values = xp.concat([xp.astype(self.part(part).dense(), xp.float64, copy=False) for part in parts])
         if weight is not None:
             counted = xp.concat([weight[part] for part in parts]) > 0
             values = values[counted, :] if bool(xp.any(counted)) else values

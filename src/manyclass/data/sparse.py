@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
 
 STORED_PER_FEATURE = 16
 """Numbers in a block of rows, for each feature, from which to add what it gives of each feature costs little."""
+MOST_PARTS = 1024
+"""Blocks of rows that are remembered: views, and pointers to their rows."""
 
 
 class SparseRows(Rows):
@@ -32,6 +35,7 @@ class SparseRows(Rows):
         self.X, self.shift = X, shift
         self.n_rows, self.n_features = map(int, X.shape)
         self.dtype = X.dtype
+        self._parts: dict[tuple[int, int], SparseRows] = {}
 
     @property
     def row_bytes(self) -> float:
@@ -41,7 +45,20 @@ class SparseRows(Rows):
     def can_be_centred(self) -> bool:
         return False
 
+    @property
+    def moments_itemsize(self) -> int:
+        return 8
+
     def part(self, rows: slice) -> SparseRows:
+        # Solvers ask for the same blocks again and again, and making one costs as much as a product with few columns.
+        known, where = self._parts, (rows.start, rows.stop)
+        if where not in known:
+            if len(known) >= MOST_PARTS:
+                known.clear()
+            known[where] = self._part(rows)
+        return known[where]
+
+    def _part(self, rows: slice) -> SparseRows:
         # Slicing a CSR matrix copies its data; three views of its arrays do not.
         pointers = self.X.indptr[rows.start : rows.stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
@@ -92,6 +109,10 @@ class SparseRows(Rows):
     def select(self, columns: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[:, columns]), None if self.shift is None else self.shift[columns])
 
+    @cached_property
+    def _transposed(self) -> sp.csc_array:
+        return self.X.T
+
     @property
     def _wide(self) -> sp.csr_array:
         return self._with(self.X.data.astype(np.float64, copy=False))
@@ -113,7 +134,7 @@ class SparseRows(Rows):
 
     def _add_rmatmat(self, R: np.ndarray, out: np.ndarray) -> None:
         if self.shift is None:
-            out += self.X.T @ R
+            out += self._transposed @ R
             return
         wide = np.asarray(R, dtype=np.float64)
         out += self._wide.T @ wide

@@ -20,7 +20,8 @@ class Logistic(SeparableLoss):
     def potentials_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         # Never overflows; σ(z) = 1/(1 + decay) for z ≥ 0 and decay/(1 + decay) below.
         decay = flushed(xp.exp(-xp.abs(Z)), xp)
-        return xp.clip(Z, min=0.0) + xp.log1p(decay), xp.where(Z >= 0, xp.ones_like(Z), decay) / (1.0 + decay)
+        positive, share = Z >= 0, 1.0 / (1.0 + decay)
+        return xp.where(positive, Z, 0.0) + xp.log1p(decay), xp.where(positive, share, decay * share)
 
     def scores(self, mean: Array, xp: Any) -> Array:
         return xp.log(mean) - xp.log1p(-mean)
