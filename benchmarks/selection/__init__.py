@@ -1,0 +1,1 @@
+"""What choosing costs and gives: a penalty by cross-validation, a model by `AutoClassifier`."""
