@@ -17,8 +17,9 @@ from manyclass.model import Problem
 from manyclass.solvers.base import Solver
 from manyclass.solvers.quasi_newton import QuasiNewton
 
-WARM = 0.3
-"""Share of the passes of a single fit that one with a predicted start is expected to take."""
+WARM = 1.4
+"""Passes that a fit with a predicted start is expected to take, over the square root of those of a single one: what a
+worse metric is slow to find is what the last penalties have found."""
 STEPS = 5
 """Iterations over which a fit has to gain something."""
 TURNED = 2
@@ -29,9 +30,13 @@ def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) 
     """The curvature for a whole path: it is set up once, and looked at anew for each penalty."""
     problem.alpha = float(np.exp(np.log(alphas).mean()))
     candidates = [one for one in choose(problem, tol, QuasiNewton()).candidates if one.fits]
-    fits = max(1.0, WARM * len(alphas) * n_paths)
     looks = 1.0 + len(alphas) / LOOKS
-    return min(candidates, key=lambda one: looks * one.set_up + fits * one.passes * one.per_pass)
+
+    def seconds(one: Method) -> float:
+        passes = max(one.passes, WARM * math.sqrt(one.passes) * len(alphas) * n_paths)
+        return looks * one.set_up + passes * one.per_pass
+
+    return min(candidates, key=seconds)
 
 
 def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> tuple[Solver, Curvature]:
