@@ -140,8 +140,10 @@ class Search:
             level = tried[0].accuracy - tried[0].standard_error
             n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
             going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
-            # In the old order each fit of a path begins where a larger penalty has led.
-            alive = sorted(going_on, key=entries.index)
+            # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
+            # of a path begins where a larger penalty has led.
+            families = list(dict.fromkeys(one.candidate.family for one in going_on))
+            alive = sorted(going_on, key=lambda one: (families.index(one.candidate.family), entries.index(one)))
         return ranked
 
     def choose(self, ranked: list[Entry]) -> Entry:
