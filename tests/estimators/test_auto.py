@@ -111,6 +111,20 @@ def test_what_would_take_too_long_is_left_out_and_this_is_said(few, monkeypatch)
     assert any("StagewiseClassifier" in sentence and "left out" in sentence for sentence in model.why_)
 
 
+def test_what_was_better_on_fewer_rows_is_taken_and_fitted_to_as_many_as_there_is_time_for(few, monkeypatch):
+    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 100)
+    X, y = make_moons(2000, noise=0.1, random_state=0)
+    y[0] = 7  # a class of one row
+    slow = "StagewiseClassifier"
+    monkeypatch.setattr(Entry, "seconds_for", lambda self, n: 1e9 * (n > 100 and self.candidate.estimator == slow))
+    monkeypatch.setattr(Entry, "rows_in", lambda self, seconds: 300)
+    model = AutoClassifier(max_time=1e6).fit(X, y)
+    assert type(model.best_estimator_).__name__ == slow and model.leaderboard_[0]["estimator"] != slow
+    assert "fitted to 300 rows" in model.why_[-1] and model.score(X, y) > 0.98
+    assert set(model.best_estimator_.classes_) == {0, 1, 7}
+
+
 def test_without_time_there_is_a_model_all_the_same(few):
     X, y = load_iris(return_X_y=True)
     model = AutoClassifier(max_time=1e-6).fit(X, y)

@@ -143,17 +143,22 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
             parts = list(kind(n_folds, shuffle=True, random_state=seed).split(np.empty(n), codes))
         return [{0: parts[0]}, dict(enumerate(parts))]
     judge = hold_out(rows, codes, None, min(fraction, MOST_HELD_OUT / n), rng).index
-    learn = rng.permutation(np.delete(np.arange(n), judge))
-    if codes is not None:
-        # One row of each class comes first, so that the smallest part knows them all.
-        first = np.unique(codes[learn], return_index=True)[1]
-        learn = np.concatenate([learn[first], np.delete(learn, first)])
+    learn = in_random_order(np.delete(np.arange(n), judge), codes, rng)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
     while n_rows < len(learn):
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH
     return [*rounds, {len(rounds): (learn, judge)}]
+
+
+def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of rows, with one of each class before the others, so that any part knows them all."""
+    index = rng.permutation(index)
+    if codes is None:
+        return index
+    first = np.unique(codes[index], return_index=True)[1]
+    return np.concatenate([index[first], np.delete(index, first)])
 
 
 def score(

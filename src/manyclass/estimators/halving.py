@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, score
+from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, in_random_order, score
 from manyclass.fit import Status
 
 KEPT = 3
@@ -44,8 +44,22 @@ class Entry:
     n_judged: int = 0
 
     def seconds_for(self, n_rows: int) -> float:
-        """Expected of a fit to so many rows; the number of features grows with them."""
-        return self.expected * float((n_rows / self.n_rows) ** (1.0 if self.candidate.is_linear else 2.0))
+        """Expected of a fit to so many rows."""
+        return self.expected * float((n_rows / self.n_rows) ** self._growth)
+
+    def rows_in(self, seconds: float) -> int:
+        """To which a fit is expected to take so long."""
+        return int(self.n_rows * (max(seconds, 0.0) / self.expected) ** (1.0 / self._growth))
+
+    @property
+    def _growth(self) -> float:
+        """The number of features grows with the rows."""
+        return 1.0 if self.candidate.is_linear else 2.0
+
+    @property
+    def kin(self) -> Any:
+        """What it shares with those that can begin where it ended."""
+        return self.candidate.family or self
 
     @property
     def accuracy(self) -> float:
@@ -131,7 +145,7 @@ class Search:
         entries = alive = sorted(entries, key=lambda one: one.expected)
         ranked: list[Entry] = []
         for parts in rounds:
-            tried = self._round(alive, parts)
+            tried = self._round(alive, parts, one_at_least=not ranked)
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
             if not tried or tried[0].was_interrupted or time.perf_counter() > self.search_end:
@@ -142,13 +156,16 @@ class Search:
             going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
             # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
             # of a path begins where a larger penalty has led.
-            families = list(dict.fromkeys(one.candidate.family for one in going_on))
-            alive = sorted(going_on, key=lambda one: (families.index(one.candidate.family), entries.index(one)))
+            families = list(dict.fromkeys(one.kin for one in going_on))
+            alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse."""
-        best = ranked[0]
+        """The best of those that came furthest, or a linear model that is hardly worse.
+
+        What there was no time for on more rows is preferred to what is worse on them.
+        """
+        best = max((one for one in ranked if one.n_judged == ranked[0].n_judged), key=self.key)
         furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
         level = best.accuracy - ALIKE * best.standard_error
         linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
@@ -159,20 +176,25 @@ class Search:
         return linear[0]
 
     def refit(self, entry: Entry) -> Any:
-        """The model of all rows, or the last one where there is no time for it."""
-        X, left = self.scaled[entry.candidate.scaling], self.end - time.perf_counter()
-        if entry.model is not None and (entry.was_interrupted or entry.seconds_for(len(self.y)) > left):
-            self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
-            return entry.model
-        return self._fitted(entry.candidate.built(len(self.y), left, entry.model), X)
+        """The model of all rows, or of as many as there is time for, which are drawn at random."""
+        X, left, n = self.scaled[entry.candidate.scaling], self.end - time.perf_counter(), len(self.y)
+        chosen = None
+        if entry.model is not None and (entry.was_interrupted or entry.seconds_for(n) > left):
+            n = 0 if entry.was_interrupted else entry.rows_in(left)
+            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
+            if n <= entry.n_rows:
+                return entry.model
+            codes = self.y if self.y.ndim == 1 else None
+            chosen = np.sort(in_random_order(np.arange(len(self.y)), codes, np.random.default_rng(0))[:n])
+        return self._fitted(entry.candidate.built(n, left, entry.model), X, chosen)
 
-    def _round(self, alive: list[Entry], parts: Parts) -> list[Entry]:
+    def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
         tried: list[Entry] = []
         neighbours: dict[tuple[str, int], Any] = {}
         for entry in alive:
             left = self.search_end - time.perf_counter()
             needed = sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
-            if tried and needed > left:
+            if needed > left and (tried or not one_at_least):
                 told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
                 self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
                 continue
