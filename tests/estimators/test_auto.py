@@ -66,9 +66,17 @@ def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
     assert chosen.get_params(deep=False) == model.best_params_
     assert chosen.max_time is None and not getattr(chosen, "warm_start", False)
     again = clone(model.best_estimator_).fit(X, y)
-    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=0.05)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-12)
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(model, method)(X), getattr(model.best_estimator_, method)(X))
+
+
+def test_the_choice_is_what_its_parameters_give_by_themselves(few, rng):
+    X = rng.standard_normal((150, 300))  # of more columns than rows, so that many models are as good on the rows
+    y = np.argmax(X[:, :5] + rng.standard_normal((150, 5)), axis=1)
+    best = AutoClassifier().fit(X, y).best_estimator_
+    again = clone(best).fit(X, y)
+    np.testing.assert_allclose(best.decision_function(X), again.decision_function(X), rtol=1e-10)
 
 
 def test_the_leaderboard_is_in_order_and_tells_the_score_of_the_choice(few):

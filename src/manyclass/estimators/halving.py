@@ -186,7 +186,7 @@ class Search:
                 return entry.model
             codes = self.y if self.y.ndim == 1 else None
             chosen = np.sort(in_random_order(np.arange(len(self.y)), codes, np.random.default_rng(0))[:n])
-        return self._fitted(entry.candidate.built(n, left, entry.model), X, chosen)
+        return self._fitted(entry.candidate.built(n, left), X, chosen)
 
     def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
         tried: list[Entry] = []
@@ -212,9 +212,9 @@ class Search:
             if number in entry.scores:
                 scores[number] = entry.scores[number]
                 continue
-            # A model of other folds has seen the rows that this one is judged by.
-            start = entry.model if len(parts) == 1 else None
-            start = neighbours.get((entry.candidate.family, number)) if start is None else start
+            # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer rows
+            # is not what such rows alone would lead to; a larger penalty on the same rows leads there.
+            start = neighbours.get((entry.candidate.family, number))
             seconds = self.search_end - time.perf_counter()
             entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
             weight = None if self.judging_weight is None else self.judging_weight[judge]
