@@ -212,8 +212,8 @@ class Search:
             if number in entry.scores:
                 scores[number] = entry.scores[number]
                 continue
-            # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer rows
-            # is not what such rows alone would lead to; a larger penalty on the same rows leads there.
+            # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
+            # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
             start = neighbours.get((entry.candidate.family, number))
             seconds = self.search_end - time.perf_counter()
             entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
