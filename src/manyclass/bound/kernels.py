@@ -11,7 +11,7 @@ from manyclass.data.compiled import entry, inner
 
 
 @entry
-def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U, R, moved, lagged):
+def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U, sums, work, scores):
     """Rows of a block in order: bound, update of M, of μ, and step, all within the span of the block's rows.
 
     With X̂ = (x_1 ⊗ I, ..., x_b ⊗ I), M₀ and μ₀ at the start of the block, everything Algorithm 2 does is
@@ -38,8 +38,10 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
         Residuals to be replaced by the new ones, zero where these are added; overwritten with the new ones.
     C, U : ndarray of shape (b, rank, m) and (b·rank, b·rank), outputs
         Of U the upper triangle.
-    R, moved, lagged : ndarray of shape (b·m,), zero, outputs
-        Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j.
+    sums : ndarray of shape (3, b·m), zero, output
+        R = Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j.
+    work, scores : ndarray of shape (4 + rank, b·m) and (2, m)
+        Overwritten. Arrays made here would be compiled with the loop.
 
     Returns
     -------
@@ -47,10 +49,10 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
         Coefficients of φ₀ and ψ in the movement of theta, and in its lagged sum.
     """
     b, m = Z.shape
-    rank = C.shape[1]
-    p, z = np.empty(m), np.empty(m)
-    base, v, T, x = np.empty(b * m), np.empty(b * m), np.empty(b * m), np.empty(b * rank)
-    g = np.empty((rank, b * rank))
+    R, moved, lagged = sums[0], sums[1], sums[2]
+    base, v, T, x, g = work[0], work[1], work[2], work[3], work[4:]
+    z, p = scores[0], scores[1]
+    start = np.int64(0)  # a literal has a type of its own, for which what it is given to would be compiled again
     for j in range(b):
         for a in range(m):
             base[j * m + a] = phi[j, a]
@@ -58,7 +60,7 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
     for j in range(b):
         lo, hi, step = j * m, (j + 1) * m, eta * weight[j]
         for a in range(m):
-            z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + dot(H[lo + a], moved, 0, hi)
+            z[a] = Z[j, a] + by_phi * phi[j, a] + by_psi * psi[j, a] + dot(H[lo + a], moved, start, hi)
         bound_of_scores(z, softmax, math.sqrt(weight[j]), classes[j], p, C[j])
         for i in range(lo):
             lagged[i] += weight[j] * moved[i]
@@ -69,13 +71,13 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
             change = residual - old[j, a]
             old[j, a] = residual
             R[lo + a] = change
-            add_scaled(change, H[lo + a], base, 0, b * m)
+            add_scaled(change, H[lo + a], base, start, b * m)
         if grow:
             seen += weight[j]
             for i in range(b):
                 for a in range(m):
                     base[i * m + a] += weight[j] * psi[i, a]
-            extend_cholesky(H, C, U, T, g, j)
+            extend_cholesky(H, C, U, T, g, start, j)
         for i in range(hi):
             v[i] = R[i]
         if grow:
@@ -104,7 +106,7 @@ def add_scaled(factor, source, target, first, last):
 
 
 @inner
-def extend_cholesky(H, C, U, T, g, j):
+def extend_cholesky(H, C, U, T, g, start, j):
     """Rows and columns of example j in the Cholesky factor U of I + C H Cᵀ."""
     rank, m = C.shape[1], C.shape[2]
     n, width = j * rank, (j + 1) * m
@@ -113,7 +115,7 @@ def extend_cholesky(H, C, U, T, g, j):
             T[i] = 0.0
         for a in range(m):
             if C[j, r, a] != 0.0:
-                add_scaled(C[j, r, a], H[j * m + a], T, 0, width)
+                add_scaled(C[j, r, a], H[j * m + a], T, start, width)
         for i in range(j + 1):
             for q in range(rank):
                 total = 0.0

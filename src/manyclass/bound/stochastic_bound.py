@@ -255,9 +255,10 @@ class StochasticBound:
         if self.shuffle_classes:
             classes = self.rng.permuted(classes, axis=1)
         C, U = np.empty((b, self.rank, m)), np.empty((b * self.rank, b * self.rank))
-        R, moved, lagged = np.zeros((3, b * m))
+        R, moved, lagged = sums = np.zeros((3, b * m))
+        work = np.empty((4 + self.rank, b * m)), np.empty((2, m))
         by_phi, by_psi, lag_phi, lag_psi = run_block(
-            self.softmax, growing, *start, weight, self.eta, classes, old, C, U, R, moved, lagged
+            self.softmax, growing, *start, weight, self.eta, classes, old, C, U, sums, *work
         )
         if self.residuals is not None:
             self.residuals[block.index] = old

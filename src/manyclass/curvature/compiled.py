@@ -31,9 +31,10 @@ def bound_of_scores(z, softmax, scale, order, p, C):
         y = order[i]
         u = z[y] - log_z
         root, rest = scale * math.sqrt(curving(u)), sigmoid(-u)
-        for a in order[:i]:
+        for earlier in range(i):
+            a = order[earlier]
             C[i - 1, a] = -root * p[a]
             p[a] *= rest
         C[i - 1, y] = root
         p[y] = sigmoid(u)
-        log_z = max(z[y], log_z) + math.log1p(math.exp(-abs(u)))
+        log_z = (z[y] if u > 0.0 else log_z) + math.log1p(math.exp(-abs(u)))

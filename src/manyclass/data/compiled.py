@@ -25,7 +25,7 @@ def by_type(choose: Any = None, **jit_options: Any) -> Any:
     def uncompiled(*arguments: Any) -> None:
         raise TypeError(f"Only compiled functions call {choose.__name__}.")
 
-    overload(uncompiled, jit_options=cast(Any, jit_options))(choose)
+    overload(uncompiled, jit_options=cast(Any, {"error_model": "numpy"} | jit_options))(choose)
     return uncompiled
 
 
@@ -52,7 +52,7 @@ def widened(half):
 
 @inner
 def clip(value, low, high):
-    return min(max(value, low), high)
+    return low if value < low else high if value > high else value
 
 
 @inner
@@ -79,7 +79,7 @@ def log_sum_exp(z, size):
     """log Σ_j exp z_j over z[:size], without overflow."""
     top = z[0]
     for j in range(1, size):
-        top = max(top, z[j])
+        top = z[j] if z[j] > top else top
     total = 0.0
     for j in range(size):
         total += math.exp(z[j] - top)

@@ -1,4 +1,4 @@
-"""The formulas of losses that see all classes of a row together, compiled; `phi` is a `DualLoss`.
+"""The formulas of losses that see all classes of a row together, compiled; arguments are those of `kernels.step_row`.
 
 The dual point of a row is a probability vector p; the dual variables are a = e_y − p. With the row's own weight
 q = s_i‖x_i‖²/(alpha·S) in its scores, the exact step maximises
@@ -11,65 +11,48 @@ from __future__ import annotations
 
 import math
 
-from manyclass.data.compiled import by_type, inner, log_sum_exp, project_simplex
+from manyclass.data.compiled import clip, inner, log_sum_exp, project_simplex
 from manyclass.dual.column_losses import IDLE
-from manyclass.dual.losses import SoftmaxLoss
 
 NEWTON_STEPS = 25
 NEWTON_TOLERANCE = 1e-6
 TINY = 1e-300
+SMALLEST = -690.0
+"""Logarithm of a probability whose exponential does not underflow."""
 
 
-@by_type
-def step(phi, y, q, z, threshold, p, change, worst, work):
-    """The exact step of a row, which changes p; the row's share of the gap, or `IDLE` if it needs no visit."""
-    return step_softmax if issubclass(phi.instance_class, SoftmaxLoss) else step_crammer_singer
-
-
-def step_softmax(phi, y, q, z, threshold, p, change, worst, work):
-    gap = softmax_step(p, z, q, p.size, work[0], work[1])
-    move(p, work[0], change)
-    return gap
-
-
-def step_crammer_singer(phi, y, q, z, threshold, p, change, worst, work):
-    slack = crammer_singer_slack(p, z, y, p.size)
+def step_crammer_singer(phi, targets, i, q, z, threshold, a, change, worst, work):
+    p = a
+    slack = crammer_singer_slack(p, z, targets.codes[i], p.size)
     if slack > 0.0:
-        change[:] = 0.0
-        return IDLE if slack > threshold else 0.0
+        for j in range(p.size):
+            change[j] = 0.0
+        return IDLE if slack > threshold[0] else 0.0
     worst[0] = max(worst[0], -slack)
     gap = crammer_singer_step(p, z, q, p.size, work[0])
-    move(p, work[0], change)
+    for j in range(p.size):
+        change[j] = p[j] - work[0, j]
+        p[j] = work[0, j]
     return gap
 
 
-@inner
-def move(p, new, change):
-    for j in range(p.size):
-        change[j] = p[j] - new[j]
-        p[j] = new[j]
-
-
-@by_type
-def terms(phi, y, z, p):
-    """ℓ(z), φ*(p), which is −H(p) or −pᵀΔ, and the slack, of which the softmax has none."""
-    return softmax_terms if issubclass(phi.instance_class, SoftmaxLoss) else crammer_singer_terms
-
-
-def softmax_terms(phi, y, z, p):
-    conjugate = 0.0
+def softmax_terms(phi, targets, i, z, threshold, a):
+    """Of the conjugate −H(p); every row needs visits."""
+    p, conjugate = a, 0.0
     for j in range(p.size):
         if p[j] > 0.0:
             conjugate += p[j] * math.log(p[j])
-    return log_sum_exp(z, p.size) - z[y], conjugate, -math.inf
+    return log_sum_exp(z, p.size) - z[targets.codes[i]], conjugate, 0.0, True
 
 
-def crammer_singer_terms(phi, y, z, p):
+def crammer_singer_terms(phi, targets, i, z, threshold, a):
+    """Of the conjugate −pᵀΔ."""
+    p, y = a, targets.codes[i]
     matched, slack = z[y], crammer_singer_slack(p, z, y, p.size)
     best = z[0]
     for j in range(1, p.size):
         best = max(best, z[j])
-    return best - matched, p[y] - 1.0, slack
+    return best - matched, p[y] - 1.0, 0.0, slack <= threshold[0]
 
 
 @inner
@@ -113,13 +96,13 @@ def crammer_singer_step(p, z, q, k, new):
     return best - matched
 
 
-@inner
-def softmax_step(p, z, q, k, new, u):
+def step_softmax(phi, targets, i, q, z, threshold, a, change, worst, work):
     """The best p for scores z, by Newton's method in u = log p; the row's share of the gap, KL(p ‖ softmax z).
 
     Logarithms keep p positive, and p ≤ 1 bounds u. Where Newton has not settled, the step towards softmax(z) of
     length 1/(1 + q) raises the dual by strong convexity (Shalev-Shwartz and Zhang, 2013).
     """
+    p, k, new, u = a, a.size, work[0], work[1]
     level = log_sum_exp(z, k)
     gap = level
     for j in range(k):
@@ -131,7 +114,7 @@ def softmax_step(p, z, q, k, new, u):
         else:
             u[j], new[j] = math.log(TINY), 0.0
         if p[j] < 1e-12 or p[j] == 1.0:
-            u[j] = min(max(z[j] - level, -690.0), 0.0)
+            u[j] = clip(z[j] - level, SMALLEST, 0.0)
             new[j] = math.exp(u[j])
     settled = False
     for _ in range(NEWTON_STEPS):
@@ -141,14 +124,14 @@ def softmax_step(p, z, q, k, new, u):
             slope = 1.0 + q * new[j]
             excess += new[j] - new[j] * residual / slope
             weight += new[j] / slope
-        lagrange = excess / max(weight, TINY)
+        lagrange = excess / (TINY if weight < TINY else weight)
         largest = 0.0
         for j in range(k):
             residual = u[j] + q * (new[j] - p[j]) - z[j]
-            following = min(u[j] - (residual + lagrange) / (1.0 + q * new[j]), 0.0)
-            u[j] = max(following, -690.0)
+            u[j] = clip(u[j] - (residual + lagrange) / (1.0 + q * new[j]), SMALLEST, 0.0)
             value = math.exp(u[j])
-            largest = max(largest, abs(value - new[j]))
+            if abs(value - new[j]) > largest:
+                largest = abs(value - new[j])
             new[j] = value
         if largest <= NEWTON_TOLERANCE:
             settled = True
@@ -162,4 +145,7 @@ def softmax_step(p, z, q, k, new, u):
     else:
         for j in range(k):
             new[j] = p[j] + (math.exp(z[j] - level) - p[j]) / (1.0 + q)
-    return max(gap, 0.0)
+    for j in range(k):
+        change[j] = p[j] - new[j]
+        p[j] = new[j]
+    return 0.0 if gap < 0.0 else gap

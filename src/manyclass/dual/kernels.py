@@ -9,7 +9,7 @@ import numpy as np
 from manyclass.data.compiled import by_type, entry, inner
 from manyclass.data.prefetch import ask_ahead
 from manyclass.dual import column_losses, joint_losses
-from manyclass.dual.losses import JointLoss
+from manyclass.dual.losses import DualLoss, JointLoss, SoftmaxLoss
 from manyclass.dual.row_kernels import FAST, row_add, row_dot, row_scores, row_spread_moved
 
 OFFSET, DUAL_SUM, MEAN_SCORE, LIFT = range(4)
@@ -66,14 +66,10 @@ def target(targets, i, j):
     return targets.Y[i, j]
 
 
-@by_type(fastmath=FAST)
+@by_type
 def step_row(phi, targets, i, q, z, threshold, a, change, worst, work):
     """A step of all dual variables of a row; its share of the gap, or `IDLE` if none needs a visit."""
-    return step_simplex if issubclass(phi.instance_class, JointLoss) else step_columns
-
-
-def step_simplex(phi, targets, i, q, z, threshold, a, change, worst, work):
-    return joint_losses.step(phi, targets.codes[i], q, z, threshold[0], a, change, worst, work)
+    return _STEPS[phi.instance_class]
 
 
 def step_columns(phi, targets, i, q, z, threshold, a, change, worst, work):
@@ -95,12 +91,7 @@ def step_columns(phi, targets, i, q, z, threshold, a, change, worst, work):
 @by_type
 def row_terms(phi, targets, i, z, threshold, a):
     """φ(z), φ*(−a) and φ(z) + φ*(−a) + az of a row, and whether it needs a visit; the third only of one score."""
-    return simplex_terms if issubclass(phi.instance_class, JointLoss) else column_terms
-
-
-def simplex_terms(phi, targets, i, z, threshold, a):
-    loss, conjugate, slack = joint_losses.terms(phi, targets.codes[i], z, a)
-    return loss, conjugate, 0.0, slack <= threshold[0]
+    return _TERMS[phi.instance_class]
 
 
 def column_terms(phi, targets, i, z, threshold, a):
@@ -112,6 +103,19 @@ def column_terms(phi, targets, i, z, threshold, a):
         gap += column_losses.fenchel(phi, a[j], z[j], y)
         active |= column_losses.slack(phi, a[j], z[j], y) <= threshold[j]
     return loss, conjugate, gap, active
+
+
+# One call deep: the code of each function is generated once more for every one that calls it.
+_STEPS = {
+    DualLoss: step_columns,
+    JointLoss: joint_losses.step_crammer_singer,
+    SoftmaxLoss: joint_losses.step_softmax,
+}
+_TERMS = {
+    DualLoss: column_terms,
+    JointLoss: joint_losses.crammer_singer_terms,
+    SoftmaxLoss: joint_losses.softmax_terms,
+}
 
 
 @entry(fastmath=FAST)
@@ -131,7 +135,7 @@ def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold
         The largest violation of optimality met, which is the next epoch's `threshold`.
     work : array of shape (4, columns of V)
         Zero in the columns beyond n_outputs, and overwritten. Arrays made here would be compiled with the loop.
-    moved : int64 array of shape (n_outputs,), overwritten
+    moved : uint64 array of shape (n_outputs,), overwritten
 
     Returns
     -------

@@ -93,10 +93,14 @@ class DualProblem:
 
     def gather(self, weight: np.ndarray, total: np.ndarray) -> None:
         """total += Σ_i x_i weight_iᵀ."""
-        from manyclass.dual.row_kernels import gather
+        from manyclass.dual.row_kernels import gather, gather_one
 
+        width, as_given = total.shape[1], np.empty(0)
         for part, rows in self.visits():
-            gather(*rows, weight[part], total, np.zeros(total.shape[1]))
+            if width == 1:
+                gather_one(*rows, weight[part, 0], as_given, total[:, 0])
+            else:
+                gather(*rows, weight[part], as_given, total, np.zeros(width), np.empty(width, dtype=np.uint64))
 
     @property
     def eliminates_intercept(self) -> bool:
@@ -111,10 +115,12 @@ class DualProblem:
     @cached_property
     def feature_mean(self) -> np.ndarray:
         """x̄ with an intercept, else 0; summed in float64 for rows of float32 too, as the gap is a bound only for x̄."""
-        total = np.zeros((self.n_features, 1))
+        from manyclass.dual.row_kernels import width
+
+        total = np.zeros((self.n_features, width(self.n_outputs)))  # so that no other code is compiled than for W
         if self.fit_intercept:
             self.gather(self.share[:, None], total)
-        return total[:, 0]
+        return total[:, 0].copy()
 
     @cached_property
     def column_variance(self) -> np.ndarray:

@@ -59,9 +59,9 @@ def row_add(data, indices, start, stop, by, metric, v):
 
 @inner(fastmath=FAST)
 def row_scores(data, indices, start, stop, V, z):
-    """z = Vᵀx for V of shape (n_features, `width`)."""
-    if z.size == 1:
-        z[0] = row_dot(data, indices, start, stop, V[:, 0])
+    """z = Vᵀx for V of shape (n_features, `width`), or (n_features,) where there is one score."""
+    if V.ndim == 1:  # decided when it is compiled
+        z[0] = row_dot(data, indices, start, stop, V)
         return
     sparse = indices.size > 0
     first = 0
@@ -112,9 +112,16 @@ def row_spread_moved(data, indices, start, stop, change, moved, metric, V):
     """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
     if moved.size * 4 > change.size:
         row_spread(data, indices, start, stop, change, metric, V)
-    else:
+        return
+    sparse, scaled = indices.size > 0, metric.size > 0
+    for p in range(start, stop):
+        at = indices[p] if sparse else p - start
+        x = np.float64(number(data, p))
+        if scaled:
+            x *= metric[at]
+        row = V[at]
         for m in range(moved.size):
-            row_add(data, indices, start, stop, change[moved[m]], metric, V[:, moved[m]])
+            row[moved[m]] += x * change[moved[m]]
 
 
 @entry
@@ -141,38 +148,41 @@ def add_squares(data, indices, indptr, weight, mean, squares, present):
 
 
 @entry
-def gather(data, indices, indptr, weight, V, by):
-    """V += Σ_i x_i weight_iᵀ for weight of shape (n_rows, n_outputs); `by` is zero and as long as a row of V."""
-    k, metric = weight.shape[1], by[:0]
+def gather(data, indices, indptr, weight, metric, V, by, moved):
+    """V += Σ_i Px_i weight_iᵀ for weight of shape (n_rows, n_outputs).
+
+    `by` is zero and as long as a row of V, `moved` is of uint64 and overwritten.
+    """
     for i in range(weight.shape[0]):
-        n_used = 0
-        for j in range(k):
+        n_moved = 0
+        for j in range(weight.shape[1]):
             by[j] = weight[i, j]
-            n_used += by[j] != 0.0
-        if n_used == 0:
-            continue
-        if V.shape[1] > 1 and n_used * 4 > k:
-            row_spread(data, indices, indptr[i], indptr[i + 1], by, metric, V)
-        else:
-            for j in range(k):
-                if by[j] != 0.0:
-                    row_add(data, indices, indptr[i], indptr[i + 1], by[j], metric, V[:, j])
+            if by[j] != 0.0:
+                moved[n_moved] = j
+                n_moved += 1
+        if n_moved:
+            row_spread_moved(data, indices, indptr[i], indptr[i + 1], by, moved[:n_moved], metric, V)
 
 
-@inner
-def next_random(state):
-    """A number in [0, 1) from a 64-bit xorshift generator (Marsaglia, 2003) whose state is one non-zero word."""
-    x = state[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    state[0] = x
-    return np.float64(x >> np.uint64(11)) * 1.1102230246251565e-16
+@entry
+def gather_one(data, indices, indptr, weight, metric, v):
+    """v += Σ_i Px_i weight_i."""
+    for i in range(weight.size):
+        if weight[i] != 0.0:
+            row_add(data, indices, indptr[i], indptr[i + 1], weight[i], metric, v)
 
 
 @entry
 def shuffle(order, size, state):
-    """A fresh random permutation of the first `size` entries (Fisher and Yates)."""
+    """A fresh random permutation of the first `size` entries (Fisher and Yates).
+
+    By a 64-bit xorshift generator (Marsaglia, 2003), whose state is one non-zero word.
+    """
+    x = state[0]
     for i in range(size - 1):
-        j = i + int(next_random(state) * (size - i))
+        x ^= x << np.uint64(13)
+        x ^= x >> np.uint64(7)
+        x ^= x << np.uint64(17)
+        j = i + np.int64(np.float64(x >> np.uint64(11)) * 1.1102230246251565e-16 * (size - i))
         order[i], order[j] = order[j], order[i]
+    state[0] = x

@@ -229,7 +229,7 @@ class DualState(ABC):
         """A step in each active coordinate of some rows; how many of these stay active, and the share of the gap."""
         problem, targets, first, estimate = self.problem, self.problem.targets.part(part), 0, 0.0
         point = self._point(part)
-        work, moved = np.zeros((4, self.V.shape[1])), np.empty(len(worst), dtype=np.int64)
+        work, moved = np.zeros((4, self.V.shape[1])), np.empty(len(worst), dtype=np.uint64)
         shuffle(order, n_active, self.random_state)
         while first < n_active:
             if on_slice is not None:
@@ -255,14 +255,14 @@ class DualState(ABC):
     def _measure(self) -> tuple[float, float, float]:
         """`kernels.gap_terms`; rows that are not strictly optimal become active again."""
         problem, active = self.problem, np.empty(len(self.a), dtype=bool)
-        terms = np.zeros(3)
+        terms, V = np.zeros(3), self.V[:, 0] if self.V.shape[1] == 1 else self.V
         for part, rows in problem.visits():
             terms += kernels.gap_terms(
                 problem.loss,
                 rows,
                 problem.targets.part(part),
                 problem.share[part],
-                self._point(part),
+                self._point(part)._replace(V=V),
                 self.threshold,
                 active[part],
                 np.zeros(self.V.shape[1]),
