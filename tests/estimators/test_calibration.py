@@ -7,7 +7,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 
-from manyclass import GLMClassifier, SDCAClassifier
+from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
 from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
@@ -84,3 +84,21 @@ def test_sparse_rows_labels_that_are_text_and_little_time():
     np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X)), atol=1e-2)
     hurried = SDCAClassifier("hinge", calibrate="temperature", max_time=1e-6).fit(X, names)
     assert np.all(np.isfinite(hurried.predict_proba(X)))
+
+
+@EACH
+def test_pegasos_calibrates_the_same_way(calibrate):
+    X, y, X_test, y_test = problem(3)
+    plain = PegasosClassifier(1e-3, loss="hinge").fit(X, y)
+    model = PegasosClassifier(1e-3, loss="hinge", calibrate=calibrate).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert not hasattr(plain, "predict_proba")
+    P = model.predict_proba(X_test)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    logistic = GLMClassifier(alpha=1e-3).fit(X, y)
+    assert log_loss(y_test, P) < log_loss(y_test, logistic.predict_proba(X_test)) + 0.1
+    with pytest.raises(ValueError, match="takes all rows at once"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X_test), P)
+    model.set_params(calibrate=None).partial_fit(X, y)
+    assert not hasattr(model, "calibration_") and not hasattr(model, "predict_proba")

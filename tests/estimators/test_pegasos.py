@@ -97,8 +97,9 @@ def test_the_papers_variant_is_algorithm_1(rows):
 
     X, y = rows
     codes = np.searchsorted(["a", "b", "c"], y)
+    two_rows = Schedule(offset=0.0, average=False, replace=True, batch_size=2)
     model = PegasosClassifier(
-        0.1, loss="crammer_singer", batch_size=2, max_iter=25 * 2 / 80, random_state=4, **PAPER
+        0.1, loss="crammer_singer", max_iter=25 * 2 / 80, random_state=4, **PAPER | {"schedule": two_rows}
     ).fit(X, y)
     draws = make_draws(80, 4, replace=True)
     batches = [[draw(draws, 2 * t + a) for a in range(2)] for t in range(25)]

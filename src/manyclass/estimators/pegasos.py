@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
-from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, checks_parameters, epochs, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.fit.run import threads_for
@@ -27,7 +27,7 @@ FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
 
 
 @dataclass(eq=False, repr=False)
-class PegasosClassifier(LinearClassifier):
+class PegasosClassifier(CrossCalibrated):
     """Linear classifier fitted by stochastic subgradient steps of length 1/(alpha t), all classes jointly.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -55,16 +55,17 @@ class PegasosClassifier(LinearClassifier):
         "paper" is Algorithm 1 as printed: steps 1/(alpha t), the last iterate, rows drawn with replacement. "auto"
         derives the first step from the data, for each feature by itself where they differ in size, averages the
         iterates, and draws each row once before any is drawn again.
-        A `Schedule` says each of these by itself.
-    batch_size : int, default=1
-        r, the rows of a step.
+        A `Schedule` says each of these by itself, and how many rows r a step takes, which is one else.
     max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
-        are ``max_iter=T * batch_size / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
+        are ``max_iter=T * r / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
         allow, a fraction of a second: what an accuracy takes are steps, and not epochs.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
+    calibrate : {"sigmoid", "temperature"} or None, default=None
+        Probabilities for the losses that have none, as in `SDCAClassifier`: by the scores of rows that five more models
+        were not fitted to. `partial_fit`, whose rows are gone when others come, refuses it.
     tol : float, default=1e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
@@ -85,6 +86,8 @@ class PegasosClassifier(LinearClassifier):
     ----------
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
+    calibration_ : ndarray of shape (2, n_classes) or (2, 1)
+        Slopes and offsets of `calibrate`, by which scores become those of the link.
     history_ : list of Record
         One record per epoch. The objective is an online estimate: the mean loss of the epoch's rows, each before its
         step, and the penalty. The details are ``steps``, and ``estimated_gap``: the relative distance of that from the
@@ -97,7 +100,7 @@ class PegasosClassifier(LinearClassifier):
         That of the intercept, where features have offsets of their own.
     compile_seconds_ : float
         Time spent compiling or loading compiled code; it is part of the seconds in ``history_`` and of `max_time`, and
-        happens once in a process for each type of data.
+        happens once in a process for each type of data (with `calibrate` in the first of the five models).
     <shared>
 
     Raises
@@ -134,11 +137,11 @@ class PegasosClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         **CLASS_WEIGHT,
+        **CALIBRATE,
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
     }
     _also_losses = ("auto",)
@@ -147,10 +150,10 @@ class PegasosClassifier(LinearClassifier):
     _: KW_ONLY
     loss: str = "auto"
     schedule: str | Schedule = "auto"
-    batch_size: int = 1
     max_iter: float | str = "auto"
     fit_intercept: bool = True
     class_weight: Any = None
+    calibrate: str | None = None
     tol: float = 1e-3
     max_time: float | None = None
     early_stopping: bool = False
@@ -175,8 +178,18 @@ class PegasosClassifier(LinearClassifier):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if `calibrate` or balanced weights are asked for, which take all rows at once.
         """
         clock = Clock(self.max_time)
+        if self.calibrate is not None:
+            raise ValueError(
+                f"calibrate={self.calibrate!r} leaves out fifths of the rows, which takes all rows at once: use fit, "
+                "or calibrate the finished model on other rows by CalibratedClassifierCV(FrozenEstimator(model))."
+            )
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once: give partial_fit a dict, or sample_weight."
@@ -187,6 +200,7 @@ class PegasosClassifier(LinearClassifier):
         labels = encode_chunk(y, None if is_first else self.classes_, classes, type(self).__name__)
         weight = check_weights(rows, y, sample_weight, self.class_weight)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        self.__dict__.pop("calibration_", None)  # of another model, from here on
         problem = self._problem(rows, labels, weight, clock)
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
         run = Run(clock, max_iter=1, n_threads=threads_for(self._n_multiplications(problem)))
@@ -216,6 +230,7 @@ class PegasosClassifier(LinearClassifier):
         return self.schedule if isinstance(self.schedule, Schedule) else SCHEDULES[self.schedule]
 
     def _iterates(self, task: Task) -> Iterates:
+        self._calibrate(task)
         if not self.warm_start:
             self.__dict__.pop("_state", None)
         elif hasattr(self, "_state"):
@@ -254,9 +269,9 @@ class PegasosClassifier(LinearClassifier):
         state.start_rows(more)
         self._state = state
         if rows.has_arrays:
-            solver = Pegasos(problem, rows, draws, state, self.batch_size)
+            solver = Pegasos(problem, rows, draws, state, schedule.batch_size)
         else:
-            solver = ChunkedPegasos(problem, rows, draws, state, self.batch_size, seed)
+            solver = ChunkedPegasos(problem, rows, draws, state, schedule.batch_size, seed)
         self.compile_seconds_ = solver.compile()
         if task.saved is not None:
             restore(state, task.saved["steps"])

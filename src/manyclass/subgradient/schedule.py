@@ -1,4 +1,4 @@
-"""What is left to choose in Algorithm 1: the first step, the order of the rows, and which iterate is the model."""
+"""What is left to choose in Algorithm 1: the first step, how many rows each has, in which order, and the model."""
 
 from __future__ import annotations
 
@@ -19,20 +19,25 @@ class Schedule:
         Whether the model is the average of the iterates W_t with weights t (t + offset), rather than the last of them.
     replace : bool, default=False
         Whether rows are drawn with replacement, as in the paper, or each once before any is drawn again.
+    batch_size : int, default=1
+        r, the rows of a step.
 
     Raises
     ------
     ValueError
-        If the offset is negative.
+        If the offset is negative, or a step has no rows.
     """
 
     offset: float | None = None
     average: bool = True
     replace: bool = False
+    batch_size: int = 1
 
     def __post_init__(self) -> None:
         if self.offset is not None and not 0.0 <= self.offset < float("inf"):
             raise ValueError(f"offset={self.offset!r} must be a number of steps, 0 or more, or None to derive it.")
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size={self.batch_size!r} must be a number of rows, 1 or more.")
 
 
 SCHEDULES = {"auto": Schedule(), "paper": Schedule(offset=0.0, average=False, replace=True)}
