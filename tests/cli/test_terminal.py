@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from sklearn.datasets import load_digits
 
-from manyclass import BoundMajorizationClassifier, SDCAClassifier
+from manyclass import BoundMajorizationClassifier, PegasosClassifier, SDCAClassifier
 from manyclass.cli.modelfile import load
 from manyclass.cli.output import Progress
 
@@ -114,11 +114,12 @@ def test_the_progress_line_says_when_a_fit_compiles():
 
     said = []
     progress = Progress(SimpleNamespace(update=lambda task, **options: said.append(options["description"])), 0)
-    for model in (SDCAClassifier(), BoundMajorizationClassifier(), BoundMajorizationClassifier("stochastic")):
+    stochastic = BoundMajorizationClassifier("stochastic")
+    for model in (SDCAClassifier(), PegasosClassifier(), BoundMajorizationClassifier(), stochastic):
         progress.setup(model, None)
         with event.trigger_event("numba:compile"):
             pass
         progress.teardown(model, None)
         with event.trigger_event("numba:compile"):
             pass
-    assert said == ["compiling, as this is the first fit of its kind on this machine", "fitting"] * 2
+    assert said == ["compiling, as this is the first fit of its kind on this machine", "fitting"] * 3
