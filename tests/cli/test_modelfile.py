@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import pickle
+import re
 import zipfile
 
 import numpy as np
@@ -143,6 +144,17 @@ def test_cut_files_are_refused(iris_model, cut):
     iris_model.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
     with pytest.raises(CommandError, match="not a model, or is damaged"):
         load(iris_model)
+
+
+def test_arrays_hold_the_numbers_they_announce(tmp_path, iris_model):
+    with zipfile.ZipFile(iris_model) as whole, zipfile.ZipFile(tmp_path / "m.skops", "w") as damaged:
+        for name in whole.namelist():
+            # As many bytes, of which the shape takes some of the padding behind it.
+            content = re.sub(rb"\((\d+), ?(\d*)\), \} {9}", rb"(\g<1>999999999, \2), }", whole.read(name))
+            damaged.writestr(name, content)
+    with pytest.raises(CommandError, match="not a model, or is damaged") as refused:
+        load(tmp_path / "m.skops")
+    assert "announces more numbers than it holds" in str(refused.value.__cause__)
 
 
 def test_files_of_later_versions_are_refused(tmp_path):

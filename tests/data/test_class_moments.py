@@ -187,6 +187,10 @@ def test_files_that_are_not_moments_are_refused(tmp_path):
         ClassMoments.load(path)
     with pytest.raises(DataFileError, match="moments of classes and not moments"):
         Moments.load(whole)
+    save_file({"weight": np.zeros(3)}, path, metadata={"manyclass": "\x1b[31m" + "x" * 5000})
+    with pytest.raises(DataFileError) as refused:
+        ClassMoments.load(path)
+    assert str(refused.value).isprintable() and len(str(refused.value)) < 1000
     with pytest.raises(FileNotFoundError):
         Moments.load(tmp_path / "nowhere")
 
@@ -202,6 +206,7 @@ def test_arrays_that_do_not_fit_each_other_are_refused(tmp_path):
     for name, value in (
         ("sums", arrays["sums"][:2]),
         ("counts", arrays["counts"].astype(float)),
+        ("counts", -arrays["counts"]),
         ("weights", np.full(3, np.nan)),
         ("xx", arrays["xx"][:3]),
         ("xx", arrays["xx"].astype(np.float32)),
@@ -217,6 +222,14 @@ def test_arrays_that_do_not_fit_each_other_are_refused(tmp_path):
         ("features", 3),
         ("dtype", "object"),
         ("overlap", "many"),
+        ("overlap", True),
+        ("multilabel", 0),
+        ("about", [["a", 1]]),
+        ("classes", [1, 2, 10**30]),
+        ("features", facts["features"] | {"n": 2.5}),
+        ("features", facts["features"] | {"n": -3}),
+        ("features", facts["features"] | {"weight": "3"}),
+        ("features", facts["features"] | {"yy": 10**400}),
     ):
         save_tensors(path, kind, arrays, facts | {name: value})
         with pytest.raises(DataFileError, match="do not make moments"):

@@ -1,13 +1,19 @@
 """Damage that was once misread; `tests/fuzz` looks for more."""
 
+import gzip
+import json
+from contextlib import nullcontext
 from zipfile import ZipFile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from manyclass.data.readers import DataFileError, read, read_chunks
-from tests.fuzz.seeds import ARFF, X, saved
+from manyclass.data.readers import DataFileError, read, read_chunks, stored
+from manyclass.data.readers.stored import Guarded
+from manyclass.data.stores import Repeated
+from tests.fuzz.seeds import ARFF, FILES, N_ROWS, TABLE, X, arrow, parquet, saved
 
 NPY, NPZ = saved(np.save, X), saved(np.savez, X=X, y=np.arange(4))
 
@@ -27,6 +33,7 @@ def encrypted(archive):
             NPY.replace(b"'fortran_order': False", b"'fortran_order': (alse"),
             "not a whole NumPy file",
         ),
+        ("X.npy", b"\x93NUMPY\x02\x00" + b"\xff" * 4 + NPY[10:], "it ends before its header does"),
         ("X.npz", encrypted(NPZ), "not a whole NumPy file"),
         ("rows.arff", ARFF.replace("note string", "note st%ring").encode(), "not correct ARFF"),
         ("rows.arff", ARFF.replace("no, c", "no%d %s, c").encode(), "not correct ARFF"),
@@ -34,6 +41,9 @@ def encrypted(archive):
         ("rows.arff", ARFF.replace("{no, yes}", "{" + 40 * "no, " + "yes").encode(), r"line 3 \('@attribute wild"),
         ("rows.arff", ARFF.replace("{no, yes}", "{" + 40 * "no," + "New York}").encode(), r"line 3 \('@attribute wild"),
         ("rows.arff", ARFF.encode("utf-16"), "not UTF-8"),
+        ("rows.libsvm", b"1 1:2\n" + b" " * 20_000 + b"x\n", r"line 2 \('x'\)"),
+        ("rows.libsvm", b"1 1:2\n" + b"1" * 20_000 + b"x\n", r"line 2 \('1111"),
+        ("rows", b"\n" * 65_000 + b"x", "none of the known formats|not .* CSV|rows"),
         ("rows.csv", b'a,label\n1,"' + b"x" * 200_000, "check its quotes|no label|rows"),
     ],
 )
@@ -43,6 +53,63 @@ def test_known_damage(tmp_path, name, content, sentence):
     with pytest.raises(DataFileError, match=sentence) as caught:
         read(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reads", [lambda store: list(store.chunks(2)), lambda store: store.take(np.arange(N_ROWS))])
+def test_damage_that_is_met_when_rows_are_read_is_told_of_their_file(tmp_path, reads):
+    labels = [0, 1, 0, 1]
+    lists = pa.table({"b": X[:, 0], "e": [[1.0], [2.0], [3.0, 4.0], [5.0]], "label": labels})
+    path = tmp_path / "rows.arrow"
+    path.write_bytes(arrow(lists, pa.ipc.new_file))
+    found = stored(path)
+    with pytest.raises(DataFileError, match=f"^{path}: the lists of column 'e' are not all of length 1"):
+        reads(found.store)
+    path = tmp_path / "rows.parquet"
+    content = parquet(pa.table({"a": np.arange(4.0), "label": labels}), compression="none", use_dictionary=False)
+    values = content.index(np.arange(4.0).tobytes())
+    path.write_bytes(content[: values - 3] + b"\xff" * 3 + content[values:])
+    found = stored(path)
+    with pytest.raises(DataFileError, match=f"^{path} is damaged|^{path} is not readable"):
+        reads(found.store)
+
+
+def test_rows_that_a_file_announces_are_there():
+    announced = Guarded(Repeated(lambda: [np.ones((2, 3))], 4), nullcontext)
+    with pytest.raises(DataFileError, match="it announces 4 rows and holds 2"):
+        list(announced.select(np.array([0])).chunks(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("rows.arrow", lambda table: arrow(table, pa.ipc.new_file)), ("rows.parquet", parquet)]
+)
+def test_text_is_refused_before_rows_are_read(tmp_path, name, write):
+    path = tmp_path / name
+    path.write_bytes(write(TABLE))
+    with pytest.raises(DataFileError, match="column 'label' holds text"):
+        stored(path, target=False)
+
+
+def test_a_compressed_file_need_not_be_mapped(tmp_path):
+    path = tmp_path / "rows.arrow.gz"
+    path.write_bytes(gzip.compress(FILES["arrow"][0]))
+    found = stored(path)
+    np.testing.assert_array_equal(found.store.read(0, N_ROWS), read(path).X)
+
+
+def test_rows_of_libsvm_are_as_wide_as_was_asked_for(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_bytes(b"1 1:1\n2 2:2\n")
+    assert [chunk.shape for chunk in stored(path, features=5).store.chunks(2)] == [(2, 5)]
+    with pytest.raises(DataFileError, match="it has 2 features where 1 are expected"):
+        stored(path, features=1)
+
+
+@pytest.mark.parametrize("listed", [[], ["other.arrow"], ["a\0.arrow"], ["a" * 999], [""]])
+def test_the_files_that_a_folder_lists_are_there(tmp_path, listed):
+    (tmp_path / "rows.arrow").write_bytes(FILES["arrow"][0])
+    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in listed]}))
+    with pytest.raises(DataFileError, match=r"its state\.json lists"):
+        stored(tmp_path)
 
 
 def test_the_last_row_of_a_chunk_counts_without_a_line_end(tmp_path):

@@ -1,5 +1,6 @@
 """What other programs predict with a model is what the model predicts."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import manyclass
 from manyclass import export, features, linear_model
+from manyclass.data.readers import DataFileError
 
 SMALL = {"n_components": 24, "block_size": 12, "alpha": 1e-3}
 MODELS = {
@@ -143,3 +145,31 @@ def test_coefficients_as_safetensors(tmp_path):
     assert description["temperature"] == model.temperature_
     with pytest.raises(ValueError, match="not linear"):
         export.save_coefficients(fitted("Fourier", load_iris)[0], tmp_path / "other.safetensors")
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_coefficients_are_as_they_were_written_or_refused(tmp_path, n_classes, fit_intercept):
+    from safetensors.numpy import save_file
+
+    path = tmp_path / "model.safetensors"
+    X, y = load_iris(return_X_y=True)
+    model = manyclass.GLMClassifier(fit_intercept=fit_intercept).fit(X, np.minimum(y, n_classes - 1))
+    export.save_coefficients(model, path)
+    arrays, description = export.load_coefficients(path)
+    assert len(arrays["coef"]) == len(arrays["intercept"])
+    content, told = path.read_bytes(), {"description": json.dumps(description)}
+    for damaged in (content[:-1], b"", content.replace(b'"coef"', b'"coof"')):
+        path.write_bytes(damaged)
+        with pytest.raises(DataFileError, match=f"^{path}"):
+            export.load_coefficients(path)
+    for other, about in (
+        ({**arrays, "coef": arrays["coef"][:, 0]}, told),
+        ({**arrays, "intercept": arrays["intercept"][:0]}, told),
+        ({**arrays, "coef": np.ones(arrays["coef"].shape, dtype=np.int64)}, told),
+        (arrays, {"description": "[]"}),
+        (arrays, None),
+    ):
+        save_file(other, path, metadata=about)
+        with pytest.raises(DataFileError, match="it holds no coefficients"):
+            export.load_coefficients(path)

@@ -90,6 +90,11 @@ def test_files_name_no_classes_but_ours(kind):
             Decoder([], np.asarray)(node)
 
 
+def test_nothing_but_a_tuple_is_made_by_its_constructor():
+    with pytest.raises(ValueError, match="Checkpoint is no tuple"):
+        Decoder([], np.asarray)({"tuple": ["/etc/passwd"], "kind": "manyclass.fit.checkpoint:Checkpoint"})
+
+
 def assert_refused(tmp_path, content, told, **belongs_to):
     path = tmp_path / "fit.checkpoint"
     path.write_bytes(content)
@@ -124,6 +129,11 @@ def test_files_of_other_versions_and_forged_ones_are_refused(tmp_path, monkeypat
     body = checkpoint.path.read_bytes()[:-32]
     assert_refused(tmp_path, signed(body.replace(b"checkpoint 1\n", b"checkpoint 2\n")), "newer manyclass; pip install")
     for forged in (body[:-30], body.replace(b'"array"', b'"arrax"'), body[:23] + b"\xff" * 8 + body[31:]):
+        assert_refused(tmp_path, signed(forged), "damaged")
+    announced = body.replace(b"(3, 4), }         ", b"(3, 4999999999), }")
+    assert len(announced) == len(body) and announced != body
+    longer = body.replace(b"NUMPY\x01\x00", b"NUMPY\x02\x00")
+    for forged in (announced, longer):
         assert_refused(tmp_path, signed(forged), "damaged")
     checkpoint.path.write_bytes(signed(body))
     assert made(tmp_path).read() is not None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +19,12 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier
+from manyclass import CalibratedLeastSquaresClassifier, ClassMoments, GLMClassifier, Moments, StagewiseClassifier
 from manyclass.cli import modelfile
 from manyclass.data.readers import Dataset
+from manyclass.dual.gap import BestPoint
+from manyclass.export import save_coefficients
+from manyclass.fit import Checkpoint
 
 N_ROWS = 4
 X = np.arange(12.0).reshape(N_ROWS, 3) / 7
@@ -48,6 +55,13 @@ def saved(save, *args, **kwargs):
     buffer = io.BytesIO()
     save(buffer, *args, **kwargs)
     return buffer.getvalue()
+
+
+LISTED = ("data-00000-of-00002.arrow", "data-00001-of-00002.arrow")
+STATE = json.dumps(
+    {"_data_files": [{"filename": name} for name in LISTED], "_fingerprint": "1b", "_format_type": None}, indent=2
+).encode()
+BELONGS_TO = {"estimator": "GLMClassifier", "rows": [1.0, 2.5], "alpha": 0.1}
 
 
 TABLE = pa.table({"a": X[:, 0], "e": pa.array(X.tolist(), pa.list_(pa.float32())), "label": ["u", "v", "u", "v"]})
@@ -121,11 +135,45 @@ def models() -> list[bytes]:
         (None, GLMClassifier(loss="logistic", max_iter=3), several),
         (None, LogisticRegression(), dataset),
     ]
-    files = []
+    models = [
+        modelfile.Model.of(scaler, estimator.fit(X, rows.y), modelfile.Schema.of(rows))
+        for scaler, estimator, rows in fitted
+    ]
+    return [_written(partial(modelfile.save, model)) for model in models]
+
+
+def moments() -> list[bytes]:
+    return [_written(Moments.zeros(3, 2).partial_fit(X, X[:, :2]).save)]
+
+
+def class_moments() -> list[bytes]:
+    named = ClassMoments.of(X, np.eye(N_ROWS, 2, dtype=np.int8), classes=["p", "q"])
+    named.about = {"feature_names": ["a", "b", "c"], "target_name": None}
+    return [_written(part.save) for part in (ClassMoments.of(X, list("uvwu")), ClassMoments.of(X, [1, 2, 2, 1]), named)]
+
+
+def checkpoints() -> list[bytes]:
+    """States with everything that can be stored: arrays and scalars, text, generators, tuples, objects, repetition."""
+    state = {
+        "status": None,
+        "iterate": (X, np.float64(2.5), np.arange(3)),
+        "again": [X, X, {"a": np.random.default_rng(0), 1: np.array(["u", "v"], dtype=object)}],
+        "best": BestPoint(1.0),
+    }
+    return [_written(partial(_checkpoint, state)), _written(partial(_checkpoint, {"x": X}))]
+
+
+def _checkpoint(state: dict[str, Any], path: Path) -> None:
+    Checkpoint(path, BELONGS_TO).write(state)
+
+
+def coefficients() -> list[bytes]:
+    models = (GLMClassifier(max_iter=3), GLMClassifier(loss="logistic", max_iter=3))
+    return [_written(partial(save_coefficients, model.fit(X, list("uvwu")))) for model in models]
+
+
+def _written(save: Callable[[Path], object]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        for i, (scaler, estimator, rows) in enumerate(fitted):
-            path = Path(folder) / f"{i}.skops"
-            estimator.fit(X, rows.y)
-            modelfile.save(modelfile.Model.of(scaler, estimator, modelfile.Schema.of(rows)), path)
-            files.append(path.read_bytes())
-    return files
+        path = Path(folder) / "file.skops"
+        save(path)
+        return path.read_bytes()

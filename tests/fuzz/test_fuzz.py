@@ -8,7 +8,8 @@ import pytest
 from manyclass.cli.errors import CommandError
 from manyclass.data.readers import DataFileError
 from tests.fuzz import campaign
-from tests.fuzz.targets import TARGETS, Target, check_refusal
+from tests.fuzz.opened import check_refusal
+from tests.fuzz.targets import TARGETS, Target
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -21,7 +22,7 @@ def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path, target):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_the_valid_files_are_read(tmp_path, target, monkeypatch):
-    monkeypatch.setattr("tests.fuzz.targets._OPTIONS", ({},))
+    monkeypatch.setattr("tests.fuzz.opened._OPTIONS", ({},))
     for content in target.valid:
         monkeypatch.setattr("tests.fuzz.targets.mutated", lambda valid, rng, content=content: content)
         assert target.attempt(0, 0, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.data.readers import Dataset
+from manyclass.data.readers.numpy_files import check_members
 from manyclass.data.readers.source import one_line
 
 _VERSION = 1
@@ -140,6 +142,8 @@ def load(path: Path) -> Model:
     with path.open("rb"):
         pass  # to fail as any file does that cannot be opened
     try:
+        with zipfile.ZipFile(path) as archive:
+            check_members(archive)
         foreign = _foreign_types(path)
         model = None if foreign else _model(path, skops.io.load(path, trusted=sorted(trusted_types())))
     except CommandError:

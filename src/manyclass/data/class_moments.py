@@ -14,7 +14,7 @@ from manyclass.data.labels import encode
 from manyclass.data.moments import AS_ADDED, EMPTY, Moments, MomentSums
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
-from manyclass.data.tensors import load_tensors, save_tensors
+from manyclass.data.tensors import is_number, load_tensors, save_tensors
 
 
 @dataclass(eq=False)
@@ -261,8 +261,10 @@ class ClassMoments:
             fits = [part.shape for part in (counts, weights, sums)] == [(k,), (k,), (k, d)]
             fits = fits and counts.dtype == np.int64 and weights.dtype == sums.dtype == np.float64
             fits = fits and bool(np.isfinite(weights).all() and np.isfinite(sums).all())
+            fits = fits and counts.min(initial=0) >= 0 and classes.dtype.kind in "biufU"
             fits = fits and np.array_equal(np.unique(classes), classes) and facts["dtype"] in ("float32", "float64")
-            fits = fits and bool(np.isfinite([facts["overlap"], facts["precision"]]).all())
+            fits = fits and is_number(facts["overlap"]) and is_number(facts["precision"])
+            fits = fits and isinstance(facts["about"], dict) and isinstance(facts["multilabel"], bool)
             found = cls(features, classes, counts, weights, sums, **{name: facts[name] for name in _FACTS})
         except (KeyError, TypeError, ValueError):
             fits = False

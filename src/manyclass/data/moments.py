@@ -13,7 +13,7 @@ from manyclass.data.factor import Factor, is_positive
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.targets import MatrixTargets, Targets
-from manyclass.data.tensors import load_tensors, save_tensors
+from manyclass.data.tensors import is_number, load_tensors, save_tensors
 from manyclass.execution import engine_of
 
 
@@ -231,7 +231,8 @@ class Moments:
             shapes = ((d, d), (d, k), (d,), (k,), (d,), (k,))
             fits = [arrays[name].shape for name in _ARRAYS] == list(shapes)
             fits = fits and all(np.isfinite(arrays[name]).all() and arrays[name].dtype == float for name in _ARRAYS)
-            fits = fits and all(np.isfinite(float(about[name])) for name in _NUMBERS)
+            fits = fits and all(is_number(about[name]) for name in _NUMBERS)
+            fits = fits and isinstance(found.n, int) and found.n >= 0
         except (KeyError, TypeError, ValueError):
             fits = False
         if not fits:

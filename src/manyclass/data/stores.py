@@ -105,14 +105,16 @@ class Pieces(Store):
     ----------
     pieces : sequence of array-likes of shape (n, n_features)
         With `shape` and `dtype`, indexed by a slice or by an array of integers.
-    files : sequence of mmap
-        Whose pages are given back once they have been copied, so that they do not stay resident.
+    files : sequence
+        What the arrays are the memory of: the pages of what is mapped are given back once they have been copied, so
+        that they do not stay resident.
     """
 
     has_random_access = True
 
-    def __init__(self, pieces: Sequence[Any], files: Sequence[mmap.mmap] = ()):
-        self.pieces, self.files = [piece for piece in pieces if piece.shape[0]] or list(pieces[:1]), files
+    def __init__(self, pieces: Sequence[Any], files: Sequence[Any] = ()):
+        self.pieces = [piece for piece in pieces if piece.shape[0]] or list(pieces[:1])
+        self.files = [file for file in files if isinstance(file, mmap.mmap)]
         self.starts = np.cumsum([0, *(piece.shape[0] for piece in self.pieces)])
         self.n_rows, self.n_features = int(self.starts[-1]), int(self.pieces[0].shape[1])
         self.dtype = np.result_type(*{piece.dtype for piece in self.pieces})

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data.readers.dataset import DataFileError
+from manyclass.data.readers.source import one_line, translated
 from manyclass.data.rows import Array, to_numpy
 
 VERSION = 1
@@ -24,7 +26,7 @@ def save_tensors(path: str | Path, kind: str, arrays: Mapping[str, Array], about
 
     held = {name: np.ascontiguousarray(to_numpy(values)) for name, values in arrays.items()}
     text = json.dumps(dict(about))
-    metadata = {"manyclass": kind, "version": str(VERSION), "about": text, "sha256": _checksum(kind, text, held)}
+    metadata = {"manyclass": kind, "version": str(VERSION), "about": text, "sha256": checksum(kind, text, held)}
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -47,29 +49,22 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], di
     """
     from safetensors import safe_open
 
-    with Path(path).open("rb"):
+    path = Path(path)
+    with path.open("rb"):
         pass  # to fail as any file does that cannot be opened
-    try:
+    with translated(path, "a safetensors file, or is damaged"):
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
             arrays = {name: file.get_tensor(name) for name in file.keys()}
-    except Exception as error:  # of several types, by what is damaged
-        raise DataFileError(
-            f"{path} is not a safetensors file, or is damaged: write it again, or copy it again from where it was"
-        ) from error
-    if metadata.get("manyclass") != kind:
-        found = metadata.get("manyclass", "something else")
-        raise DataFileError(f"{path} holds {found} and not {kind}: give a file that was saved as such")
-    if metadata.get("version") != str(VERSION):
-        raise DataFileError(f"{path} was written by a newer manyclass: pip install --upgrade manyclass")
-    text = metadata.get("about", "")
-    if metadata.get("sha256") != _checksum(kind, text, arrays):
-        raise DataFileError(f"{path} is damaged: write it again, or copy it again from where it was")
-    try:
-        about = dict(json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise DataFileError(f"{path} says nothing of its arrays that can be read: write it again") from error
-    return arrays, about
+        if metadata.get("manyclass") != kind:
+            found = one_line(metadata.get("manyclass", "something else"))
+            raise DataFileError(f"it holds {found} and not {kind}: give a file that was saved as such")
+        if metadata.get("version") != str(VERSION):
+            raise DataFileError("it was written by a newer manyclass: pip install --upgrade manyclass")
+        text = metadata.get("about", "")
+        if metadata.get("sha256") != checksum(kind, text, arrays):
+            raise DataFileError("it is damaged: write it again, or copy it again from where it was")
+        return arrays, dict(json.loads(text))
 
 
 def plain(value: Any) -> Any:
@@ -85,7 +80,13 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-def _checksum(kind: str, text: str, arrays: Mapping[str, np.ndarray]) -> str:
+def is_number(value: Any) -> bool:
+    """Whether what JSON held is a number that float64 can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def checksum(kind: str, text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of all that a file says, in hexadecimal digits."""
     digest = hashlib.sha256(json.dumps([kind, text]).encode())
     for name in sorted(arrays):
         digest.update(json.dumps([name, str(arrays[name].dtype), arrays[name].shape]).encode())

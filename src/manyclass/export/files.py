@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass.data.readers.dataset import DataFileError
+from manyclass.data.readers.source import translated
 from manyclass.data.rows import to_numpy
 
 
@@ -63,6 +65,11 @@ def save_coefficients(model: Any, path: str | Path) -> None:
 def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays "coef" and "intercept" of a file, and its description.
 
+    Raises
+    ------
+    DataFileError
+        A ValueError, if `save_coefficients` has not written the file, or it is damaged.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -77,5 +84,13 @@ def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str
     """
     from safetensors import safe_open
 
-    with safe_open(str(path), framework="numpy") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["description"])
+    path = Path(path)
+    with path.open("rb"):
+        pass  # to fail as any file does that cannot be opened
+    with translated(path, "a whole file of coefficients"), safe_open(path, framework="numpy") as file:
+        description = json.loads((file.metadata() or {}).get("description", "null"))
+        arrays = {name: file.get_tensor(name) for name in ("coef", "intercept") if name in file.keys()}
+        shapes = [array.shape for array in arrays.values() if array.dtype.kind == "f"]
+        if len(shapes) < 2 or len(shapes[0]) != 2 or shapes[1] != shapes[0][:1] or not isinstance(description, dict):
+            raise DataFileError("it holds no coefficients: give a file that save_coefficients has written")
+        return arrays, description

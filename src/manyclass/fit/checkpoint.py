@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from manyclass.data.readers.numpy_files import check_size
+from manyclass.data.readers.source import one_line
 from manyclass.fit.stored import Decoder, Encoder
 
 MAGIC, FORMAT = b"manyclass checkpoint ", 1
@@ -138,9 +140,11 @@ class Checkpoint:
                                       "pip install --upgrade manyclass, or delete it.")  # fmt: skip
             file.seek(len(first))
             try:
-                tree, arrays = json.loads(file.read(int.from_bytes(file.read(8), "little"))), []
+                length = int.from_bytes(file.read(8), "little")
+                tree, arrays = json.loads(file.read(min(length, size))), []
                 self._check(tree)
                 while file.tell() < size - DIGEST_BYTES:
+                    check_size(file, size - DIGEST_BYTES - file.tell())
                     arrays.append(np.lib.format.read_array(file, allow_pickle=False))
                 if file.tell() != size - DIGEST_BYTES:
                     raise EOFError
@@ -154,13 +158,13 @@ class Checkpoint:
         """Refuse what another fit, or another version, has left."""
         if tree["manyclass"] != _version():
             raise CheckpointError(
-                f"The checkpoint {self.path} was written by manyclass {tree['manyclass']}, and this is {_version()}; "
-                "go on with that version, or delete the file and the fit begins anew."
+                f"The checkpoint {self.path} was written by manyclass {_told(tree['manyclass'])}, and this is "
+                f"{_version()}; go on with that version, or delete the file and the fit begins anew."
             )
         theirs = tree["belongs_to"]
         for name, ours in self.belongs_to.items():
             if not _is_same(ours, theirs.get(name)):
-                told = f": {theirs.get(name)!s:.60}, not {ours!s:.60}" if isinstance(ours, str | int) else ""
+                told = f": {_told(theirs.get(name))}, not {ours!s:.60}" if isinstance(ours, str | int) else ""
                 raise CheckpointError(
                     f"The checkpoint {self.path} is of another fit (its {name} differs{told}); give another name, or "
                     "delete the file and the fit begins anew."
@@ -201,6 +205,11 @@ def _is_same(ours: Any, theirs: Any) -> bool:
         return False
     scale = max((abs(value) for value in ours), default=0.0)
     return all(abs(a - b) <= 1e-4 * scale for a, b in zip(ours, theirs, strict=True))
+
+
+def _told(value: Any) -> str:
+    """What a file holds, as a message may quote it."""
+    return one_line(str(value))[:60]
 
 
 def _sync_folder(folder: Path) -> None:

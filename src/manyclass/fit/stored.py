@@ -87,7 +87,12 @@ class Decoder:
             return {self(key): self(held) for key, held in node["dict"]}
         if "tuple" in node:
             values = [self(held) for held in node["tuple"]]
-            return _kind(node["kind"])(*values) if "kind" in node else tuple(values)
+            if "kind" not in node:
+                return tuple(values)
+            kind = _kind(node["kind"])
+            if not issubclass(kind, tuple):  # whose constructor might do anything
+                raise ValueError(f"{node['kind']} is no tuple.")
+            return kind(*values)
         if "again" in node:
             return self._met[node["again"]]
         place = len(self._met)

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
 from manyclass.data.readers.source import Source, translated
-from manyclass.data.readers.stored import Stored, joined, surveyed
+from manyclass.data.readers.stored import Guarded, Stored, joined, surveyed
 from manyclass.data.stores import Whole
 
 __all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "read_chunks", "stored"]
@@ -193,6 +194,7 @@ def stored(
     with translated(path):
         parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
         found = joined(parts)
+        found = dataclasses.replace(found, store=Guarded(found.store, partial(translated, path)))
     if request.labels_path is None:
         if found.y is not None and len(found.y) != found.store.n_rows:
             raise DataFileError(
@@ -213,7 +215,7 @@ def _stored_file(path: Path, name: str | None, request: Request, most_bytes: flo
                 with translated(path, entry.WHAT):
                     yield from entry.read_chunks(source, dataclasses.replace(request, **more), n_rows)
 
-            return surveyed(chunks)
+            return surveyed(chunks, request.n_features)
         if found is not None:
             return found
         size = path.stat().st_size

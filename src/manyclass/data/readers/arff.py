@@ -30,7 +30,7 @@ _MEKA = re.compile(r"-C\s+(-?\d+)")
 
 
 def sniff(head: bytes) -> bool:
-    return re.search(rb"^\s*@relation\b", head, re.IGNORECASE | re.MULTILINE) is not None
+    return re.search(rb"^[ \t]*+@relation\b", head, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def read(source: Source, request: Request) -> Dataset:

@@ -5,8 +5,7 @@ Uncompressed files are mapped, and columns of lists are arrays without a copy.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def stored(source: Source, request: Request) -> Stored:
     return Stored.of(Repeated(chunks, sum(map(len, parts)), takes_size=True), labels)
 
 
-def stored_table(table: Any, request: Request, files: Iterable[mmap.mmap] = ()) -> Stored:
+def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Stored:
     """A table, or an array of lists, of pyarrow; its memory is used as it is."""
     if isinstance(table, pa.Array | pa.ChunkedArray):
         table = pa.table([table], names=["X"])
@@ -70,7 +69,7 @@ def stored_table(table: Any, request: Request, files: Iterable[mmap.mmap] = ()) 
         table = pa.Table.from_batches([table])
     layout = _layout(table, request)
     features = layout.of_features(table.schema)
-    store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], tuple(files))
+    store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], files)
     return Stored.of(store, layout.labels(table.select))
 
 

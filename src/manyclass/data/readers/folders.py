@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,12 @@ def files_in(path: Path, suffixes: Mapping[str, str]) -> list[Path]:
     state = path / "state.json"
     if state.is_file():
         listed = json.loads(state.read_text(encoding="utf-8")).get("_data_files") or []
-        return [path / Path(entry["filename"]).name for entry in listed]
+        files = [path / Path(entry["filename"]).name for entry in listed]
+        missing = [file.name for file in files if not os.path.isfile(file)]  # for any name, be it none of a file's
+        if missing or not files:
+            held = f"{quoted(missing)}, which is not there" if missing else "no files"
+            raise DataFileError(f"its state.json lists {held}: copy all of the folder again")
+        return files
     by_format: dict[str, list[Path]] = {}
     for file in path.rglob("*"):
         inside = file.relative_to(path).parts

@@ -15,15 +15,17 @@ from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_c
 from manyclass.data.readers.source import Lines, Source
 
 NAME, SUFFIXES, WHAT = "libsvm", (".libsvm", ".svm", ".svmlight"), "LIBSVM text"
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_PAIRS = rf"(?:\s+qid:\d+)?(?:\s+\d+:(?:{_NUMBER}|[-+]?(?:nan|inf)))*"
-_LINE = re.compile(rf"^\s*(?:{_NUMBER}(?:,{_NUMBER})*)?{_PAIRS}\s*(?:#.*)?$", re.IGNORECASE)
+# Without going back (++): of twenty thousand digits that are no number, every end would be tried with every other.
+_NUMBER = r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
+_LABELS = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
+_QUERY = re.compile(r"qid:\d+", re.IGNORECASE)
+_FEATURE = re.compile(rf"\d+:(?:{_NUMBER}|[-+]?(?:nan|inf))", re.IGNORECASE)
 _PAIR = re.compile(r"\s\d+:\S")
 
 
 def sniff(head: bytes) -> bool:
     lines = _lines(head)
-    return any(_PAIR.search(line) for line in lines) and all(_LINE.match(line) for line in lines[:20])
+    return any(_PAIR.search(line) for line in lines) and all(_is_row(line) for line in lines[:20])
 
 
 def read(source: Source, request: Request) -> Dataset:
@@ -92,9 +94,21 @@ def _lines(head: bytes) -> list[str]:
     return [line for line in whole if line.strip() and not line.lstrip().startswith("#")]
 
 
+def _is_row(line: str) -> bool:
+    """Whether a line is 'labels qid:number index:number …', of which all may be absent, or a remark."""
+    words = line.split("#", 1)[0].split()
+    if words and _LABELS.fullmatch(words[0]):
+        words = words[1:]
+    elif words and not line[0].isspace():
+        return False
+    if words and _QUERY.fullmatch(words[0]):
+        words = words[1:]
+    return all(_FEATURE.fullmatch(word) for word in words)
+
+
 def _fault(source: Source, error: Exception) -> str:
     with source.text() as file:
         for number, line in enumerate(file, start=1):
-            if not line.lstrip().startswith("#") and not _LINE.match(line):
+            if not _is_row(line):
                 return f"line {number} ('{line.strip()[:40]}') is not 'label index:number …': correct it"
     return f"it cannot be read as LIBSVM text ({error}): correct it"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +57,15 @@ def _arrays(source: Source) -> Any:
     """The array or sparse matrix of a file, or the arrays of an archive by their names."""
     where = source.seekable()
     try:
-        if not isinstance(where, Path):
-            _check_size(where, where.seek(0, io.SEEK_END))
+        with where.open("rb") if isinstance(where, Path) else nullcontext(where) as file:
+            size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            check_size(file, size)
         loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
         with loaded:
-            for member in loaded.zip.infolist():
-                if member.filename.endswith(".npy"):
-                    with loaded.zip.open(member) as stream:
-                        _check_size(stream, member.file_size)
+            check_members(loaded.zip)
             if "format" in loaded.files and "shape" in loaded.files:
                 return _sparse(where)
             arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
@@ -77,17 +78,39 @@ def _arrays(source: Source) -> Any:
     return arrays
 
 
-def _check_size(stream: Any, size: int) -> None:
-    """Refuse an array that announces more numbers than follow, before there is room made for them."""
-    stream.seek(0)
+def check_members(archive: zipfile.ZipFile) -> None:
+    """`check_size` of all arrays in an archive."""
+    for member in archive.infolist():
+        with archive.open(member) as stream:
+            check_size(stream, member.file_size)
+
+
+def check_size(stream: Any, size: int) -> None:
+    """Refuse an array that announces more numbers than follow, or a longer header, before there is room made for them.
+
+    Parameters
+    ----------
+    stream : binary file
+        Stands at the array, and does so again afterwards; what is no array passes.
+    size : int
+        Bytes that follow.
+
+    Raises
+    ------
+    DataFileError
+    """
+    start = stream.tell()
     if stream.read(6) == b"\x93NUMPY":
-        stream.seek(0)
-        version = np.lib.format.read_magic(stream)
-        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        is_first = stream.read(2) == b"\x01\x00"
+        length = int.from_bytes(stream.read(2 if is_first else 4), "little")
+        if length > size:
+            raise DataFileError("it ends before its header does: copy it again")
+        stream.seek(start + 8)
+        header = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(stream)
         if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size:
             raise DataFileError("it announces more numbers than it holds: copy it again")
-    stream.seek(0)
+    stream.seek(start)
 
 
 def _sparse(where: Any) -> sparse.csr_array:
@@ -113,6 +136,5 @@ def stored(source: Source, request: Request) -> Stored | None:
     X = None if source.is_compressed or not source.head.startswith(b"\x93NUMPY") else _arrays(source)
     if X is None or X.ndim < 2 or X.dtype.kind not in "biuf":
         return None
-    file = getattr(X, "_mmap", None)
     pieces = [np.asarray(X).reshape(len(X), math.prod(X.shape[1:]))]
-    return Stored(Pieces(pieces, () if file is None else (file,)))
+    return Stored(Pieces(pieces, [getattr(X, "_mmap", None)]))

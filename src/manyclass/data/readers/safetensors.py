@@ -66,7 +66,7 @@ def stored(source: Source, request: Request) -> Stored:
     if len(X.shape) > 2:
         X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     y = labels_from_array(np.array(tensors[names[0]][:])) if names else None
-    return Stored(Pieces([X], () if isinstance(file, bytes) else (file,)), y)
+    return Stored(Pieces([X], [file]), y)
 
 
 class _Bfloat16:

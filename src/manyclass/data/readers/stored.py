@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,34 @@ class Stored:
         """Of rows, and a dataset that has all else."""
         known = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(cls)[1:]}
         return cls(store, **known)
+
+
+class Guarded(Store):
+    """The rows of another store; what reading them raises is raised within `guard`, and none may be missing."""
+
+    def __init__(self, store: Store, guard: Callable[[], AbstractContextManager[None]]):
+        self.guarded, self._guard = store, guard
+        self.n_rows, self.has_random_access = store.n_rows, store.has_random_access
+
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        with self._guard():
+            n_read = 0
+            for chunk in self.guarded.chunks(n_rows):
+                n_read += chunk.shape[0]
+                yield chunk
+            if n_read != self.n_rows:
+                raise DataFileError(f"it announces {self.n_rows} rows and holds {n_read}: copy or download it again")
+
+    def read(self, start: int, stop: int) -> Any:
+        with self._guard():
+            return self.guarded.read(start, stop)
+
+    def take(self, index: NDArray[Any]) -> Any:
+        with self._guard():
+            return self.guarded.take(index)
+
+    def select(self, columns: NDArray[Any]) -> Store:
+        return Guarded(self.guarded.select(columns), self._guard)
 
 
 def joined(parts: Sequence[Stored]) -> Stored:
@@ -76,13 +105,15 @@ class _Chain(Store):
         return stacked(found)[np.argsort(order, kind="stable")]
 
 
-def surveyed(read: Callable[..., Iterable[Dataset]]) -> Stored:
+def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> Stored:
     """A file of which only chunks can be had: one pass for its size, width, type and labels.
 
     Parameters
     ----------
     read : callable
         Takes a number of rows and options of `read`; gives datasets.
+    n_features : int or None
+        How wide the rows are, where that is known.
     """
     n_rows, width, dtype, step = 0, 0, np.dtype(np.float32), 64
     bases: set[bool | None] = set()
@@ -97,6 +128,9 @@ def surveyed(read: Callable[..., Iterable[Dataset]]) -> Stored:
         labels.append((chunk.y, chunk.label_names))
     zero_based = None if bases == {None} else True in bases
     width -= zero_based is False
+    if n_features is not None and width > n_features:
+        raise DataFileError(f"it has {width} features where {n_features} are expected: use a file with those features")
+    width = width if n_features is None else n_features
     y, names = _all_labels(labels)
 
     def chunks(size: int) -> Iterator[Any]:

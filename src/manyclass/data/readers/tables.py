@@ -80,6 +80,7 @@ class Layout:
 
     def of_features(self, schema: pa.Schema) -> Layout:
         """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
+        refuse_text(schema, list(dict.fromkeys(self.entries[j][0] for j in self.features)))
         kinds = {_stored_as(_plain(schema.field(self.entries[j][0]).type)) for j in self.features}
         return dataclasses.replace(self, targets=[], multilabel=False, dtype=self.dtype or np.result_type(*kinds))
 
