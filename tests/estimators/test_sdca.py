@@ -25,6 +25,20 @@ def test_learns_digits(digits, loss):
 
 
 @pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_a_class_without_weight_keeps_no_gap_open(loss):
+    """No dual point gives it any probability, or its intercept would have to be finite."""
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    weight = np.where(y == 2, 0.0, 1.0)
+    model = SDCAClassifier(loss, alpha=0.01, max_iter=1000).fit(X, y, sample_weight=weight)
+    assert model.status_ is Status.CONVERGED and model.score(X, y, weight) > 0.95
+    if loss == "softmax":
+        best = GLMClassifier(alpha=0.01, tol=1e-6).fit(X, y, sample_weight=weight)
+        above = model.history_[-1].objective - best.history_[-1].objective
+        assert -1e-6 <= above <= model.duality_gap_ * np.log(3)
+
+
+@pytest.mark.parametrize("loss", CLASSIFIERS)
 def test_two_classes_have_one_score(cancer, loss):
     X, y = cancer
     model = SDCAClassifier(loss, alpha=0.01, tol=1e-4).fit(X, y)
