@@ -316,6 +316,6 @@ def test_wide_sparse_rows_are_fitted_by_their_columns_without_a_matrix_of_them(l
     rng = np.random.default_rng(0)
     X = sp.random_array((120, 5000), density=0.01, format="csr", rng=rng)
     y = np.asarray(X @ rng.standard_normal((5000, 3))).argmax(axis=1)
-    model = StagewiseClassifier(loss=loss, random_state=0).fit(X, y)
+    model = StagewiseClassifier(loss=loss, n_components=256, random_state=0).fit(X, y)
     assert set(model.choice_["errors"]) == {"columns", "RandomFourierFeatures"}
     assert model.predict(X).shape == (120,) and set(model.predict(X)) <= set(y)

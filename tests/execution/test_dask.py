@@ -210,11 +210,20 @@ def test_no_rows_travel(client, name, late, apart):
     assert travelled < 150_000
 
 
+@pytest.fixture(scope="module")
+def processes():
+    """Two workers that may be killed: another takes the place of one that was."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "after"), [("newton", 0.0), ("accelerated", 0.05), *((name, 0.0) for name in STAGES)])
-def test_a_worker_that_is_killed_changes_nothing(data, name, after):
+def test_a_worker_that_is_killed_changes_nothing(processes, data, name, after):
     """Two processes of which one is killed between two passes, or later; what it held is made again by the other."""
-    distributed = pytest.importorskip("distributed")
+    processes.wait_for_workers(2)
     X, y, _ = data
     X = X - 100.0
     fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=40)
@@ -222,13 +231,10 @@ def test_a_worker_that_is_killed_changes_nothing(data, name, after):
     killed = []
 
     def kill():
-        killed.extend(client.run(os.getpid).values())
+        killed.extend(processes.run(os.getpid).values())
         Timer(after, os.kill, (killed[0], signal.SIGKILL)).start() if after else os.kill(killed[0], signal.SIGKILL)
 
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with processes.as_current():
         rows, labels = (da.from_array(values, chunks=(60, *values.shape[1:])) for values in (X, y))
         found = clone(fitted).set_callbacks(Watcher(at=2, action=kill)).fit(rows, labels)
     assert killed and found.status_ is one.status_

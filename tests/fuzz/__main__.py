@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +61,9 @@ def main() -> int:
     )
     rows, n_findings = _published() if arguments.publish else {}, 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for name, found in zip(named, pool.map(run, named), strict=True):
+        running = {pool.submit(run, name): name for name in named}
+        for done in as_completed(running):
+            name, found = running[done], done.result()
             rows[name] = _row(name, arguments.seed, found)
             print(*rows[name], sep=" | ", flush=True)
             for examples in found.findings.values():
