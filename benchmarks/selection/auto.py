@@ -69,8 +69,9 @@ class Result:
 
 def peers(multilabel: bool, dense: bool) -> dict[str, Any]:
     grid = np.logspace(-3, 3, 7)
+    options = {"cv": 3, "scoring": "f1_micro" if multilabel else None}
     logistic = (
-        GridSearchCV(OneVsRestClassifier(LogisticRegression(max_iter=1000)), {"estimator__C": grid}, cv=3)
+        GridSearchCV(OneVsRestClassifier(LogisticRegression(max_iter=1000)), {"estimator__C": grid}, **options)
         if multilabel
         else LogisticRegressionCV(Cs=grid, cv=3, max_iter=1000, l1_ratios=(0,), use_legacy_attributes=False)
     )
@@ -85,7 +86,7 @@ def peers(multilabel: bool, dense: bool) -> dict[str, Any]:
     for name, (model, values) in machines.items():
         prefix = "estimator__" if multilabel else ""
         model = OneVsRestClassifier(model) if multilabel else model
-        found[name] = GridSearchCV(model, {prefix + key: value for key, value in values.items()}, cv=3)
+        found[name] = GridSearchCV(model, {prefix + key: value for key, value in values.items()}, **options)
     found = {name: make_pipeline(StandardScaler(), model) if dense else model for name, model in found.items()}
     trees = HistGradientBoostingClassifier(random_state=0)
     return found | ({TREES: OneVsRestClassifier(trees) if multilabel else trees} if dense else {})
