@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from manyclass.data import Rows
+from manyclass.data import Rows, as_rows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import to_numpy
 from manyclass.data.summary import ranges
@@ -23,7 +23,9 @@ from manyclass.features import RandomFourierFeatures, median_squared_distance
 from manyclass.fit.held_out import hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Of softmax and logistic regression, in units of the mean variance of the columns."""
+"""Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
+MEASURED_ROWS = 512
+"""By which that variance is estimated."""
 BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
 FEWEST_FEATURES, MOST_FEATURES, BLOCK = 256, 8192, 1024
@@ -103,12 +105,11 @@ def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Ca
     held = rows.unwrapped()
     sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
     scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
-    units = {AS_GIVEN: float(np.mean(found.deviation**2)) or 1.0}
     if len(sizes) and sizes.max() > UNEVEN * sizes.min():
         name, kind = SCALINGS[found.measure]
         scaler = kind()
         scalings[name] = (scaler, scaler.fit_transform(held))
-        units[name] = float(np.mean((found.deviation / np.where(found.sizes > 0, found.sizes, 1.0)) ** 2)) or 1.0
+    units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
     listed = [
         Candidate(GLMClassifier(alpha=share * units[name], warm_start=True), name, True, f"GLM {name}")
         for name in scalings
@@ -125,6 +126,20 @@ def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Ca
     for one in listed:
         one.model.set_params(class_weight=class_weight)
     return listed, scalings
+
+
+def leading_variance(rows: Rows, seed: int) -> float:
+    """tr Σ² / tr Σ, the mean eigenvalue of the covariance Σ of the rows, each weighted by itself; of some of the rows.
+
+    Where most of many columns say next to nothing, as those of words, their mean variance is far below it.
+    """
+    rng = np.random.default_rng(seed)
+    part = rows.take(np.sort(rng.permutation(rows.n_rows)[:MEASURED_ROWS]))
+    gram = to_numpy(part.shifted(part.mean()).outer())
+    total = float(np.trace(gram)) / part.n_rows
+    np.fill_diagonal(gram, 0.0)
+    square = float(np.sum(gram**2)) / max(part.n_rows * (part.n_rows - 1), 1)
+    return square / total if square > 0 else total or 1.0
 
 
 def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
