@@ -114,7 +114,8 @@ class _Text:
 
     def _fault(self, error: Exception) -> DataFileError:
         """The cell that pyarrow cannot read, or the row that has too many or too few."""
-        numeric = [self.names.index(name) for name in self.layout.needed if name != self.layout.label_column]
+        read = set(self.layout.needed) - {self.layout.label_column}
+        numeric = [j for j, name in enumerate(self.names) if name in read]
         with self.source.text() as file:
             rows = csv.reader(file, delimiter=self.delimiter)
             for row in rows:
@@ -125,7 +126,7 @@ class _Text:
                         f"line {rows.line_num} has {len(row)} cells where the first line has {len(self.names)}: "
                         "correct that line, or quote cells that contain the separator"
                     )
-                text = [j for j in sorted(numeric) if not _is_number(row[j]) and row[j] not in _MISSING]
+                text = [j for j in numeric if not _is_number(row[j]) and row[j] not in _MISSING]
                 if text:
                     example = f" ('{row[text[0]].strip()[:40]}' in line {rows.line_num})"
                     return holds_text([self.names[j] for j in text], example)
