@@ -62,14 +62,8 @@ class Result:
 def contest(name: str, limit: float) -> Result:
     """Means over as many splits as small sets need; compiled code is compiled before."""
     X, y = cases.arrays(name)
-    index = np.arange(X.shape[0])
-    if len(index) > LARGEST / (1 - TEST_SHARE):
-        index = np.random.default_rng(0).permutation(index)[: int(LARGEST / (1 - TEST_SHARE))]
-    counts = np.unique(y[index], return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
-    stratify = y[index] if counts.min() >= 2 else None
-    n_splits = int(np.clip(TESTED / (TEST_SHARE * len(index)), 1, MOST_SPLITS))
-    options = {"test_size": TEST_SHARE, "stratify": stratify}
-    splits = [train_test_split(np.sort(index), random_state=seed, **options) for seed in range(n_splits)]
+    splits = splits_of(y, LARGEST, MOST_SPLITS)
+    n_splits = len(splits)
     n_classes = y.shape[1] if y.ndim == 2 else len(np.unique(y))
     result = Result(name, (len(splits[0][0]), X.shape[1], n_classes))
     for title, model in (peers(y.ndim == 2) | ours()).items():
@@ -87,6 +81,17 @@ def contest(name: str, limit: float) -> Result:
         result.seconds[title] = (time.process_time() - start) / n_splits
         result.errors[title] = float(np.mean(found))
     return result
+
+
+def splits_of(y: np.ndarray, most_rows: int, most_splits: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to learn from, so many at most, and rows to judge by; as many times as small sets need, so many at most."""
+    index = np.arange(len(y))
+    if len(index) > most_rows / (1 - TEST_SHARE):
+        index = np.random.default_rng(0).permutation(index)[: int(most_rows / (1 - TEST_SHARE))]
+    counts = np.unique(y[index], return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
+    options = {"test_size": TEST_SHARE, "stratify": y[index] if counts.min() >= 2 else None}
+    n_splits = int(np.clip(TESTED / (TEST_SHARE * len(index)), 1, most_splits))
+    return [tuple(train_test_split(np.sort(index), random_state=seed, **options)) for seed in range(n_splits)]
 
 
 @cache

@@ -23,7 +23,7 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifierCV, SGDClassifier
 from sklearn.metrics import f1_score, log_loss
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,13 +31,12 @@ from sklearn.svm import LinearSVC
 
 from benchmarks import report
 from benchmarks.battery import cases
+from benchmarks.battery.errors import splits_of
 from benchmarks.selection.timing import GRACE, in_process
 from manyclass import AutoClassifier
 
 OURS, TREES = "AutoClassifier", "HistGradientBoosting"
-TEST_SHARE = 0.3
-TESTED, MOST_SPLITS = 1000, 5
-"""Test rows of all splits together that small sets are given, and how many splits at most."""
+MOST_SPLITS = 5
 NEAR = 0.005
 """Of the error: as good as the best."""
 
@@ -95,11 +94,8 @@ def peers(multilabel: bool, dense: bool) -> dict[str, Any]:
 def contest(name: str, limit: float, peer_limit: float, most: int) -> Result:
     """Means over as many splits as small sets need."""
     X, y = cases.arrays(name)
-    index = np.sort(np.random.default_rng(0).permutation(X.shape[0])[: int(most / (1 - TEST_SHARE))])
-    counts = np.unique(y[index], return_counts=True)[1] if y.ndim == 1 else np.zeros(1)
-    options = {"test_size": TEST_SHARE, "stratify": y[index] if counts.min() >= 2 else None}
-    n_splits = int(np.clip(TESTED / (TEST_SHARE * len(index)), 1, MOST_SPLITS))
-    splits = [train_test_split(index, random_state=seed, **options) for seed in range(n_splits)]
+    splits = splits_of(y, most, MOST_SPLITS)
+    n_splits = len(splits)
     multilabel, dense = y.ndim == 2, not sparse.issparse(X)
     n_classes = y.shape[1] if multilabel else len(np.unique(y))
     result = Result(name, (len(splits[0][0]), X.shape[1], n_classes))
