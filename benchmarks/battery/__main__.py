@@ -10,18 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import data, report
-from benchmarks.battery import cases, certificates, classes, errors, limits, speed
+from benchmarks.battery import cases, certificates, classes, errors, limits, shapes, speed
 
 LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
 """Cases whose fits take longer than short limits."""
 
 
 class Part(StrEnum):
-    """What is measured: seconds to the same points; our methods to certificates; errors of defaults; how limits are
-    kept; thousands of classes."""
+    """What is measured: seconds to the same points; our methods to certificates; the default on shapes drawn at random;
+    errors of defaults; how limits are kept; thousands of classes."""
 
     SPEED = "speed"
     CERTIFICATES = "certificates"
+    SHAPES = "shapes"
     ERRORS = "errors"
     LIMITS = "limits"
     CLASSES = "classes"
@@ -32,6 +33,7 @@ def main(
     names: Annotated[list[str], typer.Option("--data", help="Names of cases (a part will do), or files.")] = [],  # noqa: B006
     part: Annotated[list[Part], typer.Option(help="All by default.")] = list(Part),  # noqa: B006
     alpha: Annotated[list[float], typer.Option()] = [],  # noqa: B006
+    seeds: Annotated[tuple[int, int], typer.Option(help="Of the shapes: from, and up to but without.")] = (0, 300),
     limit: Annotated[float, typer.Option(help="Seconds of each run.")] = 60.0,
     threads: Annotated[int, typer.Option(help="With one, seconds of the processor are counted.")] = 1,
     known: Annotated[Path | None, typer.Option(help="Races run before, as --json printed them.")] = None,
@@ -48,6 +50,8 @@ def main(
             publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
         elif one is Part.CERTIFICATES:
             publish_certificates(list(certified(found, alphas, limit, known, as_json)), limit, suffix, as_json)
+        elif one is Part.SHAPES:
+            publish_shapes(range(*seeds), limit, suffix, as_json)
         elif one is Part.ERRORS:
             before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
             contests = (before.get(name) or compared(name, limit, as_json) for name in found)
@@ -112,6 +116,21 @@ def publish_certificates(results: list[certificates.Result], limit: float, suffi
         table.note(line)
     if not as_json:
         table.publish("battery_certificates" + suffix)
+
+
+def publish_shapes(seeds: range, limit: float, suffix: str, as_json: bool) -> None:
+    title = f"The default on {len(seeds)} shapes drawn at random: those it did not solve, the furthest first"
+    table = report.Table(title, ["seed", "n×d×k and what is odd", "status", "F behind the least / F(0)", "passes", "s"])
+    results = [shown(shapes.contest(seed, limit), shapes.rows_of, as_json) for seed in seeds]
+    bad = sorted((one for one in results if one.is_bad), key=lambda one: one.behind, reverse=True)
+    for result in bad:
+        table.add(*shapes.rows_of(result))
+    table.note(
+        f"{len(bad)} of {len(results)} with seeds from {seeds.start}: no certificate, or more than {shapes.TOL:g} of "
+        f"F(0) above the least objective found in float64 to {shapes.SHARPER:g}. {limit:g} s for each fit."
+    )
+    if not as_json:
+        table.publish("battery_shapes" + suffix)
 
 
 def publish_speed(results: list[speed.Result], limit: float, suffix: str, as_json: bool) -> None:
