@@ -373,3 +373,15 @@ def test_a_matrix_that_was_asked_for_and_does_not_fit_is_refused(curvature, monk
     with pytest.raises(MemoryError, match=rf"curvature='{curvature}' would take 5.12 MB .* use curvature='auto'\."):
         model.fit(X, y)
     assert GLMClassifier().fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("curvature", ["auto", "kronecker", "jacobi", "sampled-hessian"])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_penalty_a_fit_goes_on_for_as_long_as_steps_gain_something(curvature, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 300)
+    X = 4.0 * rng.standard_normal((3, 30))[y] + rng.standard_normal((300, 30))  # can be separated: inf F = 0
+    X *= np.arange(1, 31) ** -1.0
+    model = GLMClassifier(0.0, curvature=curvature).fit(X, y)
+    assert model.status_ is Status.STATIONARY
+    assert model.history_[-1].objective < 3 * model.tol * np.log(3)

@@ -200,7 +200,7 @@ def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, refreshes, loss,
 
         of_column = [(s[:, column], y[:, column]) for s, y in pairs]
         expected[:, column] = two_loops(of_column, before.gradient[:, column], solve)
-    np.testing.assert_allclose(found.product(before.gradient), expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(found.solve(before.gradient), expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

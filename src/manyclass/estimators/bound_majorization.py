@@ -60,8 +60,8 @@ class BoundMajorizationClassifier(LinearClassifier):
         replaces its own old statistics. Batch: as above. A float η₀, stochastic method only: as "paper" with steps of
         η₀/n (the paper takes 50 to 100 for low rank).
     tol : float, default=1e-3
-        Relative duality gap at which to stop (alpha=0: squared gradient in the metric of the curvature, relative to
-        the zero model).
+        Relative duality gap at which to stop (alpha=0: what a step is expected to gain and what the last ones did gain,
+        relative to the loss of the zero model).
     max_iter : int, default=500
         Limit on steps (stochastic: passes over the rows).
     warm_start : bool, default=False

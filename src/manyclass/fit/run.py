@@ -76,6 +76,10 @@ class Iterate:
         Relative to the zero model; nan where no bound is known.
     measure : float
         Where no bound is known: what is compared with ``tol``.
+    looks_back : int
+        So many iterations together must not have lowered the objective by more than ``tol`` either.
+    unit : float
+        What a gain in the objective is measured by for that.
     reached : Status
         What it means that `measure` is at or below ``tol``.
     rank : float, optional
@@ -99,6 +103,8 @@ class Iterate:
     n_passes: float
     duality_gap: float = NAN
     measure: float = NAN
+    looks_back: int = 0
+    unit: float = 1.0
     reached: Status = Status.SETTLED
     rank: float | None = None
     held_out_loss: float | None = None
@@ -300,7 +306,9 @@ class Run:
     def _reached(self, iterate: Iterate) -> Status | None:
         if iterate.duality_gap <= self.tol:
             return Status.CONVERGED
-        return iterate.reached if self.tol > 0 and iterate.measure <= self.tol else None
+        before = self.history[max(len(self.history) - 1 - iterate.looks_back, 0)]
+        gained = (before.objective - iterate.objective) / iterate.unit if iterate.looks_back else 0.0
+        return iterate.reached if self.tol > 0 and max(iterate.measure, gained) <= self.tol else None
 
 
 def threads_for(n_multiplications: float) -> int | None:

@@ -10,8 +10,8 @@ class Status(Enum):
 
     CONVERGED = "Converged: the duality gap, a bound on the distance from the minimum, is at or below tol."
     STATIONARY = (
-        "Stationary: with alpha=0 there is no duality gap; the squared gradient, in the metric of the curvature, is at "
-        "or below tol times its value at the zero model."
+        "Stationary: with alpha=0 there is no duality gap; what a step is expected to gain, and what the last ones did "
+        "gain, is at or below tol times the loss of the zero model."
     )
     SETTLED = "Settled: what another iteration is expected to gain is at or below tol; an estimate, not a bound."
     FINISHED = "Finished: all the work that was asked for is done."

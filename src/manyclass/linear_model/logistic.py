@@ -77,7 +77,7 @@ class LogisticRegression(Logistic, Single):
     C : float, default=1.0
         Inverse of the penalty of a sum over rows; ``np.inf`` for no penalty, as for ``penalty=None``.
     tol : float, default=1e-4
-        See the module. Without a penalty, there is no duality gap: the squared gradient relative to the zero model.
+        See the module. Without a penalty, there is no duality gap: what steps gain, relative to the zero model.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     max_iter : int, default=100

@@ -19,6 +19,9 @@ from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 from manyclass.solvers.step_cost import StepCost
 
+LOOKS_BACK = 5
+"""Iterations that say whether there is something left to gain, where steps are short."""
+
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -118,13 +121,21 @@ def refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Ev
 
 
 def iterate(
-    problem: Problem, curvature: Metric, theta: Array, evaluation: Evaluation, n_iter: int, **more: Any
+    problem: Problem,
+    curvature: Metric,
+    theta: Array,
+    evaluation: Evaluation,
+    n_iter: int,
+    *,
+    looks_back: int = LOOKS_BACK,
+    **more: Any,
 ) -> Iterate:
     """The point theta as the loop sees it; `more` is what its solver has to know beside it to go on from there.
 
-    For alpha > 0 with the relative duality gap, (F − D)/F(zero model); for alpha = 0 with
-    ⟨∇F, H⁻¹∇F⟩ / ⟨∇F₀, H⁻¹∇F₀⟩, the squared gradient in the metric of the curvature relative to the zero model.
-    Neither changes with the units of X, with n or with k.
+    For alpha > 0 with the relative duality gap, (F − D)/F(zero model); for alpha = 0 with ½⟨∇F, H⁻¹∇F⟩/F(zero model),
+    what a step in the metric of the curvature would gain if that were the Hessian. As it may be far from that, the last
+    iterations, `looks_back` of them, must not have gained more than `tol` either. Neither changes with the units of X,
+    with n or with k.
     """
 
     def model() -> tuple[Array, Array]:
@@ -133,8 +144,9 @@ def iterate(
     def state() -> dict[str, Any]:
         return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, **more}
 
+    unit = max(problem.zero_value, 1e-300)
     if problem.alpha > 0:
-        gap = duality_gap(problem, theta, evaluation) / max(problem.zero_value, 1e-300)
+        gap = duality_gap(problem, theta, evaluation) / unit
         return Iterate(
             model,
             evaluation.value,
@@ -145,15 +157,16 @@ def iterate(
             lasting=True,
             state=state,
         )
-    zero, now = problem.zero_gradient, evaluation.gradient
-    scale, size = (problem.inner(g, curvature.solve(g)) for g in (zero, now))
-    measure = size / scale if scale > 0 else size
+    gradient = evaluation.gradient
+    measure = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
     return Iterate(
         model,
         evaluation.value,
         n_iter,
         problem.n_passes,
         measure=measure,
+        looks_back=looks_back,
+        unit=unit,
         reached=Status.STATIONARY,
         details=problem.traffic,
         lasting=True,

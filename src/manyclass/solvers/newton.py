@@ -32,7 +32,7 @@ class Newton(Solver):
     ) -> Iterates:
         evaluation = problem.value_and_gradient(theta)
         for number in count(n_iter + 1):
-            yield iterate(problem, curvature, theta, evaluation, number)
+            yield iterate(problem, curvature, theta, evaluation, number, looks_back=1)
             if not curvature.is_of(problem, theta):
                 curvature.refresh(problem, theta)
             direction = -curvature.solve(evaluation.gradient)

@@ -44,7 +44,7 @@ class NewtonCG(Solver):
         known: dict[str, Any] = {"rng": rng, "n_rows": n_rows, "forcing": 0.3, "previous": previous}
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
         n_iter += 1
-        yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
+        yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
         while True:
             assert evaluation.row_weight is not None
             sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
@@ -67,7 +67,7 @@ class NewtonCG(Solver):
             if step.length < 0.5:
                 known["n_rows"] = min(2 * known["n_rows"], ALL)
             known["previous"] = size
-            yield iterate(problem, curvature, theta, evaluation, n_iter, **known)
+            yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
 
 
 def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> float:

@@ -62,7 +62,7 @@ class QuasiNewton(Solver):
                 known["refreshed_at"] = theta
                 pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
-            direction = -pairs.product(evaluation.gradient)
+            direction = -pairs.solve(evaluation.gradient)
             step = None
             if problem.n_independent > 1:
                 step = step_of_each(problem, theta, evaluation, direction, with_row_weight=weighs)
@@ -82,7 +82,7 @@ class QuasiNewton(Solver):
     def _iterate(
         pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
     ) -> Iterate:
-        return iterate(pairs.problem, pairs.curvature, theta, evaluation, n_iter, pairs=pairs.saved, **known)
+        return iterate(pairs.problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
 
 
 class InverseHessian:
@@ -181,7 +181,7 @@ class InverseHessian:
             of_both = np.where(where, of_gradient, of_gradient - of_change)
             self._look = Look(step.evaluation.gradient, wide, of_both)
 
-    def product(self, gradient: Array) -> Array:
+    def solve(self, gradient: Array) -> Array:
         look, order = self._looked_at(gradient), np.array(self._order, dtype=np.intp)
         if not len(order):
             return look.solved
