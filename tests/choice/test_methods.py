@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
 
+from manyclass import GLMClassifier
 from manyclass.choice import choose
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
@@ -97,3 +98,9 @@ def test_the_steps_are_those_of_conjugate_gradients_on_the_rows_themselves(n, d,
 
 def test_no_tolerance_at_all_ends_too():
     assert 0 < quadratic_steps(problem(300, 20, 3), 0.0) <= 21
+
+
+def test_sparse_rows_that_hold_nothing_have_a_constant_model():
+    y = np.arange(60) % 3 == 0
+    model = GLMClassifier().fit(sp.csr_array((60, 20)), y)
+    np.testing.assert_allclose(model.predict_proba(sp.csr_array((1, 20)))[0], [2 / 3, 1 / 3], atol=1e-3)

@@ -21,6 +21,8 @@ def quadratic_steps(problem: Problem, tol: float) -> int:
     """
     sample, columns = problem.rows.take(problem.sample(SAMPLED_ROWS)).compact()
     X = to_numpy(sample).astype(np.float64)
+    if not X.size:  # sparse rows that hold nothing
+        return 0
     if problem.fit_intercept:
         X -= X.mean(axis=0)
     gradient = to_numpy(problem.penalised(problem.zero_gradient)).astype(np.float64)
