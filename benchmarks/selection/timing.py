@@ -1,4 +1,4 @@
-"""Fits in a process of their own, which ends at a limit."""
+"""Fits on one thread, in a process of their own that ends at a limit where they may take long."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 GRACE = 0.2
 """Of the limit that a fit which keeps one by itself may take beyond it, to be told how it did."""
@@ -19,7 +21,7 @@ def in_process(work: Callable[[], Any], limit: float) -> tuple[Any, float] | Non
     answers = context.Queue()
 
     def run() -> None:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore")
             start = time.process_time()
             try:
@@ -42,7 +44,7 @@ def in_process(work: Callable[[], Any], limit: float) -> tuple[Any, float] | Non
 def quietly(work: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
     """What `work` gives, and the fewest seconds of the processor it took."""
     fewest = float("inf")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         for _ in range(repeats):
             start = time.process_time()
