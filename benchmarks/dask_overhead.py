@@ -116,7 +116,9 @@ def on_workers(folder: str, n_rows: int, n_workers: int) -> dict[str, float]:
 
 def main(
     gigabytes: float = 4.0,
-    workers: Annotated[list[int], typer.Option(help="Numbers of workers, each with one thread.")] = [1, 2],  # noqa: B006
+    workers: Annotated[
+        list[int] | None, typer.Option(help="Numbers of workers, each with one thread; 1 and 2 by default.")
+    ] = None,
     repeats: Annotated[int, typer.Option(help="Runs of each kind, of which the fastest counts.")] = 2,
     one: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
@@ -129,7 +131,7 @@ def main(
         make(Path(folder), n_rows)
         kinds: dict[tuple[str, int], list[dict[str, float]]] = {}
         for _ in range(repeats):
-            for count in workers:
+            for count in workers or (1, 2):
                 parts = [[folder, "plain", part.start, part.stop] for part in divided(n_rows, count)]
                 for kind, processes in {"plain": parts, "dask": [[folder, "dask", n_rows, count]]}.items():
                     kinds.setdefault((kind, count), []).append(run(processes))

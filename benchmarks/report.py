@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,19 @@ def given_command() -> str:
     spec = sys.modules["__main__"].__spec__
     name = spec.name if spec else Path(sys.argv[0]).stem
     return shlex.join(["python", "-m", name.removesuffix(".__main__"), *sys.argv[1:]])
+
+
+def shown(result: Any, cells: Callable[[Any], list[str]], as_json: bool) -> Any:
+    """A result that took long, printed as soon as it is there."""
+    print(json.dumps(asdict(result)) if as_json else " | ".join(cells(result)), flush=True)
+    return result
+
+
+def lines_of(known: Path | None) -> list[dict[str, Any]]:
+    """What `shown` printed as JSON, among whatever else was printed."""
+    if known is None:
+        return []
+    return [json.loads(line[line.index("{") :]) for line in known.read_text().splitlines() if "{" in line]
 
 
 class Table:

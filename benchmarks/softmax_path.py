@@ -67,13 +67,13 @@ def plot(name: str, title: str, minimum: float, curves: list[Curve]) -> None:
 
 
 def main(
-    alpha: Annotated[list[float], typer.Option()] = [1e-6, 1e-4],  # noqa: B006
+    alpha: Annotated[list[float] | None, typer.Option(help="1e-6 and 1e-4 by default.")] = None,
     limit: Annotated[float, typer.Option(help="Seconds for each peer.")] = 60.0,
     own_limit: Annotated[float, typer.Option(help="Seconds for each run of ours.")] = 30.0,
     peer: Annotated[list[str], typer.Option(help="Modules of benchmarks.solvers.")] = PEERS,
     problem: Annotated[str, typer.Option(help="A name of benchmarks.data, or a file.")] = OWN,
 ) -> None:
-    for value in alpha:
+    for value in alpha or (1e-6, 1e-4):
         shown = "MNIST, 2048 random Fourier features" if problem == OWN else data.title(problem)
         title = f"{shown}, softmax, alpha = {value:g}"
         minimum, curves = race(OURS, peer, Problem(problem, value), limit, own_limit)

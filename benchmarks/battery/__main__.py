@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from benchmarks import data, report
 from benchmarks.battery import cases, certificates, classes, errors, limits, shapes, speed
+from benchmarks.report import lines_of, shown
 
 LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
 """Cases whose fits take longer than short limits."""
@@ -30,9 +31,11 @@ class Part(StrEnum):
 
 def main(
     quick: Annotated[bool, typer.Option(help="Small cases at one alpha, 10 s each.")] = False,
-    names: Annotated[list[str], typer.Option("--data", help="Names of cases (a part will do), or files.")] = [],  # noqa: B006
-    part: Annotated[list[Part], typer.Option(help="All by default.")] = list(Part),  # noqa: B006
-    alpha: Annotated[list[float], typer.Option()] = [],  # noqa: B006
+    names: Annotated[
+        list[str] | None, typer.Option("--data", help="Names of cases (a part will do), or files.")
+    ] = None,
+    part: Annotated[list[Part] | None, typer.Option(help="All by default.")] = None,
+    alpha: Annotated[list[float] | None, typer.Option()] = None,
     seeds: Annotated[tuple[int, int], typer.Option(help="Of the shapes: from, and up to but without.")] = (0, 300),
     limit: Annotated[float, typer.Option(help="Seconds of each run.")] = 60.0,
     threads: Annotated[int, typer.Option(help="With one, seconds of the processor are counted.")] = 1,
@@ -42,16 +45,16 @@ def main(
     """Race the default of GLMClassifier with its peers and our own other methods, and look at every default."""
     limit = min(limit, 10.0) if quick else limit
     suffix = ("_quick" if quick else "") + ("_chosen" if names else "")
-    found = [name for name in chosen(names) if names or not quick or size(name) <= cases.LARGEST_QUICK]
+    found = [name for name in chosen(names or []) if names or not quick or size(name) <= cases.LARGEST_QUICK]
     alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
-    for one in part:
+    for one in part or Part:
         print("" if as_json else f"== {one}", end="" if as_json else "\n", flush=True)
         if one is Part.SPEED:
             publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
         elif one is Part.CERTIFICATES:
             publish_certificates(list(certified(found, alphas, limit, known, as_json)), limit, suffix, as_json)
         elif one is Part.SHAPES:
-            publish_shapes(range(*seeds), limit, suffix, as_json)
+            publish_shapes(range(*seeds)[: 50 if quick else None], limit, suffix, as_json)
         elif one is Part.ERRORS:
             before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
             contests = (before.get(name) or compared(name, limit, as_json) for name in found)
@@ -65,17 +68,6 @@ def main(
             publish_classes(
                 [1000] if quick else list(classes.CLASSES), 10_000 if quick else classes.N_ROWS, limit, as_json
             )
-
-
-def shown(result: Any, cells: Any, as_json: bool) -> Any:
-    print(json.dumps(asdict(result)) if as_json else " | ".join(cells(result)), flush=True)
-    return result
-
-
-def lines_of(known: Path | None) -> list[dict[str, Any]]:
-    if known is None:
-        return []
-    return [json.loads(line[line.index("{") :]) for line in known.read_text().splitlines() if "{" in line]
 
 
 def compared(name: str, limit: float, as_json: bool) -> errors.Result:

@@ -11,8 +11,7 @@ and is ended at its limit. Errors of rows with several labels are 1 − micro-F1
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +31,7 @@ from sklearn.svm import LinearSVC
 from benchmarks import report
 from benchmarks.battery import cases
 from benchmarks.battery.errors import splits_of
+from benchmarks.report import lines_of, shown
 from benchmarks.selection.timing import GRACE, in_process
 from manyclass import AutoClassifier
 
@@ -149,20 +149,18 @@ def summary(results: list[Result]) -> list[str]:
 
 
 def main(
-    names: Annotated[list[str], typer.Option("--data", help="Names of cases of the battery, or files.")] = [],  # noqa: B006
+    names: Annotated[list[str] | None, typer.Option("--data", help="Names of cases of the battery, or files.")] = None,
     limit: Annotated[float, typer.Option(help="Seconds for AutoClassifier.")] = 60.0,
     peer_limit: Annotated[float, typer.Option(help="Seconds for a peer.")] = 300.0,
     most: Annotated[int, typer.Option("--rows", help="Training rows at most.")] = 20_000,
     known: Annotated[Path | None, typer.Option(help="Sets run before, as --json printed them.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each set, and no table.")] = False,
 ) -> None:
-    lines = [] if known is None else [line for line in known.read_text().splitlines() if line.startswith("{")]
-    before = {one["case"]: Result(**one) for one in map(json.loads, lines)}
-    results = []
-    for name in names or real_sets():
-        results.append(before.get(name) or contest(name, limit, peer_limit, most))
-        if as_json or name not in before:
-            print(json.dumps(asdict(results[-1])) if as_json else " | ".join(rows_of(results[-1])), flush=True)
+    before = {one["case"]: Result(**one) for one in lines_of(known)}
+    results = [
+        before.get(name) or shown(contest(name, limit, peer_limit, most), rows_of, as_json)
+        for name in names or real_sets()
+    ]
     if as_json:
         return
     columns = ["data", "n×d×k", OURS, *peers(False, True), "behind"]
