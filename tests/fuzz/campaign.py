@@ -110,7 +110,7 @@ def _work(
         signal.setitimer(signal.ITIMER_PROF, _LONGEST)
         try:
             outcome: bool | str = target.attempt(seed, number, Path(folder))
-        except Exception as error:
+        except Exception as error:  # whatever it is: that no other comes out is what is asked
             last = traceback.extract_tb(error.__traceback__)[-1]
             outcome = f"{type(error).__name__} in {Path(last.filename).name}: {str(error)[:300]!a}"
             if isinstance(error, AssertionError):

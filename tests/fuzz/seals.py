@@ -27,9 +27,11 @@ def checksum_of_tensors(content: bytes) -> bytes:
         return content
     header, numbers = found
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(metadata, dict):
+        return _with_header(header, numbers)
     try:
         arrays = st.load(_with_header(header, numbers))
-        metadata["sha256"] = tensors.checksum(metadata["manyclass"], metadata["about"], arrays)  # type: ignore[index]
+        metadata["sha256"] = tensors.checksum(metadata["manyclass"], metadata["about"], arrays)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError):
         pass
     return _with_header(header, numbers)

@@ -14,14 +14,12 @@ from manyclass.data.rows import Array
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
-from manyclass.solvers.base import Solver
+from manyclass.solvers.base import LOOKS_BACK, Solver
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 WARM = 1.4
 """Passes that a fit with a predicted start is expected to take, over the square root of those of a single one: what a
 worse metric is slow to find is what the last penalties have found."""
-STEPS = 5
-"""Iterations over which a fit has to gain something."""
 TURNED = 2
 """Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
 
@@ -103,8 +101,9 @@ class Descent:
         Parameters
         ----------
         settles : bool
-            Whether to stop, too, where `STEPS` iterations lower the objective by less than a tenth of `tol`. The gap
-            bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is noise.
+            Whether to stop, too, where `LOOKS_BACK` iterations lower the objective by less than a tenth of `tol`. The
+            gap bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is
+            noise.
         """
         problem = self.problem
         problem.alpha = alpha
@@ -112,7 +111,7 @@ class Descent:
         if self.leader is None:
             self.curvature.refresh(problem, theta)
         run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
-        self._objectives = deque(maxlen=STEPS + 1)
+        self._objectives = deque(maxlen=LOOKS_BACK + 1)
         outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
         self.known.append((math.log(alpha), problem.pack(*outcome.model)))
         return outcome
@@ -120,7 +119,7 @@ class Descent:
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
         values.append(record.objective)
-        return len(values) > STEPS and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
+        return len(values) > LOOKS_BACK and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
 
     def _start(self, alpha: float) -> Array:
         leader = self.leader

@@ -225,6 +225,7 @@ def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
 
 def _require(least: int, classes: Any, estimator_name: str) -> None:
     if int(classes.shape[0]) < least:
+        (only,) = to_numpy(classes).tolist()
         raise ValueError(
-            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {classes[0]!r}."
+            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {only!r}."
         )

@@ -94,34 +94,21 @@ def row_scores(data, indices, start, stop, V, z):
 
 
 @inner(fastmath=FAST)
-def row_spread(data, indices, start, stop, change, metric, V):
-    """V += Px·changeᵀ."""
-    sparse, scaled = indices.size > 0, metric.size > 0
-    for p in range(start, stop):
-        at = indices[p] if sparse else p - start
-        x = np.float64(number(data, p))
-        if scaled:
-            x *= metric[at]
-        row = V[at]
-        for j in range(change.size):
-            row[j] += x * change[j]
-
-
-@inner(fastmath=FAST)
 def row_spread_moved(data, indices, start, stop, change, moved, metric, V):
-    """The same where only the outputs in `moved` change; the others are not even touched if they are most."""
-    if moved.size * 4 > change.size:
-        row_spread(data, indices, start, stop, change, metric, V)
-        return
-    sparse, scaled = indices.size > 0, metric.size > 0
+    """V += Px·changeᵀ where only the outputs in `moved` change; the others are not even touched if they are most."""
+    sparse, scaled, most = indices.size > 0, metric.size > 0, moved.size * 4 > change.size
     for p in range(start, stop):
         at = indices[p] if sparse else p - start
         x = np.float64(number(data, p))
         if scaled:
             x *= metric[at]
         row = V[at]
-        for m in range(moved.size):
-            row[moved[m]] += x * change[moved[m]]
+        if most:
+            for j in range(change.size):
+                row[j] += x * change[j]
+        else:
+            for m in range(moved.size):
+                row[moved[m]] += x * change[moved[m]]
 
 
 @entry

@@ -68,7 +68,7 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
         if not len(test) or not float(rows.xp.sum(fitted)) > 0:
             raise ValueError(
                 f"cv={cv!r} leaves a fold without rows of positive weight to fit or to judge; use fewer folds, or more "
-                "rows."
+                "rows that differ (a number of folds keeps equal rows together)."
             )
         seen = np.bincount(test, minlength=rows.n_rows) + mask
         found.append(Fold(fitted, test, None, bool(np.all(seen[present_rows(rows.n_rows, weight)] == 1.0))))

@@ -21,7 +21,6 @@ from manyclass.solvers.step_cost import StepCost
 
 LOOKS_BACK = 5
 """Iterations that say whether there is something left to gain, where steps are short."""
-
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
