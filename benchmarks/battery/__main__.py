@@ -10,22 +10,25 @@ from typing import Annotated
 import typer
 
 from benchmarks import data, report
-from benchmarks.battery import cases, certificates, classes, errors, limits, shapes, speed
+from benchmarks.battery import cases, certificates, classes, errors, limits, shapes, speed, threads
 from benchmarks.report import lines_of, shown
 
 LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
 """Cases whose fits take longer than short limits."""
+THREADED = ("digits", "letter", "banking77-tfidf-10", "gauss-3000x1000-k20-decay-noise", "gauss-50000x256-k50", "scene")
+"""Cases of every kind on which all estimators are done within a minute."""
 
 
 class Part(StrEnum):
     """What is measured: seconds to the same points; our methods to certificates; the default on shapes drawn at random;
-    errors of defaults; how limits are kept; thousands of classes."""
+    errors of defaults; how limits are kept; all threads against one; thousands of classes."""
 
     SPEED = "speed"
     CERTIFICATES = "certificates"
     SHAPES = "shapes"
     ERRORS = "errors"
     LIMITS = "limits"
+    THREADS = "threads"
     CLASSES = "classes"
 
 
@@ -38,7 +41,9 @@ def main(
     alpha: Annotated[list[float] | None, typer.Option()] = None,
     seeds: Annotated[tuple[int, int], typer.Option(help="Of the shapes: from, and up to but without.")] = (0, 300),
     limit: Annotated[float, typer.Option(help="Seconds of each run.")] = 60.0,
-    threads: Annotated[int, typer.Option(help="With one, seconds of the processor are counted.")] = 1,
+    n_threads: Annotated[
+        int, typer.Option("--threads", help="Of a race; with one, seconds of the processor are counted.")
+    ] = 1,
     known: Annotated[Path | None, typer.Option(help="Races run before, as --json printed them.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each result, and no tables.")] = False,
 ) -> None:
@@ -50,7 +55,7 @@ def main(
     for one in part or Part:
         print("" if as_json else f"== {one}", end="" if as_json else "\n", flush=True)
         if one is Part.SPEED:
-            publish_speed(list(raced(found, alphas, limit, threads, known, as_json)), limit, suffix, as_json)
+            publish_speed(list(raced(found, alphas, limit, n_threads, known, as_json)), limit, suffix, as_json)
         elif one is Part.CERTIFICATES:
             publish_certificates(list(certified(found, alphas, limit, known, as_json)), limit, suffix, as_json)
         elif one is Part.SHAPES:
@@ -64,6 +69,9 @@ def main(
             publish_limits(
                 [one for name in (found if names else LIMITED) for one in limits.contest(name, grid)], as_json
             )
+        elif one is Part.THREADS:
+            some = found if names else THREADED[:2] if quick else THREADED
+            publish_threads([one for name in some for one in threads.contest(name, limit)], suffix, as_json)
         elif not names:
             publish_classes(
                 [1000] if quick else list(classes.CLASSES), 10_000 if quick else classes.N_ROWS, limit, as_json
@@ -167,6 +175,16 @@ def publish_limits(results: list[limits.Result], as_json: bool) -> None:
         table.add(one.case, one.estimator, one.limit, f"{one.seconds:.2f}", f"{max(one.over, 0):.2f}", one.status)
     table.note("Beyond is what a fit took past 1.1 times its limit and 0.2 s.")
     print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_limits")
+
+
+def publish_threads(results: list[threads.Result], suffix: str, as_json: bool) -> None:
+    columns = ["case", "n×d", "estimator", "all threads, s", "one, s", "slower by"]
+    table = report.Table("All threads against one, seconds of the wall", columns)
+    for one in sorted(results, key=lambda one: one.slower, reverse=True):
+        shape, slower = "×".join(map(str, one.shape)), max(one.slower, 1.0) - 1.0
+        table.add(one.case, shape, one.estimator, f"{one.every:.3f}", f"{one.one:.3f}", f"{slower:.0%}")
+    table.note(f"The least of {threads.REPEATS} fits each, taken in turn; {threads.NOISE:g} s are let pass.")
+    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_threads" + suffix)
 
 
 def publish_classes(counts: list[int], n_rows: int, limit: float, as_json: bool) -> None:

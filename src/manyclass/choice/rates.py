@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from manyclass.data import ClassTargets, as_rows
-from manyclass.fit.run import blas_libraries, blas_threads
+from manyclass.data.threads import blas_libraries, blas_threads
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 LASTS = 86400.0

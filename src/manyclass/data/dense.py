@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from scipy.linalg import get_blas_funcs
 
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
+
+PANEL = 512
+"""Columns of a Gram matrix that are summed at a time."""
 
 
 class DenseRows(Rows):
@@ -154,26 +156,15 @@ def dtype_of_products(dtype: Any, xp: Any) -> Any:
 
 
 class _SymmetricSum(GramSum):
-    """The same through ``syrk``, which fills one triangle of one buffer.
-
-    NumPy's own ``X.T @ X`` allocates a product and mirrors it for every block.
-    """
-
-    def __init__(self, rows: Rows):
-        super().__init__(rows)
-        self._product = np.zeros(self.total.shape, dtype=rows.dtype, order="F")
-        self._syrk = get_blas_funcs("syrk", dtype=rows.dtype)
+    """The same for the lower triangle alone, in panels of columns: NumPy mirrors whole products for every block."""
 
     def add(self, block: Rows, weight: Array | None = None) -> None:
         values = (block if weight is None else block.scaled(weight**0.5)).dense()
-        if not values.size:
-            return
-        # A C-ordered block is its transpose in Fortran's order, which is what syrk reads without a copy.
-        by_row = values.flags.c_contiguous
-        self._product = self._syrk(
-            1.0, values.T if by_row else values, trans=not by_row, c=self._product, overwrite_c=True
-        )
-        self.total += self._product.T  # both in C order; the upper triangle of one is the lower of the other
+        for start in range(0, block.n_features, PANEL):
+            columns, below = slice(start, start + PANEL), slice(start + PANEL, None)
+            panel = values[:, columns]
+            self.total[columns, columns] += panel.T @ panel
+            self.total[below, columns] += values[:, below].T @ panel
 
     def result(self) -> Array:
         _mirror_lower(self.total)

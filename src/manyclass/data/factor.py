@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, is_numpy_namespace, is_torch_names
 from scipy.linalg import get_blas_funcs
 
 from manyclass.data.rows import Array, add_to_diagonal
+from manyclass.data.threads import factor_threads
 
 
 class Factor:
@@ -148,7 +149,8 @@ def eigh_in_place(S: Array) -> tuple[Array, Array]:
     """
     xp = array_namespace(S)
     if is_numpy_namespace(xp):
-        values, vectors = scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
+        with factor_threads(4.0 * len(S) ** 3):
+            values, vectors = scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(S)
     return values, vectors
@@ -159,8 +161,9 @@ def _solve_cholesky(lower: Array, B: Array, xp: Any) -> Array:
         return xp.cholesky_solve(B, lower)
     # BLAS wants columns one after the other, and Bᵀ has them so: Xᵀ LLᵀ = Bᵀ, without a copy turned over.
     trsm = get_blas_funcs("trsm", (lower,))
-    X = trsm(1.0, lower, np.array(B, order="C").T, side=1, lower=1, trans_a=1, overwrite_b=1)
-    return trsm(1.0, lower, X, side=1, lower=1, overwrite_b=1).T
+    with factor_threads(float(len(lower)) * B.size):
+        X = trsm(1.0, lower, np.array(B, order="C").T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        return trsm(1.0, lower, X, side=1, lower=1, overwrite_b=1).T
 
 
 def _least(lower: Array, xp: Any) -> float:
@@ -187,7 +190,8 @@ def _cholesky(S: Array, xp: Any) -> Array | None:
     """
     if is_numpy_namespace(xp):
         try:
-            return scipy.linalg.cholesky(S.T, lower=True, overwrite_a=True, check_finite=False)
+            with factor_threads(len(S) ** 3 / 6.0):
+                return scipy.linalg.cholesky(S.T, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return None
     if is_torch_namespace(xp):

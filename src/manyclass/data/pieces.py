@@ -11,6 +11,7 @@ from scipy.linalg import get_blas_funcs
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from manyclass.data.rows import Array, Rows
+from manyclass.data.threads import factor_threads
 
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
@@ -73,4 +74,5 @@ def times_upper_triangular(A: Array, U: Array, rows: Rows) -> Array:
         return A @ U
     (trmm,) = get_blas_funcs(("trmm",), (U, A))
     # Of the transposes: Fortran's order, so that nothing is copied.
-    return trmm(1.0, U.T, A.T, lower=1, overwrite_b=1).T
+    with factor_threads(0.5 * A.size * len(U)):
+        return trmm(1.0, U.T, A.T, lower=1, overwrite_b=1).T

@@ -21,6 +21,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
+from manyclass.data.threads import multiplications, threads_for
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
@@ -28,7 +29,6 @@ from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
-from manyclass.fit.run import multiplications, threads_for
 from manyclass.model import Loss, Problem
 from manyclass.model.losses import Mistakes
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array
+from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
-from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import Problem
 
 

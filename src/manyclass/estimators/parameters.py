@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from manyclass.data import Rows
 from manyclass.data.rows import present_rows
-from manyclass.fit.run import multiplications
+from manyclass.data.threads import multiplications
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.labels import encode_chunk
+from manyclass.data.threads import threads_for
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, checks_parameters, epochs, generator, seed_of
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
-from manyclass.fit.run import threads_for
 from manyclass.model import Problem
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 

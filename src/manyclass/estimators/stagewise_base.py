@@ -13,12 +13,12 @@ from array_api_compat import array_namespace
 from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.linear import constant_model
 from manyclass.estimators.parted import by_part
 from manyclass.fit import Clock, Iterate, Iterates, changed
-from manyclass.fit.run import blas_threads, multiplications, threads_for
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, ConvexSet, Simplex

@@ -6,20 +6,15 @@ import math
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from manyclass.data import Rows
+from manyclass.data.threads import blas_threads
 from manyclass.execution.base import itself
 from manyclass.fit.checkpoint import Checkpoint
 from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
-
-SMALL_PRODUCT = 2e6
-"""Multiplications in the largest matrix product of a fit up to which one BLAS thread is faster than several: waking
-others takes some microseconds, as long as the product itself."""
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -307,33 +302,5 @@ class Run:
         if iterate.duality_gap <= self.tol:
             return Status.CONVERGED
         before = self.history[max(len(self.history) - 1 - iterate.looks_back, 0)]
-        gained = (before.objective - iterate.objective) / iterate.unit if iterate.looks_back else 0.0
+        gained = (before.objective - iterate.objective) / iterate.unit
         return iterate.reached if self.tol > 0 and max(iterate.measure, gained) <= self.tol else None
-
-
-def threads_for(n_multiplications: float) -> int | None:
-    """How many BLAS threads a fit whose largest product has so many multiplications should use; None for all."""
-    return 1 if n_multiplications <= SMALL_PRODUCT else None
-
-
-def multiplications(rows: Rows, n_outputs: int) -> float:
-    """In the product of all rows with coefficients."""
-    stored = min(rows.n_features, rows.row_bytes / rows.itemsize)
-    return float(rows.n_rows) * stored * n_outputs
-
-
-def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
-    """So many BLAS threads within a ``with`` block."""
-    return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
-
-
-def blas_libraries() -> list[dict[str, Any]]:
-    """What threadpoolctl says of the libraries that multiply matrices here, threads of the moment included."""
-    return list(_controller().info())
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -1,0 +1,63 @@
+"""How many threads multiply matrices, by the size of what there is to multiply.
+
+The wheels of NumPy and of SciPy bring a BLAS each, with threads of its own. After a product these wait for the next one
+by spinning, tens of milliseconds long, and the threads of the other library find no free core meanwhile: fits whose
+products were NumPy's and whose small factors were SciPy's took twice as long with two threads as with one.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from manyclass.data.rows import Rows
+
+SMALL_PRODUCT = 2e6
+"""Multiplications in the largest matrix product of a fit up to which one BLAS thread is faster than several: waking
+others takes some microseconds, as long as the product itself."""
+LARGE_FACTOR = 1e10
+"""Multiplications in a call of SciPy's, tenths of a second on one thread, from which its own threads save more than
+they cost others by spinning, and are slowed down by the spinning of others."""
+
+
+def multiplications(rows: Rows, n_outputs: int) -> float:
+    """In the product of all rows with coefficients."""
+    stored = min(rows.n_features, rows.row_bytes / rows.itemsize)
+    return float(rows.n_rows) * stored * n_outputs
+
+
+def threads_for(n_multiplications: float) -> int | None:
+    """How many BLAS threads a fit whose largest product has so many multiplications should use; None for all."""
+    return 1 if n_multiplications <= SMALL_PRODUCT else None
+
+
+def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
+    """So many BLAS threads within a ``with`` block."""
+    return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
+
+
+def factor_threads(n_multiplications: float) -> AbstractContextManager[Any]:
+    """For calls of SciPy's BLAS and LAPACK: one thread in its library, unless there is enough to do for all."""
+    return nullcontext() if n_multiplications >= LARGE_FACTOR else _of_scipy().limit(limits=1)
+
+
+def blas_libraries() -> list[dict[str, Any]]:
+    """What threadpoolctl says of the libraries that multiply matrices here, threads of the moment included."""
+    return list(_controller().info())
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@cache
+def _of_scipy() -> Any:
+    """The BLAS that SciPy brings, or none where it shares NumPy's."""
+    paths = [one.filepath for one in _controller().lib_controllers if one.user_api == "blas"]
+    own = [path for path in paths if any(part.startswith("scipy") for part in Path(path).parts[:-1])]
+    return _controller().select(filepath=own)

@@ -1,0 +1,51 @@
+"""Threads of the libraries that multiply matrices."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from manyclass import GLMClassifier
+from manyclass.data import threads
+
+
+def counts() -> dict[str, int]:
+    return {one["filepath"]: one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    with threadpool_limits(2):
+        if max(counts().values()) < 2:
+            pytest.skip("a BLAS built for one thread")
+        yield
+
+
+def test_small_factors_take_one_thread_of_scipy_and_leave_those_of_numpy():
+    before = counts()
+    with threads.factor_threads(1e6):
+        inside = counts()
+    assert counts() == before
+    if len(before) > 1:
+        assert sorted(inside.values()) == [1, *sorted(before.values())[1:]]
+    with threads.factor_threads(1e12):
+        assert counts() == before
+
+
+def test_nobody_else_calls_scipy_with_several_threads_in_a_fit(monkeypatch):
+    """Threads that spin after SciPy's calls took half the time of a fit whose products are NumPy's."""
+    if len(counts()) == 1:
+        pytest.skip("NumPy and SciPy share one BLAS")
+    seen = []
+    cholesky = scipy.linalg.cholesky
+
+    def watched(*given, **options):
+        seen.append(min(counts().values()))
+        return cholesky(*given, **options)
+
+    monkeypatch.setattr(scipy.linalg, "cholesky", watched)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 60)), rng.integers(0, 20, 3000)
+    GLMClassifier(solver="quasi-newton", curvature="kronecker").fit(X, y)
+    assert seen and set(seen) == {1}
+    assert min(counts().values()) == 2
