@@ -7,7 +7,8 @@ products were NumPy's and whose small factors were SciPy's took twice as long wi
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,20 @@ def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
     return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
 
 
-def factor_threads(n_multiplications: float) -> AbstractContextManager[Any]:
+@contextmanager
+def factor_threads(n_multiplications: float) -> Iterator[None]:
     """For calls of SciPy's BLAS and LAPACK: one thread in its library, unless there is enough to do for all."""
-    return nullcontext() if n_multiplications >= LARGE_FACTOR else _of_scipy().limit(limits=1)
+    # Not by threadpoolctl's own limits, which take as long as a small factor.
+    before = [] if n_multiplications >= LARGE_FACTOR else [(one, one.get_num_threads()) for one in _of_scipy()]
+    for library, n_threads in before:
+        if n_threads > 1:
+            library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, n_threads in before:
+            if n_threads > 1:
+                library.set_num_threads(n_threads)
 
 
 def blas_libraries() -> list[dict[str, Any]]:
@@ -56,8 +68,7 @@ def _controller() -> Any:
 
 
 @cache
-def _of_scipy() -> Any:
-    """The BLAS that SciPy brings, or none where it shares NumPy's."""
-    paths = [one.filepath for one in _controller().lib_controllers if one.user_api == "blas"]
-    own = [path for path in paths if any(part.startswith("scipy") for part in Path(path).parts[:-1])]
-    return _controller().select(filepath=own)
+def _of_scipy() -> list[Any]:
+    """The BLAS that SciPy brings; none where it shares NumPy's."""
+    libraries = [one for one in _controller().lib_controllers if one.user_api == "blas"]
+    return [one for one in libraries if any(part.startswith("scipy") for part in Path(one.filepath).parts[:-1])]
