@@ -109,7 +109,8 @@ class DenseRows(Rows):
         return concat([self.dense(), ones[:, None]], axis=1) @ concat([W, b[None, :]], axis=0)
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:
-        out += self.dense().T @ R
+        # R may be wider than the rows it is multiplied with.
+        out += self.xp.astype(self.dense(), R.dtype, copy=False).T @ R
 
     def outer(self) -> Array:
         # By columns, so that no second copy of X is there in float64, nor much beside the result.

@@ -43,7 +43,8 @@ class RowSpace:
     def project(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """B and the intercept of Z, from W of the rows given, of which only what the rows see is kept."""
         xp = self.base.xp
-        B = xp.astype(self._directions.T @ xp.astype(self.base.matmat(coef), xp.float64), coef.dtype)
+        scores = xp.astype(self.base.matmat(xp.astype(coef, xp.float64)), xp.float64)
+        B = xp.astype(self._directions.T @ scores, coef.dtype)
         if self.center is not None:
             moved = xp.astype(intercept, xp.float64) + self.center @ xp.astype(coef, xp.float64)
             intercept = xp.astype(moved, intercept.dtype)
@@ -52,8 +53,8 @@ class RowSpace:
     def lift(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and the intercept of the rows given, from B and that of Z."""
         xp, dtype = self.base.xp, coef.dtype
-        combination = self._directions @ xp.astype(coef, xp.float64)
-        W = self.base.rmatmat(xp.astype(combination, self.base.dtype))
+        # In float64: along directions in which the rows hardly vary large multiples of them cancel.
+        W = self.base.rmatmat(self._directions @ xp.astype(coef, xp.float64))
         if self.center is not None:
             intercept = xp.astype(xp.astype(intercept, xp.float64) - self.center @ W, intercept.dtype)
         return xp.astype(W, dtype), intercept
