@@ -236,6 +236,21 @@ def test_labels_take_about_as_many_passes_together_as_the_slowest_alone(curvatur
     assert passes(range(8)) <= 1.5 * max(passes([column]) for column in range(8)) + 5
 
 
+def test_no_label_waits_for_the_steps_of_another():
+    """Each has a length of its own, so together they take about as many iterations as the slowest by itself."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((44, 45)) * 10.0 ** rng.uniform(-3.0, 3.0, 45)
+    weight, Y = 10.0 ** rng.uniform(-3.0, 3.0, 44), 1.0 * (rng.random((44, 14)) < rng.uniform(0.1, 0.6, 14))
+
+    def iterations(columns):
+        F = Problem(as_rows(X), MatrixTargets(Y[:, columns]), SMOOTH_LOSSES["logistic"], 1e-6, weight=weight)
+        found = problems.run(F, SOLVERS["newton"], CURVATURES["hessian"], tol=1e-3, max_iter=500)
+        assert found.status is Status.CONVERGED
+        return found.history[-1].n_iter
+
+    assert iterations(range(14)) <= 1.5 * max(iterations([column]) for column in range(14))
+
+
 @pytest.fixture
 def separable(rng):
     """Rows that a linear model tells apart, so that a small penalty lets it grow far beyond the first Newton step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ SUFFICIENT = 1e-4
 """Share of the predicted decrease that must be reached (Armijo)."""
 STEEP, GENTLE, FURTHER = 0.2, 0.1, 4.0
 """Share of the first slope above which a step is made longer, the one looked for then, and by how much at a time."""
+NEGLIGIBLE = 0.1
+"""Share of what independent problems promise to gain, below which they may stay where they are, and do not go alone."""
 FLAT = 1e-7
 """Relative change of the objective below which float32 sums decide nothing and slopes are compared instead."""
 
@@ -27,7 +30,7 @@ class Step:
     theta : array
     evaluation : Evaluation
         At theta.
-    length : float
+    length : ndarray of shape (n_independent,)
     move : array
         What was tried.
     seen : Evaluation
@@ -38,7 +41,7 @@ class Step:
 
     theta: Array
     evaluation: Evaluation
-    length: float
+    length: np.ndarray
     move: Array
     seen: Evaluation
     taken: np.ndarray | None = None
@@ -52,27 +55,16 @@ def step_of_each(
     The others stay where they are, rather than cost a pass or hold the others back: a quasi-Newton method has learnt
     from what they have seen how far they may go.
     """
-    xp, tried = problem.xp, theta + direction
+    tried = theta + direction
     seen = problem.value_and_gradient(tried, **options)
     if not math.isfinite(seen.value):
         return None
-    slope, there = (problem.inner_of_each(one.gradient, direction) for one in (evaluation, seen))
-    change = seen.of_each - evaluation.of_each
-    is_flat = (abs(change) <= FLAT * abs(evaluation.of_each)) & (abs(there) <= -0.9 * slope)
-    goes = (slope < 0) & ((change <= SUFFICIENT * slope) | is_flat)
-    if goes.all():
-        return Step(tried, seen, 1.0, direction, seen)
+    slope = problem.inner_of_each(evaluation.gradient, direction)
+    goes = (slope < 0) & np.logical_or(*_outcome(problem, evaluation, seen, direction, 1.0, slope))
     if not goes.any():
         return None
-    mask = problem.rows.asarray(goes, xp.bool)[None, :]
-    now = Evaluation(
-        evaluation.value + float(change[goes].sum()),
-        np.where(goes, seen.of_each, evaluation.of_each),
-        xp.where(mask, seen.gradient, evaluation.gradient),
-        xp.where(mask[0, :], seen.mean_residual, evaluation.mean_residual),
-        seen.row_weight,
-    )
-    return Step(xp.where(mask, tried, theta), now, 1.0, direction, seen, goes)
+    step = Step(tried, seen, np.ones(problem.n_independent), direction, seen)
+    return step if goes.all() else _by_those(problem, goes, theta, evaluation, step)
 
 
 def backtrack(
@@ -86,29 +78,31 @@ def backtrack(
 
     Starts at length 1, the natural one in the metric of a curvature, and shrinks by quadratic interpolation. Where the
     decrease drowns in rounding, a step is accepted if the slope has shrunk without the objective visibly rising (the
-    approximate Wolfe condition of Hager and Zhang, 2005).
+    approximate Wolfe condition of Hager and Zhang, 2005). Each of the independent problems has a length of its own;
+    those that promise little, beside what the others gain, may stay where they are.
     """
-    slope = problem.inner(evaluation.gradient, direction)
-    if not slope < 0:
+    slope = np.atleast_1d(problem.inner_of_each(evaluation.gradient, direction))
+    falls = slope < 0
+    length = falls * 1.0
+    if not falls.any():
         return None
-    length = 1.0
     for _ in range(30):
-        candidate = theta + length * direction
-        there = problem.value_and_gradient(candidate, **options)
-        change = there.value - evaluation.value
-        if change <= SUFFICIENT * length * slope:
-            return Step(candidate, there, length, candidate - theta, there)
-        if (
-            abs(change) <= FLAT * abs(evaluation.value)
-            and abs(problem.inner(there.gradient, direction)) <= -0.9 * slope
-        ):
-            return Step(candidate, there, length, candidate - theta, there)
-        if change != change or change == float("inf"):
-            length *= 0.1
-            continue
-        parabola = -slope * length**2 / (2.0 * (change - slope * length))
-        length = min(max(parabola, 0.1 * length), 0.5 * length)
-    return None
+        move = _times(problem, length, direction)
+        seen = problem.value_and_gradient(theta + move, **options)
+        descends, is_flat = _outcome(problem, evaluation, seen, direction, length, slope)
+        goes = ~falls | descends | is_flat
+        if goes.all() or (descends.any() and slope[~goes].sum() >= NEGLIGIBLE * slope[goes & falls].sum()):
+            break
+        change = _change(problem, evaluation, seen)
+        with np.errstate(all="ignore"):
+            parabola = -slope * length**2 / (2.0 * (change - slope * length))
+            shorter = np.where(np.isfinite(change), np.clip(parabola, 0.1 * length, 0.5 * length), 0.1 * length)
+        length = np.where(goes, length, shorter)
+    done, goes = goes.all(), goes & falls
+    if not done and not (descends[goes].any() and slope[goes].sum() <= NEGLIGIBLE * slope[falls].sum()):
+        return None
+    step = Step(theta + move, seen, length, move, seen)
+    return step if goes[falls].all() else _by_those(problem, goes, theta, evaluation, step)
 
 
 def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, step: Step) -> Step:
@@ -117,14 +111,59 @@ def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction:
     While rows come to be fitted the slope falls exponentially along a direction, not linearly as for a quadratic. So
     its logarithm is extrapolated, for as long as the slope is steep and the objective falls.
     """
-    slope = problem.inner(evaluation.gradient, direction)
+    slope = np.atleast_1d(problem.inner_of_each(evaluation.gradient, direction))
+    longer = (slope < 0) & (step.length >= 1.0)
     while True:
-        share = problem.inner(step.evaluation.gradient, direction) / slope
-        if not (share > STEEP and math.isfinite(step.length)):
+        share = np.atleast_1d(problem.inner_of_each(step.evaluation.gradient, direction)) / np.where(longer, slope, 1.0)
+        longer &= (share > STEEP) & np.isfinite(step.length)
+        if not longer.any():
             return step
-        growth = math.log(GENTLE) / math.log(share) if share < 1.0 else FURTHER
-        length = step.length * min(growth, FURTHER)
-        there = problem.value_and_gradient(theta + length * direction)
-        if not there.value < step.evaluation.value:
+        inside = longer & (share < 1.0)
+        growth = np.where(inside, math.log(GENTLE) / np.log(np.where(inside, share, GENTLE)), FURTHER)
+        length = np.where(longer, step.length * np.minimum(growth, FURTHER), step.length)
+        move = _times(problem, length, direction)
+        there = problem.value_and_gradient(theta + move)
+        longer &= _change(problem, step.evaluation, there) < 0
+        if not longer.any():
             return step
-        step = Step(theta + length * direction, there, length, length * direction, there)
+        further = Step(theta + move, there, length, move, there)
+        step = (
+            further if longer.all() else _by_those(problem, longer, step.theta, step.evaluation, further, step.length)
+        )
+
+
+def _times(problem: Problem, length: np.ndarray, direction: Array) -> Array:
+    return float(length[0]) * direction if len(length) == 1 else problem.rows.asarray(length)[None, :] * direction
+
+
+def _change(problem: Problem, before: Evaluation, there: Evaluation) -> np.ndarray:
+    """Of the objective of each of the independent problems."""
+    alone = problem.n_independent == 1
+    change = there.value - before.value if alone else there.of_each - before.of_each
+    return np.atleast_1d(change)
+
+
+def _outcome(
+    problem: Problem, before: Evaluation, seen: Evaluation, direction: Array, length: Any, slope: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the independent problems a step takes down, and for which it ends lower as far as rounding can tell."""
+    change, alone = _change(problem, before, seen), problem.n_independent == 1
+    there = np.atleast_1d(problem.inner_of_each(seen.gradient, direction))
+    is_flat = (abs(change) <= FLAT * abs(before.value if alone else before.of_each)) & (abs(there) <= -0.9 * slope)
+    return np.asarray(change <= SUFFICIENT * length * slope), np.asarray(is_flat)
+
+
+def _by_those(
+    problem: Problem, goes: np.ndarray, theta: Array, evaluation: Evaluation, step: Step, length: Any = 0.0
+) -> Step:
+    """A step by some of the independent problems; the others stay at `theta`, as if they had gone `length`."""
+    xp, mask = problem.xp, problem.rows.asarray(goes, problem.xp.bool)[None, :]
+    now = Evaluation(
+        evaluation.value + float(_change(problem, evaluation, step.seen)[goes].sum()),
+        np.where(goes, step.seen.of_each, evaluation.of_each),
+        xp.where(mask, step.seen.gradient, evaluation.gradient),
+        xp.where(mask[0, :], step.seen.mean_residual, evaluation.mean_residual),
+        step.seen.row_weight,
+    )
+    moved = xp.where(mask, step.theta, theta)
+    return Step(moved, now, np.where(goes, step.length, length), step.move, step.seen, goes)

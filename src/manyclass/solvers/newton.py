@@ -39,7 +39,6 @@ class Newton(Solver):
             step = backtrack(problem, theta, evaluation, direction)
             if step is None:
                 return Status.STALLED
-            if step.length == 1.0:
-                step = stretched(problem, theta, evaluation, direction, step)
+            step = stretched(problem, theta, evaluation, direction, step)
             theta, evaluation = step.theta, step.evaluation
         return None

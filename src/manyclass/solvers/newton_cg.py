@@ -64,7 +64,7 @@ class NewtonCG(Solver):
             # is not worth solving beyond its own accuracy.
             ratio = (size / previous) ** 0.5 if previous > 0 else 0.0
             known["forcing"] = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
-            if step.length < 0.5:
+            if step.length.mean() < 0.5:
                 known["n_rows"] = min(2 * known["n_rows"], ALL)
             known["previous"] = size
             yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
