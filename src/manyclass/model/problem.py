@@ -230,9 +230,12 @@ class Problem:
         xp, shape = self.xp, (self.rows.n_features, self.n_outputs)
         if not self.fit_intercept:
             return self.rows.zeros(shape)
-        # Pulled towards the zero model by the weight of one row, so that a class of no weight keeps a finite score.
+        # Pulled towards the zero model by the weight of one row, so that labels that all or no rows have are finite.
         share = 1.0 / (1.0 + self.total_weight)
         mean = (1.0 - share) * self.target_mean + share * self._zero_mean
+        if self.loss.domain.exclusive:
+            # The infimum has nothing of a class without weight; with a little there is no dual point but the targets.
+            mean = xp.where(self.target_mean > 0, mean, xp.zeros_like(mean))
         scores = xp.astype(self.loss.scores(mean, xp), self.rows.dtype)
         return xp.concat([self.rows.zeros(shape), scores[None, :]], axis=0)
 

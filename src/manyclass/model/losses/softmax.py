@@ -8,6 +8,9 @@ FEW_COLUMNS = 32
 MODERATE = 16.0
 """Scores up to this size are exponentiated as they are: no digit is lost that their own rounding has not taken."""
 
+NEVER = -800.0
+"""A score that gives a probability of 0 in float64 and all that is narrower."""
+
 
 class Softmax(SmoothLoss):
     """Φ(z) = log Σ_j exp z_j, g(z) = softmax(z): multinomial logistic regression.
@@ -39,7 +42,8 @@ class Softmax(SmoothLoss):
         return xp.log(total), flushed(P, xp)
 
     def scores(self, mean: Array, xp: Any) -> Array:
-        return xp.log(mean)
+        seen = mean > 0
+        return xp.where(seen, xp.log(xp.where(seen, mean, xp.ones_like(mean))), NEVER * xp.ones_like(mean))
 
     def conjugate(self, P: Array, xp: Any) -> Array:
         return xp.sum(xlogx(P, xp), axis=1)
