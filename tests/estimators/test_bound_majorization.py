@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from manyclass import BoundMajorizationClassifier, GLMClassifier
 from manyclass.data import as_rows
+from manyclass.data.threads import SMALL_PRODUCT
 from manyclass.fit import Clock, Status
-from manyclass.fit.run import SMALL_PRODUCT
 from tests.covering import every_pair, in_turn
 from tests.problems import rows
 

@@ -82,7 +82,8 @@ def test_code_and_what_is_not_ours_is_refused(value):
 
 
 @pytest.mark.parametrize(
-    "kind", ["os:system", "manyclass.__main__:main", "manyclass.fit.run:partial", "manyclass.fit.run:SMALL_PRODUCT"]
+    "kind",
+    ["os:system", "manyclass.__main__:main", "manyclass.fit.run:partial", "manyclass.data.threads:SMALL_PRODUCT"],
 )
 def test_files_name_no_classes_but_ours(kind):
     for node in ({"object": [], "kind": kind}, {"tuple": [], "kind": kind}):
