@@ -165,5 +165,7 @@ def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array,
         previous, size = size, np.atleast_1d(problem.inner_of_each(residual, z))
         if size.sum() <= enough:
             break
-        conjugate = z + problem.rows.asarray(np.where(curved, size, 0.0) / np.where(curved, previous, 1.0)) * conjugate
+        has_more = curved & (previous > 0)  # of a problem that is solved nothing is left but what underflows
+        share = np.where(has_more, size, 0.0) / np.where(has_more, previous, 1.0)
+        conjugate = z + problem.rows.asarray(share) * conjugate
     return direction if float(problem.xp.sum(abs(direction))) > 0 else z
