@@ -62,7 +62,12 @@ def plot(name: str, title: str, minimum: float, curves: list[Curve]) -> None:
     lines = {}
     for curve in curves:
         seconds, objectives = curve.points()
-        lines[curve.solver] = (seconds, (objectives - minimum) / (curve.problem.at_zero - minimum))
+        label = (
+            curve.solver.replace("_default", ", GLMClassifier()")
+            .replace("sklearn_", "scikit-learn, ")
+            .replace("_", "-")
+        )
+        lines[label] = (seconds, (objectives - minimum) / (curve.problem.at_zero - minimum))
     report.plot_gaps(name, title, lines, TARGETS)
 
 
