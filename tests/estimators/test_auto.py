@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier
+from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.halving import Entry
 from manyclass.fit import Status
@@ -222,3 +223,15 @@ EXPECTED = {
 @pytest.mark.parametrize(("estimator", "check"), [*checks(AutoClassifier(), EXPECTED)], ids=_get_check_estimator_ids)
 def test_sklearn_estimator_checks(few, estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_penalties_are_in_units_of_the_variance_that_the_rows_have_most_of(is_sparse):
+    """tr Σ²/tr Σ of a known covariance, which hundreds of columns that say nothing do not lower."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((2000, 400))
+    X[:, :10] = 3.0 * rng.standard_normal((2000, 10))
+    X[:, 10:] = 0.01 * rng.standard_normal((2000, 390)) + 5.0
+    rows = as_rows(sp.csr_array(X) if is_sparse else X)
+    assert candidates.leading_variance(rows, 0) == pytest.approx(9.0, rel=0.05)
+    assert candidates.leading_variance(as_rows(np.ones((5, 3))), 0) == 1.0
