@@ -64,7 +64,7 @@ def step_of_each(
     if not goes.any():
         return None
     step = Step(tried, seen, np.ones(problem.n_independent), direction, seen)
-    return step if goes.all() else _by_those(problem, goes, theta, evaluation, step)
+    return _by_those(problem, goes, theta, evaluation, step)
 
 
 def backtrack(
@@ -101,8 +101,7 @@ def backtrack(
     done, goes = goes.all(), goes & falls
     if not done and not (descends[goes].any() and slope[goes].sum() <= NEGLIGIBLE * slope[falls].sum()):
         return None
-    step = Step(theta + move, seen, length, move, seen)
-    return step if goes[falls].all() else _by_those(problem, goes, theta, evaluation, step)
+    return _by_those(problem, goes, theta, evaluation, Step(theta + move, seen, length, move, seen))
 
 
 def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, step: Step) -> Step:
@@ -127,9 +126,7 @@ def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction:
         if not longer.any():
             return step
         further = Step(theta + move, there, length, move, there)
-        step = (
-            further if longer.all() else _by_those(problem, longer, step.theta, step.evaluation, further, step.length)
-        )
+        step = _by_those(problem, longer, step.theta, step.evaluation, further, step.length)
 
 
 def _times(problem: Problem, length: np.ndarray, direction: Array) -> Array:
@@ -157,6 +154,8 @@ def _by_those(
     problem: Problem, goes: np.ndarray, theta: Array, evaluation: Evaluation, step: Step, length: Any = 0.0
 ) -> Step:
     """A step by some of the independent problems; the others stay at `theta`, as if they had gone `length`."""
+    if goes.all():
+        return step
     xp, mask = problem.xp, problem.rows.asarray(goes, problem.xp.bool)[None, :]
     now = Evaluation(
         evaluation.value + float(_change(problem, evaluation, step.seen)[goes].sum()),
