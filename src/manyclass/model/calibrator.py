@@ -20,7 +20,8 @@ from manyclass.model.sets import ConvexSet
 
 WIDE_FEATURES = 1024
 """Basis columns up to which they are summed in float64: powers of the same number are far from orthogonal."""
-
+MOST_ROWS = 1024
+"""Of a block that is summed between two looks at the clock: with 9000 basis columns they take a second or two."""
 RIDGE = 1e-8
 """Penalty relative to the mean variance of the basis columns: enough to settle what rounding would decide."""
 
@@ -109,16 +110,18 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
     xp, k = rows.xp, part.n_outputs
     width = k * len(calibrator.basis)
     dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
-    sums = None
-    # A block as large as the Gram matrix: adding that up then costs little beside the products.
-    for where, block in rows.blocks(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2))):
+    sums, seconds = None, 0.0
+    # A block as large as the Gram matrix, or of many rows: adding that up then costs little beside the products.
+    for where, block in rows.blocks(min(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2)), MOST_ROWS)):
         if part.on_block is not None:
-            part.on_block()
+            part.on_block(seconds)
+        began = time.perf_counter()
         values = xp.astype(block.dense(), dtype, copy=False)
         functions = DenseRows(calibrator.functions(values, xp))
         sums = MomentSums(functions, k, functions.mean()) if sums is None else sums
         weight = None if sample_weight is None else xp.astype(sample_weight[where], dtype, copy=False)
         sums.add(functions, weight, part.targets.dense(where, values, xp) - values)
+        seconds = time.perf_counter() - began
     assert sums is not None
     return sums.result()
 
