@@ -93,7 +93,7 @@ def backtrack(
         goes = ~falls | descends | is_flat
         if goes.all() or (descends.any() and slope[~goes].sum() >= NEGLIGIBLE * slope[goes & falls].sum()):
             break
-        change = _change(problem, evaluation, seen)
+        change = _values(problem, seen) - _values(problem, evaluation)
         with np.errstate(all="ignore"):
             parabola = -slope * length**2 / (2.0 * (change - slope * length))
             shorter = np.where(np.isfinite(change), np.clip(parabola, 0.1 * length, 0.5 * length), 0.1 * length)
@@ -122,7 +122,7 @@ def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction:
         length = np.where(longer, step.length * np.minimum(growth, FURTHER), step.length)
         move = _times(problem, length, direction)
         there = problem.value_and_gradient(theta + move)
-        longer &= _change(problem, step.evaluation, there) < 0
+        longer &= _values(problem, there) < _values(problem, step.evaluation)
         if not longer.any():
             return step
         further = Step(theta + move, there, length, move, there)
@@ -133,20 +133,19 @@ def _times(problem: Problem, length: np.ndarray, direction: Array) -> Array:
     return float(length[0]) * direction if len(length) == 1 else problem.rows.asarray(length)[None, :] * direction
 
 
-def _change(problem: Problem, before: Evaluation, there: Evaluation) -> np.ndarray:
-    """Of the objective of each of the independent problems."""
-    alone = problem.n_independent == 1
-    change = there.value - before.value if alone else there.of_each - before.of_each
-    return np.atleast_1d(change)
+def _values(problem: Problem, evaluation: Evaluation) -> np.ndarray:
+    """The objectives of the independent problems."""
+    return np.atleast_1d(evaluation.value if problem.n_independent == 1 else evaluation.of_each)
 
 
 def _outcome(
     problem: Problem, before: Evaluation, seen: Evaluation, direction: Array, length: Any, slope: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which of the independent problems a step takes down, and for which it ends lower as far as rounding can tell."""
-    change, alone = _change(problem, before, seen), problem.n_independent == 1
+    value = _values(problem, before)
+    change = _values(problem, seen) - value
     there = np.atleast_1d(problem.inner_of_each(seen.gradient, direction))
-    is_flat = (abs(change) <= FLAT * abs(before.value if alone else before.of_each)) & (abs(there) <= -0.9 * slope)
+    is_flat = (abs(change) <= FLAT * abs(value)) & (abs(there) <= -0.9 * slope)
     return np.asarray(change <= SUFFICIENT * length * slope), np.asarray(is_flat)
 
 
@@ -157,8 +156,9 @@ def _by_those(
     if goes.all():
         return step
     xp, mask = problem.xp, problem.rows.asarray(goes, problem.xp.bool)[None, :]
+    change = _values(problem, step.seen) - _values(problem, evaluation)
     now = Evaluation(
-        evaluation.value + float(_change(problem, evaluation, step.seen)[goes].sum()),
+        evaluation.value + float(change[goes].sum()),
         np.where(goes, step.seen.of_each, evaluation.of_each),
         xp.where(mask, step.seen.gradient, evaluation.gradient),
         xp.where(mask[0, :], step.seen.mean_residual, evaluation.mean_residual),
