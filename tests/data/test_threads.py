@@ -6,7 +6,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from manyclass import GLMClassifier
-from manyclass.data import threads
+from manyclass.data import factor, threads
 
 
 def counts() -> dict[str, int]:
@@ -32,20 +32,24 @@ def test_small_factors_take_one_thread_of_scipy_and_leave_those_of_numpy():
         assert counts() == before
 
 
-def test_nobody_else_calls_scipy_with_several_threads_in_a_fit(monkeypatch):
+def test_small_calls_of_scipy_in_a_fit_take_one_thread(monkeypatch):
     """Threads that spin after SciPy's calls took half the time of a fit whose products are NumPy's."""
     if len(counts()) == 1:
         pytest.skip("NumPy and SciPy share one BLAS")
-    seen = []
-    cholesky = scipy.linalg.cholesky
+    seen = {"cholesky": [], "trsm": []}
 
-    def watched(*given, **options):
-        seen.append(min(counts().values()))
-        return cholesky(*given, **options)
+    def watched(name, function):
+        def call(*given, **options):
+            seen[name].append(min(counts().values()))
+            return function(*given, **options)
 
-    monkeypatch.setattr(scipy.linalg, "cholesky", watched)
+        return call
+
+    found = factor.get_blas_funcs
+    monkeypatch.setattr(scipy.linalg, "cholesky", watched("cholesky", scipy.linalg.cholesky))
+    monkeypatch.setattr(factor, "get_blas_funcs", lambda name, arrays: watched(name, found(name, arrays)))
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3000, 60)), rng.integers(0, 20, 3000)
     GLMClassifier(solver="quasi-newton", curvature="kronecker").fit(X, y)
-    assert seen and set(seen) == {1}
+    assert {name: set(threads) for name, threads in seen.items()} == {"cholesky": {1}, "trsm": {1}}
     assert min(counts().values()) == 2
