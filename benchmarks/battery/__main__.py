@@ -71,7 +71,8 @@ def main(
             )
         elif one is Part.THREADS:
             some = found if names else THREADED[:2] if quick else THREADED
-            publish_threads([one for name in some for one in threads.contest(name, limit)], suffix, as_json)
+            raced_threads = (one for name in some for one in threads.contest(name, limit))
+            publish_threads([shown(one, threads.rows_of, as_json) for one in raced_threads], suffix, as_json)
         elif not names:
             publish_classes(
                 [1000] if quick else list(classes.CLASSES), 10_000 if quick else classes.N_ROWS, limit, as_json
@@ -181,10 +182,10 @@ def publish_threads(results: list[threads.Result], suffix: str, as_json: bool) -
     columns = ["case", "n×d", "estimator", "all threads, s", "one, s", "slower by"]
     table = report.Table("All threads against one, seconds of the wall", columns)
     for one in sorted(results, key=lambda one: one.slower, reverse=True):
-        shape, slower = "×".join(map(str, one.shape)), max(one.slower, 1.0) - 1.0
-        table.add(one.case, shape, one.estimator, f"{one.every:.3f}", f"{one.one:.3f}", f"{slower:.0%}")
+        table.add(*threads.rows_of(one))
     table.note(f"The least of {threads.REPEATS} fits each, taken in turn; {threads.NOISE:g} s are let pass.")
-    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_threads" + suffix)
+    if not as_json:
+        table.publish("battery_threads" + suffix)
 
 
 def publish_classes(counts: list[int], n_rows: int, limit: float, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -35,10 +36,9 @@ class Result:
         return max(self.every - NOISE, 1e-3) / max(self.one, 1e-3)
 
 
-def contest(name: str, limit: float) -> list[Result]:
+def contest(name: str, limit: float) -> Iterator[Result]:
     """Fits that are not done within the limit are left out: they stop by the clock, whatever they have done."""
     X, y = cases.arrays(name)
-    results = []
     for title, model in (ours() | {"GLM, path": GLMClassifierCV(alphas=5, cv=3)}).items():
         model.set_params(max_time=limit)
         try:
@@ -52,8 +52,12 @@ def contest(name: str, limit: float) -> list[Result]:
             (_seconds(model, X, y, nullcontext()), _seconds(model, X, y, threadpool_limits(1))) for _ in range(REPEATS)
         ]
         every, one = map(min, zip(*times[1:], strict=True))
-        results.append(Result(name, X.shape, title, every, one))
-    return results
+        yield Result(name, X.shape, title, every, one)
+
+
+def rows_of(result: Result) -> list[str]:
+    shape, slower = "×".join(map(str, result.shape)), max(result.slower, 1.0) - 1.0
+    return [result.case, shape, result.estimator, f"{result.every:.3f}", f"{result.one:.3f}", f"{slower:.0%}"]
 
 
 def _seconds(model: BaseEstimator, X: object, y: object, threads: AbstractContextManager[object]) -> float:
