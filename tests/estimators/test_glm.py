@@ -385,17 +385,3 @@ def test_without_a_penalty_a_fit_goes_on_for_as_long_as_steps_gain_something(cur
     model = GLMClassifier(0.0, curvature=curvature).fit(X, y)
     assert model.status_ is Status.STATIONARY
     assert model.history_[-1].objective < 3 * model.tol * np.log(3)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_classes_without_weight_leave_the_others_their_model_and_its_certificate(dtype):
-    """What a finite intercept gave them was lost to all others, and no gap could close."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 6, 300)
-    X = (rng.standard_normal((6, 8))[y] + rng.standard_normal((300, 8))).astype(dtype)
-    present = y < 4
-    whole = GLMClassifier(alpha=1e-2, tol=1e-5).fit(X, y, sample_weight=present.astype(float))
-    alone = GLMClassifier(alpha=1e-2, tol=1e-5).fit(X[present], y[present])
-    assert whole.status_ is Status.CONVERGED
-    np.testing.assert_allclose(whole.predict_proba(X)[:, :4], alone.predict_proba(X), atol=2e-3)
-    assert (whole.predict_proba(X)[:, 4:] == 0.0).all()

@@ -8,6 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 
 import manyclass
 from manyclass.estimators.vocabulary import LOSSES_OF
+from manyclass.fit import Status
 from tests.oracles.objective import objective
 
 ALPHA = 0.05
@@ -162,3 +163,17 @@ def test_a_refusal_names_the_estimator_to_use(name):
         assert all(other in str(refusal.value) for other in others)
     with pytest.raises(ValueError, match=f"There is no loss='probit'; {name} fits"):
         estimator(loss="probit").fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_classes_without_weight_leave_the_others_their_model_and_its_certificate(dtype):
+    """What a finite intercept gave them was lost to all others, and no gap could close."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 300)
+    X = (rng.standard_normal((6, 8))[y] + rng.standard_normal((300, 8))).astype(dtype)
+    present = y < 4
+    whole = manyclass.GLMClassifier(alpha=1e-2, tol=1e-5).fit(X, y, sample_weight=present.astype(float))
+    alone = manyclass.GLMClassifier(alpha=1e-2, tol=1e-5).fit(X[present], y[present])
+    assert whole.status_ is Status.CONVERGED
+    np.testing.assert_allclose(whole.predict_proba(X)[:, :4], alone.predict_proba(X), atol=2e-3)
+    assert (whole.predict_proba(X)[:, 4:] == 0.0).all()
