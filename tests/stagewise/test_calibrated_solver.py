@@ -195,6 +195,15 @@ def of_targets(targets, weight=None):
     return Problem(as_rows(np.zeros((len(targets.codes), 1))), targets, LOSSES["calibrated"], 0.0, weight=weight)
 
 
+def test_the_clock_is_asked_whether_there_is_time_for_another_block():
+    """Between blocks of rows, with what the last one took: of all rows at once, 10 s of max_time were 33."""
+    rng, n, asked = np.random.default_rng(0), 3000, []
+    given = of_targets(ClassTargets(rng.integers(0, 3, n), 3))
+    given.on_block = lambda ahead=0.0: asked.append(ahead)
+    Calibrator((2, 3), Simplex()).fit(given, rng.random((n, 3)))
+    assert len(asked) >= 3 and all(ahead > 0.0 for ahead in asked[1:])
+
+
 def test_identity_is_always_in_the_basis():
     assert Calibrator((2, 3), Simplex()).basis[0] == 1
     V = np.random.default_rng(0).random((50, 3))
