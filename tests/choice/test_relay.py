@@ -1,8 +1,10 @@
+import copy
 import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyclass.choice import Choice, Method, in_turn
 from manyclass.curvature import CURVATURES
@@ -89,3 +91,44 @@ def test_a_metric_is_not_doubted_where_the_sample_cannot_tell_its_step_from_one_
     X = rng.standard_normal((200, 64))[codes] / 2 + rng.standard_normal((20_000, 64))
     given = Problem(as_rows(X), ClassTargets(codes, 200), SMOOTH_LOSSES["softmax"], 1e-4)
     assert not least_squares_start(given, CURVATURES["kronecker"].build(given, rng)).doubts
+
+
+def as_given(kind, X):
+    if kind == "torch":
+        return pytest.importorskip("torch").asarray(X)
+    return sp.csr_array(X) if kind == "csr" else X
+
+
+@pytest.mark.parametrize("row_space", [False, True])
+@pytest.mark.parametrize("kind", ["array", "csr", "torch"])
+def test_what_rounding_keeps_from_the_tolerance_goes_on_in_float64(kind, row_space):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((16, 40)) * 10.0 ** rng.uniform(-3, 3, 40)).astype(np.float32)
+    codes, tol = np.arange(16) % 4, 1e-9
+
+    def problem_of(X):
+        rows = as_rows(X)
+        return Problem(rows, ClassTargets(rows.asarray(codes, rows.xp.int64), 4), SMOOTH_LOSSES["softmax"], 1e-4)
+
+    given, changes, states = problem_of(as_given(kind, X)), [], []
+    method = Method("newton-cg", "jacobi", row_space, passes=1e3, set_up=0.0, per_pass=1e-3, memory=0.0)
+    choice = Choice(method, (method,))
+
+    def remember(record, iterate):
+        if changes:
+            states.append(copy.deepcopy(iterate.state()))
+
+    iterates = in_turn(choice, given, np.random.default_rng(0), None, changes.append)
+    outcome = Run(Clock(None), tol=tol, max_iter=10_000, on_iterate=remember)(iterates, lambda: None)
+    assert [one.wide for one in changes] == [True] and outcome.status is Status.CONVERGED
+    coef, intercept = outcome.model
+    assert coef.dtype == intercept.dtype == given.rows.dtype
+    wide = problem_of(X.astype(np.float64))
+    theta = wide.pack(*(np.asarray(one, dtype=np.float64) for one in outcome.model))
+    evaluation = wide.value_and_gradient(theta)
+    assert evaluation.value == pytest.approx(outcome.history[-1].objective, rel=1e-4)
+    # A fit that was cut off there goes on there.
+    iterates = in_turn(choice, problem_of(as_given(kind, X)), np.random.default_rng(0), None, changes.append, states[1])
+    again = Run(Clock(None), tol=tol, max_iter=10_000)(iterates, lambda: None)
+    assert again.status is Status.CONVERGED and len(changes) == 1
+    np.testing.assert_array_equal(np.asarray(again.model[0]), np.asarray(coef))

@@ -21,6 +21,8 @@ class Frame:
         Whether into the space of the rows.
     unit : array of shape (n_features,), optional
         What each column is divided by before: another problem, whose penalty is on coefficients in these units.
+    wide : bool, default=False
+        Whether with products in float64, whatever the dtype of the rows.
 
     Attributes
     ----------
@@ -28,12 +30,14 @@ class Frame:
         What is to be solved.
     """
 
-    def __init__(self, given: Problem, *, rotate: bool = False, unit: Array | None = None):
+    def __init__(self, given: Problem, *, rotate: bool = False, unit: Array | None = None, wide: bool = False):
         self.given, self.unit, self._unrotated = given, unit, given
         self.space: RowSpace | None = None
+        if wide:
+            self._unrotated = given.variant(rows=given.rows.typed(given.xp.float64))
         if unit is not None:
             shift = None if given.shift is None else given.shift / unit
-            self._unrotated = given.variant(rows=GeneratedRows(given.rows, InUnits(unit)), shift=shift)
+            self._unrotated = given.variant(rows=GeneratedRows(self._unrotated.rows, InUnits(unit)), shift=shift)
         self.problem = near = self._unrotated
         if rotate:
             self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)
@@ -48,7 +52,7 @@ class Frame:
         """W and b of `problem`, from those of the rows as they were given."""
         if self.is_given or start is None:
             return start
-        coef, intercept = start
+        coef, intercept = self._typed(*start, self.problem)
         if self.unit is not None:
             coef = coef * self.given.rows.asarray(self.unit)[:, None]
         if self.space is None:
@@ -58,13 +62,18 @@ class Frame:
     def lift(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and b of the rows as they were given, from those of `problem`."""
         W, b = self.lift_near(coef, intercept)
-        return (W, b) if self.space is None else (W, self.given.unshifted(W, b))
+        return self._typed(W, b if self.space is None else self.given.unshifted(W, b), self.given)
 
     def lift_near(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """W and b of the rows of `given`, which may be shifted, from those of the rows of `problem`."""
         if self.space is not None:
             coef, intercept = self.space.lift(coef, intercept)
         return coef if self.unit is None else coef / self.given.rows.asarray(self.unit)[:, None], intercept
+
+    @staticmethod
+    def _typed(coef: Array, intercept: Array, problem: Problem) -> tuple[Array, Array]:
+        xp, dtype = problem.xp, problem.rows.dtype
+        return xp.astype(coef, dtype, copy=False), xp.astype(intercept, dtype, copy=False)
 
     def lifted(self, model: Callable[[], tuple[Array, Array]]) -> Callable[[], tuple[Array, Array]]:
         """`lift` of what is made when it is asked for."""

@@ -57,6 +57,8 @@ class Method:
         Bytes beside the rows.
     fits : bool
         Whether that is no more than `room` said.
+    wide : bool
+        Whether products are in float64, whatever the dtype of the rows.
     """
 
     solver: str
@@ -67,13 +69,14 @@ class Method:
     per_pass: float
     memory: float
     fits: bool = True
+    wide: bool = False
 
     @property
     def seconds(self) -> float:
         return self.set_up + self.passes * self.per_pass
 
     def __str__(self) -> str:
-        space = ", rows rotated" if self.row_space else ""
+        space = (", rows rotated" if self.row_space else "") + (", in float64" if self.wide else "")
         return (
             f"{self.solver} with {self.curvature}{space}: {self.seconds:.2g} s "
             f"({self.set_up:.2g} s to set up, {self.passes:.0f} passes of {self.per_pass:.2g} s)"

@@ -13,12 +13,14 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.rows import Array
-from manyclass.fit import InOrder, Iterate, Iterates, changed
+from manyclass.fit import InOrder, Iterate, Iterates, Status, changed
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
 PATIENCE = 2.0
 """How many times the seconds expected of it a method may take before another is looked for."""
+LOOKED_AT = 10
+"""Iterations that say whether rounding has hold of a fit."""
 
 
 def in_turn(
@@ -34,8 +36,9 @@ def in_turn(
     A method that has taken `PATIENCE` times what was expected of it gives way to the one expected to take the fewest
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
-    without, and may come back from where that one has led. Seconds are those of the cost model, so that a fit does not
-    depend on what else the machine does.
+    without, and may come back from where that one has led. One that rounding keeps from the tolerance goes on with
+    products in float64. Seconds are those of the cost model, so that a fit does not depend on what else the machine
+    does.
 
     Parameters
     ----------
@@ -44,12 +47,14 @@ def in_turn(
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
     known: dict[str, Any] = {"method": choice.method, "left": left, "before": 0, "spent": 0.0, "passes": given.n_passes}
+    known["values"] = []
     if saved is not None:
         known = saved["relay"]
         rng.bit_generator.state = saved["random"]
     while True:
         method, left, before, spent, passes = (known[name] for name in ("method", "left", "before", "spent", "passes"))
-        random = rng.bit_generator.state
+        random, is_rounding = rng.bit_generator.state, False
+        is_narrow = not method.wide and given.rows.itemsize < 8 and given.rows.place.is_here
         iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
         for iterate in iterates:
             taken = method.set_up + iterate.n_passes * method.per_pass
@@ -58,6 +63,7 @@ def in_turn(
                 left = [*left, method]
                 break
             if saved is None:  # else it is the one that has been yielded before
+                known["values"] = [*known["values"], iterate.objective][-LOOKED_AT:]
                 yield replace(
                     iterate,
                     n_iter=before + iterate.n_iter,
@@ -66,10 +72,15 @@ def in_turn(
                 )
             saved = None
             promising = [one for one in left if one.seconds <= spent + taken]
-            if promising and taken > PATIENCE * method.seconds:
+            is_rounding = is_narrow and _is_rounding(known["values"], given.rows.precision)
+            if is_rounding or (promising and taken > PATIENCE * method.seconds):
                 break
         else:
-            return iterates.reason
+            is_rounding = is_narrow and iterates.reason is Status.STALLED
+            if not is_rounding:
+                return iterates.reason
+        if is_rounding:
+            left, promising = [replace(one, wide=True) for one in left], [replace(method, wide=True)]
         iterates.close()
         start, method = iterate.model(), min(promising, key=lambda one: one.seconds)
         on_change(method)
@@ -79,7 +90,13 @@ def in_turn(
             "before": before + iterate.n_iter,
             "spent": spent + taken,
             "passes": passes + iterate.n_passes,
+            "values": [],
         }
+
+
+def _is_rounding(values: list[float], precision: float) -> bool:
+    """Whether what the last iterations have gained cannot be told from the rounding of a sum."""
+    return len(values) == LOOKED_AT and values[0] - values[-1] <= LOOKED_AT * precision * abs(values[-1])
 
 
 def _with(iterate: Iterate, **more: Any) -> dict[str, Any]:
@@ -93,7 +110,7 @@ def _at_work(
 ) -> Iterates:
     """The iterates of one method, as models of the rows given; passes are counted from 0."""
     curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
-    frame = Frame(given, rotate=method.row_space)
+    frame = Frame(given, rotate=method.row_space, wide=method.wide)
     problem, start = frame.problem, frame.project(start)
     before = problem.n_passes if saved is None else saved["before"]
     iterates = iterates_in(curvature, solver, problem, rng, start, None if saved is None else saved["solver"])
