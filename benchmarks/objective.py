@@ -19,7 +19,14 @@ def column_loss(labels: Labels, name: str) -> Loss:
 
 
 def objectives(
-    X: Any, y: Any, iterates: Sequence[tuple[Any, Any]], loss_name: str, alpha: float, *, one_column: bool = True
+    X: Any,
+    y: Any,
+    iterates: Sequence[tuple[Any, Any]],
+    loss_name: str,
+    alpha: float,
+    *,
+    weight: np.ndarray | None = None,
+    one_column: bool = True,
 ) -> list[float]:
     """Mean loss + (alpha/2) ‖W‖²_F at several iterates, the intercept unpenalised, in one pass over X.
 
@@ -31,6 +38,7 @@ def objectives(
     iterates : list of (W of shape (d, k), b of shape (k,))
     loss_name : str
     alpha : float
+    weight : ndarray of shape (n,), optional
     one_column : bool
         Whether the iterates have one column where there are two classes.
     """
@@ -42,9 +50,10 @@ def objectives(
     for part, block in rows.blocks(rows.rows_per_block(2 * targets.n_outputs)):
         block = block.map(lambda values: values.astype(np.float64))
         for j, (W, b) in enumerate(wide):
-            losses[j] += loss.values(block.matmat(W) + b, part, targets, np).sum()
+            values = loss.values(block.matmat(W) + b, part, targets, np)
+            losses[j] += values.sum() if weight is None else values @ weight[part]
     penalties = [0.5 * alpha * float(np.sum(W * W)) for W, _ in wide]
-    return (losses / rows.n_rows + penalties).tolist()
+    return (losses / (rows.n_rows if weight is None else weight.sum()) + penalties).tolist()
 
 
 def zero_objective(y: Any) -> float:

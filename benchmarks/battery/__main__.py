@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import data, report
-from benchmarks.battery import cases, certificates, classes, errors, limits, shapes, speed, threads
+from benchmarks.battery import cases, certificates, classes, errors, limits, odd, shapes, speed, threads
 from benchmarks.report import lines_of, shown
 
 LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1000-k3")
@@ -21,11 +21,13 @@ THREADED = ("digits", "letter", "banking77-tfidf-10", "gauss-3000x1000-k20-decay
 
 class Part(StrEnum):
     """What is measured: seconds to the same points; our methods to certificates; the default on shapes drawn at random;
-    errors of defaults; how limits are kept; all threads against one; thousands of classes."""
+    every estimator on such shapes with odd weights and labels; errors of defaults; how limits are kept; all threads
+    against one; thousands of classes."""
 
     SPEED = "speed"
     CERTIFICATES = "certificates"
     SHAPES = "shapes"
+    ODD = "odd"
     ERRORS = "errors"
     LIMITS = "limits"
     THREADS = "threads"
@@ -60,6 +62,8 @@ def main(
             publish_certificates(list(certified(found, alphas, limit, known, as_json)), limit, suffix, as_json)
         elif one is Part.SHAPES:
             publish_shapes(range(*seeds)[: 50 if quick else None], limit, suffix, as_json)
+        elif one is Part.ODD:
+            publish_odd(range(*seeds)[: 20 if quick else None], limit, suffix, as_json)
         elif one is Part.ERRORS:
             before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
             contests = (before.get(name) or compared(name, limit, as_json) for name in found)
@@ -132,6 +136,20 @@ def publish_shapes(seeds: range, limit: float, suffix: str, as_json: bool) -> No
     )
     if not as_json:
         table.publish("battery_shapes" + suffix)
+
+
+def publish_odd(seeds: range, limit: float, suffix: str, as_json: bool) -> None:
+    title = f"Every estimator on {len(seeds)} shapes drawn at random, with odd weights and labels: what went wrong"
+    columns = ["seed", "n×d×k and what is odd", "estimator", "status", "gap", "F behind", "s", "wrong"]
+    table = report.Table(title, columns)
+    results = [shown(one, odd.rows_of, as_json) for seed in seeds for one in odd.contest(seed, limit)]
+    bad = [one for one in results if one.wrong]
+    for result in sorted(bad, key=lambda one: (one.wrong, one.estimator)):
+        table.add(*odd.rows_of(result))
+    table.note(f"{len(bad)} of {len(results)} fits with seeds from {seeds.start}, {limit:g} s for each.")
+    table.note(odd.MEANING)
+    if not as_json:
+        table.publish("battery_odd" + suffix)
 
 
 def publish_speed(results: list[speed.Result], limit: float, suffix: str, as_json: bool) -> None:
