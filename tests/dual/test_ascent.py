@@ -1,12 +1,13 @@
 """Dual coordinate ascent against slow oracles, and what it promises on the way."""
 
+import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.dual import Limits, ascend
+from manyclass.dual import Limits, ascend, kernels
 from manyclass.dual.ascent import start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
 from manyclass.fit import Clock, OutOfTime, Run, Status
@@ -217,6 +218,20 @@ def test_max_time_stops_and_keeps_the_best_model():
     found = solve(problem("hinge", X, targets("hinge", codes), 1e-9), 5, tol=0.0, max_time=0.2, max_iter=10**9)
     assert found.status is Status.MAX_TIME
     assert found.history[-1].objective == min(record["primal"] for record in found.history)
+
+
+def test_loops_that_take_long_to_compile_do_not_end_a_fit(monkeypatch):
+    visit, called = kernels.visit, []
+
+    def compiled_at_first_call(*arguments):
+        if not called:
+            time.sleep(1.0)
+        called.append(arguments)
+        return visit(*arguments)
+
+    monkeypatch.setattr(kernels, "visit", compiled_at_first_call)
+    X, codes, _ = small(16)
+    assert solve(problem("softmax", X, codes, 0.01), tol=1e-3, max_time=1.9).status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -99,6 +99,7 @@ def ascend(
         )
     if saved is not None:
         restore(run, saved["run"])
+    run.state.compile()
     try:
         for point, alpha in enumerate(path, start=1):
             if point < len(run.phase_epochs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -81,7 +81,9 @@ class DualProblem:
                 Y -= self.origin
         self.targets = DualTargets(codes, Y)
 
-    def visits(self, rng: np.random.Generator | None = None) -> Iterator[tuple[slice | np.ndarray, RowArrays]]:
+    def visits(
+        self, rng: np.random.Generator | None = None
+    ) -> Generator[tuple[slice | np.ndarray, RowArrays], None, None]:
         """Pairs (which rows, those rows): all at once where they are in memory, else as `Rows.visits`."""
         if self.rows is not None:
             yield slice(0, self.n_rows), self.rows
