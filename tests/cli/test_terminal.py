@@ -1,8 +1,10 @@
 """What a person at a terminal sees, and what a program at a pipe does not."""
 
+import math
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -34,16 +36,17 @@ def in_terminal(arguments, columns=120, until=None, send=None):
     )
     os.close(follower)
     seen = b""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+    started = time.monotonic()
+    pressed = math.inf
+    while time.monotonic() < started + 120:
         try:
-            chunk = os.read(leader, 65536)
+            seen += os.read(leader, 65536) if select.select([leader], [], [], 1.0)[0] else b""
         except OSError:
             break
-        seen += chunk
-        if until is not None and until in seen:
+        # Modules that swallow every exception while they are imported swallow this one too: then it is pressed again.
+        if until is not None and until in seen and (pressed == math.inf or time.monotonic() > pressed + 20):
             process.send_signal(send)
-            until = None
+            pressed = time.monotonic()
     os.close(leader)
     return process.wait(timeout=60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
 
