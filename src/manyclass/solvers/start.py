@@ -16,6 +16,8 @@ from manyclass.model.losses import loss_sums
 
 FEWEST_ROWS, MOST_ROWS, SHARE = 512, 4096, 8
 """Rows on which the length is chosen: one of so many, and between these. They are looked at a few tens of times."""
+LONGEST = 50.0
+"""The logarithm of the largest length: along directions that hardly change the scores every length is as good."""
 
 
 class Start(NamedTuple):
@@ -72,12 +74,12 @@ def _lowest_along(problem: Problem, base: Array, direction: Array) -> Lowest:
     scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
     def value(log_length: float) -> float:
-        length = float(np.exp(log_length))
+        length = float(np.exp(min(log_length, LONGEST)))
         total, mass = problem.sum(_losses_at, scored, length)
         return total / mass + 0.5 * alpha * length**2 * size if mass > 0 else float("nan")
 
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
-    length = float(np.exp(min(found.x, 50.0)))
+    length = float(np.exp(min(found.x, LONGEST)))
     progress = value(-np.inf) - float(found.fun)
     return Lowest(base + length * direction, progress) if progress > 0 else Lowest(base, 0.0)
 
