@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.data import Moments
 from manyclass.data.penalty import Spectrum
@@ -33,12 +34,21 @@ class RidgePath:
     def spectrum(self) -> Spectrum:
         return self._decomposed[0]
 
-    def coefficients(self, alpha: Array | float) -> tuple[Array, Array]:
-        """W and b; one alpha for all outputs, or one for each."""
+    def coefficients(self, alphas: Sequence[Array | float]) -> Iterator[tuple[Array, Array]]:
+        """W and b at each alpha, which is one for all outputs, or an array of one for each.
+
+        Vectors are as large as the moments, and are read once for as many penalties as `GRAM_BLOCK_BYTES` hold.
+        """
         spectrum, vectors = self._decomposed
-        coef = vectors @ spectrum.coefficients(alpha)
-        moments = self.moments
-        return coef, moments.target_mean - moments.mean @ coef if self.fit_intercept else moments.y * 0
+        moments, xp = self.moments, array_namespace(vectors)
+        d, k = (int(size) for size in spectrum.cross.shape)
+        step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(d * k, 1))), 1)
+        for first in range(0, len(alphas), step):
+            rotated = [spectrum.coefficients(alpha) for alpha in alphas[first : first + step]]
+            found = vectors @ xp.concat(rotated, axis=1)
+            for place in range(len(rotated)):
+                coef = found[:, place * k : (place + 1) * k]
+                yield coef, moments.target_mean - moments.mean @ coef if self.fit_intercept else moments.y * 0
 
     def generalised_cross_validation(self, alphas: np.ndarray, problem: Problem) -> np.ndarray:
         """As `Spectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""

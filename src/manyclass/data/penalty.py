@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.rows import Array, Rows, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
 
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
@@ -115,34 +115,34 @@ class Spectrum:
     ) -> Iterator[tuple[int, Array, Array | None]]:
         """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
 
-        For every block in turn, every penalty; r_i less the error is what the others predict.
+        For every block in turn, every penalty; r_i less the error is what the others predict. As many penalties as
+        `GRAM_BLOCK_BYTES` hold the models of are one product.
         """
+        xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
+        values = xp.clip(self.eigenvalues, min=0.0)[:, None]
         for Z, R, weight in blocks:
+            u = 1.0 if weight is None else xp.clip(weight, max=1.0)[:, None]
             squares = Z * Z
-            for place, alpha in enumerate(alphas):
-                yield place, self.left_out(float(alpha), Z, R, weight, precision, squares), weight
+            step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
+            for first in range(0, len(alphas), step):
+                some = alphas[first : first + step]
+                inverse = 1.0 / (values + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
+                leverage = u * (squares @ inverse + self.fit_intercept) / self.total_weight
+                left = xp.clip(1.0 - leverage, min=max(precision, 1e-10))
+                fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, -1))
+                for place in range(len(some)):
+                    residual = R - fitted[:, place * k : (place + 1) * k]
+                    yield first + place, residual / left[:, place : place + 1], weight
 
     def coefficients(self, alpha: Array | float) -> Array:
         """(Λ + alpha·I)⁻¹C: one penalty for all outputs, or one for each."""
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
-    def left_out(
-        self,
-        alpha: float,
-        Z: Array,
-        R: Array,
-        weight: Array | None = None,
-        precision: float = 0.0,
-        squares: Array | None = None,
-    ) -> Array:
-        """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`; `squares` are those of Z."""
-        xp = array_namespace(self.eigenvalues)
-        inverse = 1.0 / (xp.clip(self.eigenvalues, min=0.0) + alpha)
-        leverage = ((Z * Z if squares is None else squares) @ inverse + self.fit_intercept) / self.total_weight
-        u = 1.0 if weight is None else xp.clip(weight, max=1.0)
-        residual = R - Z @ (inverse[:, None] * self.cross)
-        return residual / xp.clip(1.0 - u * leverage, min=max(precision, 1e-10))[:, None]
+    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = 0.0) -> Array:
+        """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`."""
+        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
+        return error
 
 
 def random_sums(n_outputs: int) -> Array | None:

@@ -220,7 +220,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         scores = -(errors if self.alpha_per_output else errors.mean(axis=1))[None]
         places = np.argmax(scores[0], axis=0)
         alpha = alphas[places] if self.alpha_per_output else float(alphas[places])
-        coef, intercept = path.coefficients(task.rows.asarray(alpha, dtype=mean.dtype))
+        coef, intercept = next(path.coefficients([task.rows.asarray(alpha, dtype=mean.dtype)]))
         steps = np.ones(scores.shape[:2], dtype=np.int32)
         self._finish(task, Selected(coef, intercept, alpha, alphas, scores, None, steps), float("nan"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -208,8 +208,8 @@ class RidgeSearch(Search):
             self.task.clock.check()
             self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
         if not plan.folds:
-            for place, alpha in enumerate(alphas):
-                self.keep(0, place, self._model(path, alpha))
+            for place, model in enumerate(self._models(path, alphas)):
+                self.keep(0, place, model)
         alpha = self.best_alpha
         model = self._model(path, alpha)
         details = {"alpha": alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))}
@@ -221,16 +221,19 @@ class RidgeSearch(Search):
             yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
         return Status.FINISHED
 
-    def _model(self, path: RidgePath, alpha: Any) -> tuple[Array, Array]:
+    def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
         """W and b of the rows of the frame, in their dtype."""
         problem, xp = self.frame.problem, self.frame.problem.xp
-        W, b = path.coefficients(problem.rows.asarray(alpha, dtype=xp.float64))
-        return xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
+        for W, b in path.coefficients([problem.rows.asarray(alpha, dtype=xp.float64) for alpha in alphas]):
+            yield xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
+
+    def _model(self, path: RidgePath, alpha: Any) -> tuple[Array, Array]:
+        return next(self._models(path, [alpha]))
 
     def _judge_fold(self, number: int, fold: Fold, path: RidgePath) -> None:
         truth, weight = self.truth_and_weight(fold)
-        for place, alpha in enumerate(self.plan.alphas):
-            model = self._model(path, self.alpha_of(alpha, path.moments.weight))
+        alphas = [self.alpha_of(alpha, path.moments.weight) for alpha in self.plan.alphas]
+        for place, model in enumerate(self._models(path, alphas)):
             self.keep(number, place, model)
             Z = self.frame.scores(fold, *model)
             if self.plan.per_output:
