@@ -13,6 +13,7 @@ import numpy as np
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
 from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
+from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
 
@@ -234,23 +235,26 @@ class ProductEquations(Equations):
         """There is nothing to decompose."""
 
     def _solve(self, cross: Array, alpha: float) -> Array:
-        xp = self.problem.xp
-        W, residual = 0.0 * cross, cross + 0.0
-        direction, square = residual, xp.sum(residual * residual, axis=0)
+        xp, parts = self.problem.xp, list(pieces(self.problem.rows, cross))
+        W, residual, direction = 0.0 * cross, cross + 0.0, cross + 0.0
+        # Sums over rows by a product: reductions over the first axis of a few columns are slow.
+        ones = xp.ones_like(cross[:, 0])
+        square = ones @ (residual * residual)
         enough = ACCURACY**2 * square
         for _ in range(LONGEST):
             if bool(xp.all(square <= enough)):
                 break
-            image = self._times(direction) + alpha * direction
-            curvature = xp.sum(direction * image, axis=0)
-            length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0 + 0 * square), 0 * square)
-            W = W + length * direction
-            residual = residual - length * image
-            before, square = square, xp.sum(residual * residual, axis=0)
-            direction = (
-                residual
-                + xp.where(before > 0, square / xp.where(before > 0, before, 1.0 + 0 * before), 0 * before) * direction
-            )
+            image, curvature, before, square = self._times(direction), 0.0 * square, square, 0.0 * square
+            for part in parts:
+                image[part, :] += alpha * direction[part, :]
+                curvature += ones[part] @ (direction[part, :] * image[part, :])
+            length = _ratio(before, curvature, xp)
+            for part in parts:
+                W[part, :] += length * direction[part, :]
+                residual[part, :] -= length * image[part, :]
+                square += ones[part] @ (residual[part, :] * residual[part, :])
+            direction *= _ratio(square, before, xp)
+            direction += residual
         return W
 
     def _times(self, V: Array) -> Array:
@@ -262,7 +266,8 @@ class ProductEquations(Equations):
             scores = block.matmat(narrow) - origin
             block.rmatmat(scores if weight is None else scores * weight[:, None], total)
         problem.n_passes += 2
-        return total / problem.total_weight
+        total /= problem.total_weight
+        return total
 
     def best_alpha(self, responses: Responses) -> float:
         """Of the sampled rows, in the space that they span, times the root of their share of all rows.
@@ -280,3 +285,9 @@ class ProductEquations(Equations):
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
         return best(alphas, errors) * math.sqrt(S / problem.total_weight)
+
+
+def _ratio(a: Array, b: Array, xp: Any) -> Array:
+    """a/b, and 0 where b is not positive: nothing is left to be done there."""
+    positive = b > 0
+    return xp.where(positive, a, 0.0 * a) / xp.where(positive, b, 1.0 + 0.0 * b)
