@@ -22,7 +22,7 @@ from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.fit import Iterates
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
-from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns
+from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, Trials
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
 
 
@@ -49,7 +49,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     alpha : float or "auto", default="auto"
         Penalty of each least-squares step, ≥ 0; ``Ridge(alpha=alpha*S)``. "auto" is the largest of a grid whose
         leave-one-out error in the first step is within 1 % of the least; with at least four rows for each feature that
-        of generalised cross-validation. All penalties share one eigendecomposition. Where the spread of one dense
+        of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
+        that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
+        one eigendecomposition. Where the spread of one dense
         column is more than ten times that of another, and leave-one-out errors on a sample of rows are clearly smaller
         so, the penalty is on coefficients of standardised columns (see ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
@@ -163,21 +165,29 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         frame = Frame(given, rotate=way == "row-space", unit=self._unit(given))
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
-        judge = None if fold is None else self._folds_judge(problem, fold, parts)
-        return (yield from self._on_columns(task, frame, equations, judge))
+        trials = self._trials(problem, fold, parts, task)
+        # Of fewer rows than features the first least squares already fit all that a penalty leaves.
+        more = trials if self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features else None
+        return (yield from self._on_columns(task, frame, equations, None if fold is None else FoldsJudge(trials), more))
 
-    def _folds_judge(self, problem: Problem, fold: np.ndarray, equations: list[Equations]) -> FoldsJudge:
-        """Fits to all rows but those of one fold."""
-        solvers, judges, shares = [], [], []
+    def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
+        """Fits to all rows but those of one fold; or to those that are not held out, if some are."""
+        trials = Trials([], [], [])
+
+        def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
+            trials.judges.append(HeldOutJudge(judging))
+            trials.shares.append(share)
+            fit = self._solver(part, lambda: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
+            fit.chooses_alpha = False
+            trials.fits.append(fit)
+
         for number, known in enumerate(equations):
             inside, weight = _parted(problem, fold, number)
             part = known.problem if isinstance(known, ProductEquations) else problem.variant(weight=weight)
-            judges.append(HeldOutJudge(inside))
-            solver = self._solver(part, lambda: OriginalColumns(problem.rows), judges[-1], None, {0: known})
-            solver.chooses_alpha = False
-            solvers.append(solver)
-            shares.append(float(problem.xp.sum(inside)) / problem.total_weight)
-        return FoldsJudge(solvers, judges, shares)
+            add(part, inside, float(problem.xp.sum(inside)) / problem.total_weight, {0: known})
+        if task.held_out is not None:
+            add(problem.variant(), task.held_out.scored, 1.0, {})
+        return trials
 
 
 def _parted(problem: Problem, fold: np.ndarray | None, number: int) -> tuple[Array, Array]:

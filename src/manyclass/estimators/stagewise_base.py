@@ -22,7 +22,7 @@ from manyclass.fit import Clock, Iterate, Iterates, changed
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, ConvexSet, Simplex
-from manyclass.stagewise import UPDATES, HeldOutJudge, Stage, Stagewise, StagewiseModel
+from manyclass.stagewise import UPDATES, HeldOutJudge, Stage, Stagewise, StagewiseModel, Trials
 from manyclass.stagewise.blocks import Blocks, OriginalColumns
 from manyclass.stagewise.equations import Equations
 from manyclass.stagewise.judges import Judge
@@ -53,11 +53,17 @@ class StagewiseEstimator(Estimator):
         return None
 
     def _on_columns(
-        self, task: Task, frame: Frame, equations: dict[int, Equations], judge: Judge | None = None
+        self,
+        task: Task,
+        frame: Frame,
+        equations: dict[int, Equations],
+        judge: Judge | None = None,
+        trials: Trials | None = None,
     ) -> Iterates:
         """Iterates of one block, the columns of a frame, as models of the rows given."""
         draw = partial(OriginalColumns, frame.problem.rows)
         solver = self._solver(frame.problem, draw, judge or judge_of(task), task.clock, equations)
+        solver.trials = trials if trials is not None and trials.fits else None
         return (yield from of_given(solver.iterates(task.saved), frame))
 
     def _solver(

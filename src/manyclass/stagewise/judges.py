@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from manyclass.data.penalty import ALIKE
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, restore
 from manyclass.fit.run import OutOfTime
 from manyclass.stagewise.updates import Update
 
 if TYPE_CHECKING:
+    from manyclass.stagewise.equations import Equations
     from manyclass.stagewise.solver import Stagewise
+
+MOST_STAGES, PATIENCE = 20, 5
+"""By which penalties are compared, and stages without a lower loss after which no more are fitted for that."""
+SEARCH_SHARE = 0.25
+"""Of the time that is left, after which no other penalty is tried."""
 
 
 class Score(NamedTuple):
@@ -27,6 +35,11 @@ class Score(NamedTuple):
         """By more than one standard error of a difference of counts: √(count + count) at most."""
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
         return bool(fewer * self.n_labels > error)
+
+    def is_better(self, other: Score) -> bool:
+        """Of a smaller loss, clearly, and of at least one error less."""
+        fewer = (other.errors - self.errors) * self.n_labels
+        return bool(self.loss < (1.0 - ALIKE) * other.loss and fewer > 0.5)
 
 
 class Judge(ABC):
@@ -96,50 +109,98 @@ class HeldOutJudge(Judge):
 
 
 @dataclass
-class FoldsJudge(Judge):
-    """By cross-validation: fits to all rows but those of one fold keep step with the fit to all.
+class Trials:
+    """Fits to some of the rows that others judge: to all but those of one fold each, or to those not held out.
 
     Parameters
     ----------
-    folds : list of Stagewise
+    fits : list of Stagewise
     judges : list of HeldOutJudge
-        Those of the folds.
+        Those of the fits.
     shares : list of float
-        Of the weight in each fold.
+        Of the weight that each judges by.
     """
 
-    folds: list[Stagewise]
+    fits: list[Stagewise]
     judges: list[HeldOutJudge]
     shares: list[float]
+
+    def step(self, runs: list[Iterates], alpha: float) -> None:
+        """A stage more of every fit."""
+        for fit, run in zip(self.fits, runs, strict=True):
+            fit.problem.alpha = alpha
+            next(run, None)
+
+    def mean(self, scores: list[Score | None]) -> Score:
+        pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
+        loss = sum(share * score.loss for share, score in pairs)
+        errors = sum(share * score.errors for share, score in pairs)
+        return Score(loss, errors, sum(score.n_labels for _, score in pairs))
+
+    def decompose(self, equations: Equations) -> None:
+        """Do what `best_penalty` does to normal equations; fits that do not know their own share those of the model."""
+        for fit in self.fits:
+            fit.equations = fit.equations or {0: equations}
+            fit.equations[0].decompose()
+
+    def best_penalty(self, alpha: float) -> float:
+        """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.
+
+        Leave-one-out errors choose what is best for the first least squares. Those that follow make up for a penalty
+        that is too large for the first, and not for one that is too small.
+        """
+        least: Score | None = None
+        began, seconds = time.perf_counter(), 0.0
+        while began + seconds <= (1.0 - SEARCH_SHARE) * began + SEARCH_SHARE * self.fits[0].clock.deadline:
+            try:
+                found = self._least(alpha)
+            except OutOfTime:
+                break
+            if least is not None and not found.is_better(least):
+                break
+            least, alpha, seconds = found, 10.0 * alpha, time.perf_counter() - began
+        return alpha if least is None else alpha / 10.0
+
+    def _least(self, alpha: float) -> Score:
+        """The score with the least loss of the first stages, until there has been none lower for some."""
+        runs, scores = [fit.iterates() for fit in self.fits], list[Score]()
+        try:
+            while len(scores) < MOST_STAGES and min(scores[-PATIENCE:], default=None) == min(scores, default=None):
+                self.step(runs, alpha)
+                scores.append(self.mean([judge.latest for judge in self.judges]))
+        finally:
+            for judge in self.judges:
+                judge.plain = None
+        return min(scores)
+
+
+@dataclass
+class FoldsJudge(Judge):
+    """By cross-validation: fits to all rows but those of one fold keep step with the fit to all."""
+
+    trials: Trials
     _runs: list[Iterates] = field(default_factory=list, init=False)
 
     def state(self) -> Any:
-        return {"plain": self.plain, "folds": [fold.state() for fold in self.folds]}
+        return {"plain": self.plain, "folds": [fit.state() for fit in self.trials.fits]}
 
     def resume(self, saved: Any) -> None:
         self.plain = saved["plain"]
-        self._runs = [fold.iterates(state) for fold, state in zip(self.folds, saved["folds"], strict=True)]
+        self._runs = [fit.iterates(state) for fit, state in zip(self.trials.fits, saved["folds"], strict=True)]
 
     def before_calibration(self, update: Update, state: Array) -> None:
         """The folds look for themselves."""
 
     def score(self, update: Update, state: Array) -> Score | None:
+        trials = self.trials
         if not self._runs:
-            self._runs = [fold.iterates() for fold in self.folds]
+            self._runs = [fit.iterates() for fit in trials.fits]
         try:
-            for fold, run in zip(self.folds, self._runs, strict=True):
-                fold.problem.alpha = update.problem.alpha
-                next(run, None)
+            trials.step(self._runs, update.problem.alpha)
         except OutOfTime:
             if self.plain is not None:
                 raise
             return None  # rather the first least squares than nothing
         if self.plain is None:
-            self.plain = self._mean([judge.plain for judge in self.judges])
-        return self._mean([judge.latest for judge in self.judges])
-
-    def _mean(self, scores: list[Score | None]) -> Score:
-        pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
-        loss = sum(share * score.loss for share, score in pairs)
-        errors = sum(share * score.errors for share, score in pairs)
-        return Score(loss, errors, sum(score.n_labels for _, score in pairs))
+            self.plain = trials.mean([judge.plain for judge in trials.judges])
+        return trials.mean([judge.latest for judge in trials.judges])

@@ -20,7 +20,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
-from manyclass.stagewise.judges import Judge
+from manyclass.stagewise.judges import Judge, Trials
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.updates import Update
 
@@ -58,6 +58,8 @@ class Stagewise:
         Whether the first stage chooses ``problem.alpha``, from leave-one-out errors on its block.
     equations : dict, optional
         Of blocks whose normal equations are known beforehand.
+    trials : Trials, optional
+        By which larger penalties are tried than that one.
     """
 
     problem: Problem
@@ -69,6 +71,7 @@ class Stagewise:
     clock: Clock = field(default_factory=Clock)
     chooses_alpha: bool = False
     equations: dict[int, Equations] = field(default_factory=dict)
+    trials: Trials | None = None
 
     def iterates(self, saved: dict[str, Any] | None = None) -> Iterates:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
@@ -181,6 +184,8 @@ class _Fit:
             equations, cross, mean = self._read(index, stage)
         if self.solver.chooses_alpha and not self.number and not index:
             with phases("solve", features):
+                if self.solver.trials is not None:
+                    self.solver.trials.decompose(equations)
                 if not self.solver.n_stages:
                     self._choose_alpha(stage, equations, cross, mean)
                 elif not self.update.weighs_rows:
@@ -216,7 +221,8 @@ class _Fit:
         total, share = self.problem.total_weight, equations.share
         responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
-        self.problem.alpha = equations.best_alpha(responses) * n_blocks
+        alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
+        self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha)
 
     def _calibrate(self, phases: _Phases) -> float:
         """The objective before calibration; nan where there is none."""
