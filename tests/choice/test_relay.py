@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_iris
 
+from manyclass import GLMClassifier
 from manyclass.choice import Choice, Method, in_turn
 from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
@@ -132,3 +134,10 @@ def test_what_rounding_keeps_from_the_tolerance_goes_on_in_float64(kind, row_spa
     again = Run(Clock(None), tol=tol, max_iter=10_000)(iterates, lambda: None)
     assert again.status is Status.CONVERGED and len(changes) == 1
     np.testing.assert_array_equal(np.asarray(again.model[0]), np.asarray(coef))
+
+
+def test_a_method_without_a_step_gives_way_to_others():
+    """Where every probability is 0 or 1 the Hessian says nothing, and Newton's method finds no way out."""
+    X, y = load_iris(return_X_y=True)
+    model = GLMClassifier(1e-2, warm_start=True).fit(1e3 * X, y).fit(X, y)
+    assert model.status_ is Status.CONVERGED and model.score(X, y) > 0.9

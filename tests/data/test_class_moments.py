@@ -254,3 +254,21 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         labelled(["c", "d"]).save(path)
     assert path.read_bytes() == content and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_classes_may_leave_piece_by_piece(seed):
+    """A label that no row has any more, and features that only rows of one class had, leave nothing but rounding."""
+    rng = np.random.default_rng(seed)
+    Z, Y, weight = rng.standard_normal((20, 4)), rng.integers(2, size=(20, 2)), rng.uniform(0.1, 2.0, 20)
+    Y[10:, 0] = 0
+    moments = ClassMoments.of(Z, Y, weight)
+    for part in (slice(0, 5), slice(5, 10), slice(10, 15)):
+        moments.forget(Z[part], Y[part], weight[part])
+    assert moments.n == 5 and moments.weights[0] == 0
+    X, y = rng.poisson(0.5, (40, 6)) * 0.1, np.repeat(np.arange(4), 10)
+    X[y != 0, 0], weight = 0, rng.uniform(0.1, 2.0, 40)
+    moments = ClassMoments.of(X, y, weight)
+    for part in (slice(0, 4), slice(4, 10)):
+        moments.forget(X[part], y[part], weight[part])
+    assert moments.classes.tolist() == [1, 2, 3]

@@ -2,8 +2,10 @@
 
 import warnings
 
+import array_api_strict
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.labels import encode
@@ -51,3 +53,12 @@ def test_targets_of_classes_are_found_and_subtracted_like_their_columns(namespac
     P = Z + 0
     targets.subtract(where, P, rows.xp)
     np.testing.assert_allclose(to_numpy(P), to_numpy(Z) - Y, atol=1e-15)
+
+
+@pytest.mark.parametrize("y", [[[-1, 1], [1, -1]], [[1, 2], [2, 1]], [[0, 1], [2, 0]], [[0.5, 1.0], [0.0, 0.25]]])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, array_api_strict.asarray])
+def test_several_columns_are_zeros_and_ones_or_refused(kind, y):
+    with pytest.raises(ValueError, match="indicator matrix of 0 and 1"):
+        encode(kind(np.array(y)), "Name")
+    good = encode(kind(np.array([[0, 1], [1, 1]])), "Name")
+    assert good.is_multilabel and to_numpy(good.indicator).tolist() == [[0, 1], [1, 1]]

@@ -278,9 +278,11 @@ def test_what_is_not_in_memory_as_numpy_has_no_arrays_for_compiled_loops(made):
             made(kind)[0].arrays()
 
 
-def test_entries_given_twice_count_once_in_compiled_loops():
+def test_entries_in_one_place_are_added_up_and_the_matrix_given_is_left_alone():
     X = sp.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
-    assert list(as_rows(X).arrays().data) == [3.0]
+    rows = as_rows(X)
+    assert list(rows.arrays().data) == [3.0] and rows.mean_square().tolist() == [9.0, 0.0]
+    assert X.data.tolist() == [1.0, 2.0]
 
 
 def test_blocks_share_memory_with_the_data(rng):

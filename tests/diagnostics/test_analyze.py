@@ -123,3 +123,9 @@ def test_plot(data):
 def test_bad_labels_get_a_sentence(data, y, sentence):
     with pytest.raises(ValueError, match=sentence):
         analyze(data[0], y)
+
+
+@pytest.mark.parametrize("X", [np.ones((10, 3)), np.ones((400, 3)), sp.csr_array((20, 3))])
+def test_columns_that_are_all_constant_are_told_of(X):
+    report = analyze(X, np.arange(X.shape[0]) % 2)
+    assert len(report.columns.constant) == 3 and report.estimator

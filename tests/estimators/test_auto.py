@@ -1,5 +1,6 @@
 """`AutoClassifier`: it is not worse than what one would have taken, and says the truth about what it did."""
 
+import time
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
-from manyclass import AutoClassifier
+from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier
 from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.halving import Entry
@@ -235,3 +236,21 @@ def test_penalties_are_in_units_of_the_variance_that_the_rows_have_most_of(is_sp
     rows = as_rows(sp.csr_array(X) if is_sparse else X)
     assert candidates.leading_variance(rows, 0) == pytest.approx(9.0, rel=0.05)
     assert candidates.leading_variance(as_rows(np.ones((5, 3))), 0) == 1.0
+
+
+def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monkeypatch):
+    fit, least = CalibratedLeastSquaresClassifier.fit, []
+
+    def slow(self, X, y, *args, **kwargs):
+        least.append(self.max_time)
+        time.sleep(min(self.max_time, 10.0))
+        return fit(self.set_params(max_time=1e-3), X, y, *args, **kwargs)
+
+    monkeypatch.setattr(CalibratedLeastSquaresClassifier, "fit", slow)
+    monkeypatch.setattr("manyclass.estimators.auto._expected", lambda listed, *_: [
+        (one, 1e-4 if one.estimator.startswith("Calibrated") else 1e-3) for one in listed
+    ])  # fmt: skip
+    X, y = load_digits(return_X_y=True)
+    model = AutoClassifier(max_time=4.0, random_state=0).fit(X, y)
+    assert least and max(least) < 2.0
+    assert model.score(X, y) > 0.8

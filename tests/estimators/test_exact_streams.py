@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import skops.io
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from manyclass import CalibratedLeastSquaresClassifier, ClassMoments, GLMClassifier, GLMClassifierCV
@@ -275,3 +276,13 @@ def test_beyond_the_sample_least_squares_is_that_of_all_rows():
     assert gcv.alpha_ == pytest.approx(
         in_pieces(CalibratedLeastSquaresClassifier(max_iter=1), X, y, s).alpha_, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("kind", [GLMClassifier, CalibratedLeastSquaresClassifier])
+def test_weights_of_classes_hold_where_a_piece_lacks_one(kind):
+    X, y = load_iris(return_X_y=True)
+    options = {"loss": "squared"} if kind is GLMClassifier else {"early_stopping": False, "alpha": 1e-2}
+    pieces, whole = (kind(class_weight={0: 3.0, 2: 0.5}, **options) for _ in range(2))
+    for part in (slice(0, 100), slice(100, 150)):
+        pieces.partial_fit(X[part], y[part])
+    np.testing.assert_allclose(pieces.decision_function(X), whole.fit(X, y).decision_function(X), atol=1e-6)

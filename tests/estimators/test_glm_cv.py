@@ -286,3 +286,9 @@ def test_a_held_out_set_may_be_of_any_namespace():
     here = GLMClassifierCV(5, cv=(X[1200:], y[1200:])).fit(X[:1200], y[:1200])
     assert there.alpha_ == pytest.approx(here.alpha_)
     np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-6)
+
+
+def test_a_callable_that_would_be_given_scores_for_rows_is_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"use make_scorer"):
+        GLMClassifierCV(scoring=lambda estimator, X, y: estimator.score(X, y)).fit(X, y)

@@ -200,3 +200,12 @@ def test_sparse_coefficients_predict():
     expected = model.predict_proba(X)
     np.testing.assert_allclose(model.sparsify().predict_proba(X), expected)
     np.testing.assert_allclose(model.densify().predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("name", ["RidgeClassifier", "RidgeClassifierCV", "LogisticRegression"])
+def test_balanced_classes_of_weighted_rows_are_those_of_scikit_learn(name):
+    X, y = datasets.load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 130)
+    options = {"class_weight": "balanced"} | ({} if name.endswith("CV") else {"tol": 1e-10, "max_iter": 1000})
+    one, other = (getattr(module, name)(**options).fit(X[20:], y[20:], weight) for module in (ours, theirs))
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-4)

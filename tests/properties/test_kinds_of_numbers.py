@@ -106,6 +106,18 @@ def test_a_model_predicts_wherever_the_rows_are(model, home):
             np.testing.assert_allclose(to_numpy(found), wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_several_entries_in_one_place_are_their_sum(model):
+    X, y, X_test, _ = data(model)
+    X, y, X_test = X[:200], y[:200], X_test[:200]
+    n, d = X.shape
+    columns, pointers = np.tile(np.arange(d), 2 * n), np.arange(0, 2 * n * d + 1, 2 * d)
+    split = sp.csr_array((np.hstack([X / 4, 3 * X / 4]).ravel(), columns, pointers), shape=X.shape)
+    one, other = (fitted(model, rows, y) for rows in (split, sp.csr_array(X)))
+    for found, expected in zip(outputs(one, X_test), outputs(other, X_test), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
 def test_labels_that_are_no_numbers_stay_in_numpy():
     X, y, X_test, _ = data("GLMClassifier")
     names = np.array(["a", "b", "c"])[y]

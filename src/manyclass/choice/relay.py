@@ -37,8 +37,8 @@ def in_turn(
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
     without, and may come back from where that one has led. One that rounding keeps from the tolerance goes on with
-    products in float64. Seconds are those of the cost model, so that a fit does not depend on what else the machine
-    does.
+    products in float64, and one that finds no step in these either gives way, too. Seconds are those of the cost model,
+    so that a fit does not depend on what else the machine does.
 
     Parameters
     ----------
@@ -46,8 +46,7 @@ def in_turn(
         The `state` of an iterate of another run: those that followed it follow.
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
-    known: dict[str, Any] = {"method": choice.method, "left": left, "before": 0, "spent": 0.0, "passes": given.n_passes}
-    known["values"] = []
+    known = _begun(choice.method, left, 0, 0.0, given.n_passes)
     if saved is not None:
         known = saved["relay"]
         rng.bit_generator.state = saved["random"]
@@ -64,34 +63,31 @@ def in_turn(
                 break
             if saved is None:  # else it is the one that has been yielded before
                 known["values"] = [*known["values"], iterate.objective][-LOOKED_AT:]
-                yield replace(
-                    iterate,
-                    n_iter=before + iterate.n_iter,
-                    n_passes=passes + iterate.n_passes,
-                    state=partial(_with, iterate, choice=choice, relay=known, random=random),
-                )
+                state = partial(_with, iterate, choice=choice, relay=known, random=random)
+                n_iter, n_passes = before + iterate.n_iter, passes + iterate.n_passes
+                yield replace(iterate, n_iter=n_iter, n_passes=n_passes, state=state)
             saved = None
             promising = [one for one in left if one.seconds <= spent + taken]
             is_rounding = is_narrow and _is_rounding(known["values"], given.rows.precision)
             if is_rounding or (promising and taken > PATIENCE * method.seconds):
                 break
         else:
-            is_rounding = is_narrow and iterates.reason is Status.STALLED
-            if not is_rounding:
+            is_rounding, promising = is_narrow, left
+            if iterates.reason is not Status.STALLED or not (is_narrow or left):
                 return iterates.reason
         if is_rounding:
             left, promising = [replace(one, wide=True) for one in left], [replace(method, wide=True)]
         iterates.close()
         start, method = iterate.model(), min(promising, key=lambda one: one.seconds)
         on_change(method)
-        known = {
-            "method": method,
-            "left": [one for one in left if one is not method],
-            "before": before + iterate.n_iter,
-            "spent": spent + taken,
-            "passes": passes + iterate.n_passes,
-            "values": [],
-        }
+        left = [one for one in left if one is not method]
+        known = _begun(method, left, before + iterate.n_iter, spent + taken, passes + iterate.n_passes)
+
+
+def _begun(method: Method, left: list[Method], before: float, spent: float, passes: float) -> dict[str, Any]:
+    """What is to be known of a method at work: those that may follow it, iterations, seconds and passes before it, and
+    the objectives that it has reached."""
+    return {"method": method, "left": left, "before": before, "spent": spent, "passes": passes, "values": []}
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:

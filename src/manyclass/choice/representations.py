@@ -11,6 +11,12 @@ from manyclass.stagewise.equations import SAMPLED_ROWS
 
 SOLVES = 8
 """Least-squares problems that a fit is expected to solve, one after the other."""
+TRIALS = 2
+"""Penalties that are tried, of no fewer rows than features, beside the one that is taken."""
+INTERPRETED_STAGE = 20.0
+"""What a solution takes whatever the size of the arrays, and what its calibration does, in passes over a single row."""
+BASIS = 3
+"""Functions of each prediction that calibration combines."""
 STEPS = {True: 15, False: 100}
 """Steps of conjugate gradients, by whether the penalty is chosen: one that generalises conditions the problem, too."""
 COPIES = 4
@@ -37,13 +43,15 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     MemoryError
         If nothing fits.
     """
-    shape, fits = Shape.of(problem), 1 + n_folds
+    shape = Shape.of(problem)
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
+    fits = 1 + n_folds + (TRIALS * max(n_folds, 1) if chooses_alpha and n >= d else 0)
+    beside = SOLVES * fits * (INTERPRETED_STAGE / speed.interpreted + n * (BASIS * k) ** 2 / speed.product)
 
     def with_matrix(name: str, of: Shape, before: float) -> Representation:
         eigen, cholesky = speed.seconds_of_decomposition(of.d), of.d**3 / (3.0 * speed.product)
         passes = 2.0 * SOLVES * fits * of.seconds_of_pass()
-        seconds = before + 2.0 * of.gram(n) + (eigen if chooses_alpha else 0.0) + fits * cholesky + passes
+        seconds = before + 2.0 * of.gram(n) + (eigen if chooses_alpha else 0.0) + fits * cholesky + passes + beside
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
 
     found = [with_matrix("moments", shape, 0.0)]
@@ -63,7 +71,9 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
         speed.seconds_of_decomposition(sampled) + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
-    found.append(Representation("products", choosing + steps * shape.seconds_of_pass(), 8.0 * d * k * (SOLVES + 6)))
+    found.append(
+        Representation("products", choosing + steps * shape.seconds_of_pass() + beside, 8.0 * d * k * (SOLVES + 6))
+    )
     fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
     if not fitting:
         least = min(one.memory for one in found)

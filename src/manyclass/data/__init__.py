@@ -16,12 +16,12 @@ from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 
-KINDS = ((sp.issparse, SparseRows), (lambda X: hasattr(X, "shape"), DenseRows))
+KINDS = ((sp.issparse, SparseRows.of), (lambda X: hasattr(X, "shape"), DenseRows))
 """Which kind of rows an array becomes: the first whose test holds."""
 
 
 def as_rows(X: Any) -> Rows:
-    """X as `Rows`, uncopied; what is `Rows` already stays as it is.
+    """X as `Rows`, uncopied but where a sparse matrix has several entries in one place; `Rows` stay as they are.
 
     Raises
     ------
@@ -30,9 +30,9 @@ def as_rows(X: Any) -> Rows:
     """
     if isinstance(X, Rows):
         return X
-    for belongs, kind in KINDS:
+    for belongs, made in KINDS:
         if belongs(X):
-            return kind(X)
+            return made(X)
     raise TypeError(f"Rows must be an array or a CSR matrix, not {type(X).__name__}; convert them with numpy.asarray.")
 
 

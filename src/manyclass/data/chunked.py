@@ -71,7 +71,7 @@ class ChunkedRows(Rows):
         return twin
 
     def _kind(self, chunk: Any) -> Rows:
-        held: Rows = SparseRows(sp.csr_array(chunk)) if sp.issparse(chunk) else DenseRows(chunk)
+        held: Rows = SparseRows.of(chunk) if sp.issparse(chunk) else DenseRows(chunk)
         held = held if self._dtype is None else held.typed(self._dtype)
         return held if self.shift is None else held.shifted(self.shift)
 

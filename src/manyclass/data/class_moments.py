@@ -187,18 +187,18 @@ class ClassMoments:
         sums = xp.take(self.sums, index, axis=0) - part.sums
         heavy = max(self.features.weight, 1e-300)
         square = (self.features.pilot + self.features.x / heavy) ** 2 + xp.linalg.diagonal(self.features.xx) / heavy
-        spent = xp.max(abs(sums) / (square**0.5 + 1e-300)[None, :], axis=1)
-        limit = EMPTY * self.weights[place]
-        gone = counts == 0
+        # Rounding is that of all that was ever added: features that the class had alone may hold nothing else by now.
+        spent = xp.max(abs(sums), axis=1) / (float(xp.max(xp.clip(square, min=0.0))) ** 0.5 + 1e-300)
+        limit = EMPTY * heavy
+        gone = (counts == 0) & (part.counts > 0)
         wrong = (counts < 0) | (weights < -limit) | (gone & (np.maximum(weights, to_numpy(spent)) > limit))
         if wrong.any():
             label = part.classes[wrong].tolist()[0]
             raise ValueError(f"Class {label!r} never had these rows, with these weights. {AS_ADDED}")
         self.features = left
-        self.counts[place], self.weights[place] = counts, weights
-        self.sums[index, :] = sums
+        self.counts[place], self.weights[place] = counts, np.where(gone, 0.0, weights)
+        self.sums[index, :] = xp.where(xp.asarray(gone, device=sums.device)[:, None], 0.0 * sums, sums)
         self.overlap -= part.overlap
-        gone &= part.counts > 0
         if gone.any() and not self.multilabel:
             kept = np.setdiff1d(np.arange(len(self.classes)), place[gone])
             self.classes, self.counts, self.weights = self.classes[kept], self.counts[kept], self.weights[kept]

@@ -118,9 +118,6 @@ def _row_hashes(X: Any) -> np.ndarray:
     factors = _mixed(np.arange(1, int(X.shape[1]) + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
     if not sp.issparse(X):
         return np.asarray(_spread(to_numpy(X)) @ factors)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
     sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
     np.cumsum(_spread(X.data) * factors[X.indices], out=sums[1:])
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])

@@ -123,8 +123,9 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu" and len(y):
         return _encode_integers(y, estimator_name, least)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind == "multilabel-indicator":
+    if kind == "multilabel-indicator" or "multioutput" in kind or hasattr(y, "toarray"):
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+        _require_indicator(((indicator == 0) | (indicator == 1)).all())
         return Labels(np.arange(indicator.shape[1]), None, indicator)
     _check_targets(y, least)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -212,8 +213,7 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Label
 def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
     xp = array_namespace(y)
     if y.ndim == 2 and int(y.shape[1]) > 1:
-        if not bool(xp.all((y == 0) | (y == 1))):
-            raise ValueError("Multi-label y must be an indicator matrix of 0 and 1.")
+        _require_indicator(bool(xp.all((y == 0) | (y == 1))))
         return Labels(np.arange(int(y.shape[1])), None, y)
     y = xp.reshape(y, (-1,))
     if xp.isdtype(y.dtype, "real floating") and not bool(xp.all(xp.floor(y) == y)):
@@ -221,6 +221,14 @@ def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
     classes, codes = xp.unique_inverse(y)
     _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
+
+
+def _require_indicator(is_one: Any) -> None:
+    if not is_one:
+        raise ValueError(
+            "A y of several columns must be an indicator matrix of 0 and 1, one column per label; for several outputs "
+            "of several classes use sklearn.multioutput.MultiOutputClassifier."
+        )
 
 
 def _require(least: int, classes: Any, estimator_name: str) -> None:

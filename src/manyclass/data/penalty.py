@@ -129,7 +129,7 @@ class Spectrum:
                 inverse = 1.0 / (values + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
                 leverage = u * (squares @ inverse + self.fit_intercept) / self.total_weight
                 left = xp.clip(1.0 - leverage, min=max(precision, 1e-10))
-                fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, -1))
+                fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
                     residual = R - fitted[:, place * k : (place + 1) * k]
                     yield first + place, residual / left[:, place : place + 1], weight

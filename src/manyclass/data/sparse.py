@@ -37,6 +37,15 @@ class SparseRows(Rows):
         self.dtype = X.dtype
         self._parts: dict[tuple[int, int], SparseRows] = {}
 
+    @classmethod
+    def of(cls, X: Any) -> SparseRows:
+        """From a matrix that may have several entries in one place, which are added up in a copy."""
+        X = sp.csr_array(X) if X.format != "csr" else X
+        if not X.has_canonical_format:  # sums of squares of entries would be wrong
+            X = X.copy()
+            X.sum_duplicates()
+        return cls(X)
+
     @property
     def row_bytes(self) -> float:
         return float((self.X.nnz / max(self.n_rows, 1)) * (self.itemsize + self.X.indices.itemsize) + 8)
@@ -166,8 +175,4 @@ class SparseRows(Rows):
     def arrays(self) -> RowArrays:
         if not self.has_arrays:
             return super().arrays()
-        X = self.X
-        if not X.has_canonical_format:  # a feature given twice in a row would count wrong in ‖x‖²
-            X = X.copy()
-            X.sum_duplicates()
-        return RowArrays.of(X.data, X.indices, X.indptr)
+        return RowArrays.of(self.X.data, self.X.indices, self.X.indptr)

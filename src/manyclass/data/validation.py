@@ -110,13 +110,15 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
     return rows
 
 
-def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> Array | None:
+def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, is_part: bool = False) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
         Multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`.
+    is_part : bool
+        Whether other rows may hold classes of `class_weight` that these do not.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -132,6 +134,8 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any) -> 
             weight = weight * compute_sample_weight(class_weight, labels)
         else:  # classes are balanced by the weight of their rows: a weight of 2 is the same as the row given twice
             classes, codes = np.unique(labels, return_inverse=True)
+            if is_part and isinstance(class_weight, dict):
+                class_weight = {label: class_weight[label] for label in classes.tolist() if label in class_weight}
             with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
                 of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)

@@ -181,6 +181,7 @@ def _correlation(rows: Rows, labels: Labels) -> tuple[ResponseCorrelation, Mista
     sample, part = _drawn(rows, labels, int(min(n, allowed, CELLS / d + 100, RESPONSES / labels.n_classes + 100)))
     # Columns that do not occur in the sample have no variance there.
     values = sample.compact()[0]
+    values = values if values.shape[1] else np.zeros((sample.n_rows, 1), values.dtype)
     found = response_correlation(values, to_numpy(part.guide))
     return found, left_out(found, as_rows(values), part)
 

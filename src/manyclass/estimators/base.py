@@ -150,7 +150,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         self._check_rows(rows)
         encoded = self._encode(rows, y)
-        weight = check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
+        weight = self._row_weights(rows, y, sample_weight)
         task = self._task(rows, encoded, weight, clock)
         task.problem.memory_limit = limit
         check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
@@ -251,6 +251,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         problem = Problem(rows, targets, loss, self._alpha, weight=weight, fit_intercept=fit_intercept)
         problem.on_block = clock.check
         return problem
+
+    def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Any:
+        return check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         held_out_loss = None if task.held_out is None else partial(self._held_out_loss, task)

@@ -63,11 +63,11 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         generalised cross-validation, for the squared loss; a splitter or splits of scikit-learn; or rows held out.
         None is "loo" for the squared loss and 5 otherwise.
     scoring : str, callable or None, default=None
-        A scorer of scikit-learn. None is "neg_log_loss" for softmax and logistic, as it changes smoothly with alpha
-        and tells far earlier than a count of errors which model is better; and "accuracy" for the squared loss,
-        which has no probabilities, and for sparsemax, whose probabilities can be 0. With several labels both count
-        the labels of a row together. "gcv" and `alpha_per_output` go by the squared error. Scores are weighted like
-        the objective.
+        A scorer of scikit-learn, by name or from ``make_scorer``. None is "neg_log_loss" for softmax and logistic, as
+        it changes smoothly with alpha and tells far earlier than a count of errors which model is better; and
+        "accuracy" for the squared loss, which has no probabilities, and for sparsemax, whose probabilities can be 0.
+        With several labels both count the labels of a row together. "gcv" and `alpha_per_output` go by the squared
+        error. Scores are weighted like the objective.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         As for `GLMClassifier`.
     alpha_per_output : bool, default=False

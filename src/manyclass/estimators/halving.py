@@ -15,6 +15,8 @@ KEPT = 3
 """One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
+OVERRUN = 4.0
+"""How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
 ALIKE = 0.5
 """Standard errors of the held-out accuracy within which a linear model is preferred to generated features."""
 
@@ -207,15 +209,17 @@ class Search:
     def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
         X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
-        n_fits = 0
+        n_fits, n_to_go = 0, len(parts)
         for number, (learn, judge) in parts.items():
+            n_to_go -= 1
             if number in entry.scores:
                 scores[number] = entry.scores[number]
                 continue
             # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
             # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
             start = neighbours.get((entry.candidate.family, number))
-            seconds = self.search_end - time.perf_counter()
+            left = self.search_end - time.perf_counter()
+            seconds = min(left, max(OVERRUN * entry.seconds_for(len(learn)), left / (2.0 * (n_to_go + 1))))
             entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
             weight = None if self.judging_weight is None else self.judging_weight[judge]
             scores[number] = score(entry.model, X[judge], self.y[judge], self.classes, weight)

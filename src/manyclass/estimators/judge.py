@@ -78,6 +78,11 @@ class Judge:
             scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
         self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
         if self._of_rows is None:
+            if callable(scoring) and not hasattr(scoring, "_score_func"):
+                raise ValueError(
+                    f"scoring={scoring!r} is not made by sklearn.metrics.make_scorer, and would be given scores in "
+                    "place of X; use make_scorer, or sklearn.model_selection.GridSearchCV."
+                )
             self._scorer = knowing(get_scorer(scoring) if isinstance(scoring, str) else scoring, owner.classes_)
         elif scoring == "neg_log_loss":
             gives_probabilities(owner)

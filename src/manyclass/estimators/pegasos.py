@@ -198,7 +198,7 @@ class PegasosClassifier(CrossCalibrated):
         rows, y = check_labelled(self, X, y, reset=is_first)
         self._check_rows(rows)
         labels = encode_chunk(y, None if is_first else self.classes_, classes, type(self).__name__)
-        weight = check_weights(rows, y, sample_weight, self.class_weight)
+        weight = check_weights(rows, y, sample_weight, self.class_weight, is_part=True)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         self.__dict__.pop("calibration_", None)  # of another model, from here on
         problem = self._problem(rows, labels, weight, clock)

@@ -72,6 +72,8 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
             )
         seen = np.bincount(test, minlength=rows.n_rows) + mask
         found.append(Fold(fitted, test, None, bool(np.all(seen[present_rows(rows.n_rows, weight)] == 1.0))))
+    if not found:
+        raise ValueError(f"cv={cv!r} holds no fold; give a number of folds, a splitter, or pairs of (train, test).")
     return found
 
 

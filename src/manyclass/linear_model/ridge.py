@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.utils import check_scalar
+from sklearn.utils.class_weight import compute_sample_weight
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.validation import check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.glm import GLMClassifier
@@ -29,6 +31,13 @@ class _Ridge(LinearClassifier):
     def _scores(self, rows: Rows) -> Array:
         coef = self.coef_[None, :] if self.coef_.ndim == 1 else self.coef_
         return linear_scores(rows, coef, self.intercept_)
+
+    def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Array | None:
+        """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, to_numpy(y))
+            sample_weight = of_class if sample_weight is None else of_class * to_numpy(sample_weight)
+        return check_weights(rows, y, sample_weight, None)
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)
