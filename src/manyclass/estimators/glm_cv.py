@@ -105,7 +105,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     loo_proba_ : array of shape (n_samples, n_classes)
         Probabilities of the rows under the models of the others, at ``temperature_``.
     loo_score_ : float
-        What `scoring` says of the left-out scores.
+        What `scoring` says of the left-out scores, before a temperature is chosen by them.
     loo_check_ : dict
         ``rows`` refitted without, ``correlation`` and ``mean_difference`` of the approximate and exact log losses
         of these, and the ``largest`` difference.
@@ -178,7 +178,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             Between 0 and 1.
         by_class : bool
             Whether that probability is to be reached for the rows of every class, rather than for all rows together;
-            with several labels, for the rows of each label. Sets grow with it.
+            with several labels, for the rows of each label. Sets of one label grow with it.
 
         Returns
         -------
