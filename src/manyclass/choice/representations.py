@@ -11,8 +11,6 @@ from manyclass.stagewise.equations import SAMPLED_ROWS
 
 SOLVES = 8
 """Least-squares problems that a fit is expected to solve, one after the other."""
-TRIALS = 2
-"""Penalties that are tried, of no fewer rows than features, beside the one that is taken."""
 INTERPRETED_STAGE = 20.0
 """What a solution takes whatever the size of the arrays, and what its calibration does, in passes over a single row."""
 BASIS = 3
@@ -45,7 +43,7 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     """
     shape = Shape.of(problem)
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
-    fits = 1 + n_folds + (TRIALS * max(n_folds, 1) if chooses_alpha and n >= d else 0)
+    fits = 1 + n_folds
     beside = SOLVES * fits * (INTERPRETED_STAGE / speed.interpreted + n * (BASIS * k) ** 2 / speed.product)
 
     def with_matrix(name: str, of: Shape, before: float) -> Representation:

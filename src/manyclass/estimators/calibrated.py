@@ -51,9 +51,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         leave-one-out error in the first step is within 1 % of the least; with at least four rows for each feature that
         of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
         that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
-        one eigendecomposition. Where the spread of one dense
-        column is more than ten times that of another, and leave-one-out errors on a sample of rows are clearly smaller
-        so, the penalty is on coefficients of standardised columns (see ``choice_``).
+        one eigendecomposition; where there is none ("products", see ``choice_``) no larger ones are tried. Where the
+        spread of one dense column is more than ten times that of another, and leave-one-out errors on a sample of rows
+        are clearly smaller so, the penalty is on coefficients of standardised columns (see ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
         G, elementwise: numbers are powers, callables map an array to one of the same shape. The identity is always
         among them.
@@ -166,8 +166,10 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         trials = self._trials(problem, fold, parts, task)
-        # Of fewer rows than features the first least squares already fit all that a penalty leaves.
-        more = trials if self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features else None
+        # Of fewer rows than features the first least squares already fit all that a penalty leaves; and products share
+        # no factor, which is what makes trials cheap.
+        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and way != "products"
+        more = trials if tries else None
         return (yield from self._on_columns(task, frame, equations, None if fold is None else FoldsJudge(trials), more))
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:

@@ -150,23 +150,26 @@ class Trials:
         that is too large for the first, and not for one that is too small.
         """
         least: Score | None = None
-        began, seconds = time.perf_counter(), 0.0
-        while began + seconds <= (1.0 - SEARCH_SHARE) * began + SEARCH_SHARE * self.fits[0].clock.deadline:
+        now = time.perf_counter()
+        until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
+        while True:
             try:
-                found = self._least(alpha)
+                found = self._least(alpha, until)
             except OutOfTime:
                 break
             if least is not None and not found.is_better(least):
                 break
-            least, alpha, seconds = found, 10.0 * alpha, time.perf_counter() - began
+            least, alpha = found, 10.0 * alpha
         return alpha if least is None else alpha / 10.0
 
-    def _least(self, alpha: float) -> Score:
+    def _least(self, alpha: float, until: float) -> Score:
         """The score with the least loss of the first stages, until there has been none lower for some."""
         runs, scores = [fit.iterates() for fit in self.fits], list[Score]()
         try:
             while len(scores) < MOST_STAGES and min(scores[-PATIENCE:], default=None) == min(scores, default=None):
                 self.step(runs, alpha)
+                if time.perf_counter() > until:
+                    raise OutOfTime
                 scores.append(self.mean([judge.latest for judge in self.judges]))
         finally:
             for judge in self.judges:
