@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -13,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from manyclass.data import ChunkedRows, open_rows
 from manyclass.data.memory import as_bytes
-from manyclass.data.readers import DataFileError
+from manyclass.data.readers import DataFileError, read
 
 N, D = 230, 6
 
@@ -313,3 +314,13 @@ def test_amounts_of_memory():
     for wrong in ("much", "-1GB", 0, "1XB", True):
         with pytest.raises(ValueError, match="memory_limit"):
             as_bytes(wrong)
+
+
+def test_names_of_rows_that_pandas_stored_are_no_feature(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "label": np.array([2**63 + 5, 3, 2**63 + 6], dtype=np.uint64)})
+    frame.iloc[[2, 0, 1]].to_parquet(tmp_path / "rows.parquet")
+    dataset = read(tmp_path / "rows.parquet")
+    assert dataset.feature_names == ("a",) and dataset.X.ravel().tolist() == [3.0, 1.0, 2.0]
+    assert dataset.y.tolist() == [2**63 + 6, 2**63 + 5, 3]
+    frame.set_index("label").to_parquet(tmp_path / "rows.parquet")
+    assert read(tmp_path / "rows.parquet", target="label").feature_names == ("a",)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.linear_model import Ridge
 
 from manyclass.data import MatrixTargets, as_rows
 from manyclass.data.penalty import ALIKE, Spectrum, best
@@ -99,3 +100,15 @@ def test_the_best_is_the_largest_of_those_as_good_as_the_least():
     errors = np.array([[1.0, 4.0], [2.0, 1.0], [1.0 + 0.5 * ALIKE, 3.0], [1.0, 2.0]])
     assert [best(alphas, errors[:, [output]]) for output in (0, 1)] == [1e-1, 1.0]
     assert best(alphas, errors) == 1.0
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_coefficients_without_a_few_rows_are_those_of_a_fit_to_the_others(rng, fit_intercept):
+    X, Y, few, alpha = rng.standard_normal((60, 5)), rng.standard_normal((60, 2)), slice(0, 7), 0.1
+    origin, mean = (X.mean(axis=0), Y.mean(axis=0)) if fit_intercept else (np.zeros(5), np.zeros(2))
+    Z, R = X - origin, Y - mean
+    eigenvalues, vectors = np.linalg.eigh(Z.T @ Z / 60)
+    path = Spectrum(eigenvalues, vectors.T @ Z.T @ R / 60, 60.0, fit_intercept)
+    coef, intercept = path.coefficients_without(alpha, Z[few] @ vectors, R[few])
+    others = Ridge(60 * alpha, fit_intercept=fit_intercept).fit(X[7:], Y[7:])
+    assert_allclose(Z @ vectors @ coef + intercept + mean, others.predict(X), atol=1e-7)

@@ -60,7 +60,7 @@ def test_compression_is_known_by_content(write, compress, name):
         ("a,b,kind\n1,2,0\n3,4,1\n", "kind", ("a", "b")),
         ('\ufeff"a","b","kind"\r\n"1","2","0"\r\n\r\n"3","4","1"\r\n', "kind", ("a", "b")),
         ("0,1,label\n1,2,0\n3,4,1\n", "label", ("0", "1")),
-        ("0,1,2\n1,2,0\n3,4,1\n", None, None),
+        ("0,1,2\n1,2,0\n3,4,1\n", None, None),  # which may be three rows
         ("1,2,x\n3,4,x\n", None, None),
     ],
 )
@@ -231,3 +231,17 @@ def test_file_system_errors_pass_through(tmp_path):
 def test_unknown_format_is_refused(write):
     with pytest.raises(ValueError, match="no format 'xls': choose one of"):
         read(write("a,b\n1,2\n"), format="xls")
+
+
+def test_columns_that_are_counted_have_a_header(write):
+    dataset = read(write("0,1,2,3,4\n5,6,7,8,1\n6,5,4,3,0\n"))
+    assert dataset.target_name == "4" and dataset.X.shape == (2, 4) and dataset.y.tolist() == [1, 0]
+
+
+def test_labels_that_are_long_numbers_keep_every_digit(write):
+    labels = [2**53 + 1, 2**53, 12345678901234568]
+    rows = "".join(f"{i},{label}\n" for i, label in enumerate(labels))
+    assert read(write("a,label\n" + rows)).y.tolist() == labels
+    names = [str(2**64 + 1), str(2**64), "1"]
+    rows = "".join(f"{i},{name}\n" for i, name in enumerate(names))
+    assert read(write("a,label\n" + rows)).y.tolist() == names

@@ -129,3 +129,11 @@ def test_bad_labels_get_a_sentence(data, y, sentence):
 def test_columns_that_are_all_constant_are_told_of(X):
     report = analyze(X, np.arange(X.shape[0]) % 2)
     assert len(report.columns.constant) == 3 and report.estimator
+
+
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(1000, 20), (200, 80), (60, 60)])
+def test_noise_is_not_told_apart(rng, n_rows, n_classes):
+    y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n_rows - n_classes)])
+    found = analyze(rng.standard_normal((n_rows, 8)), y).mistakes
+    chance = 1 - 1 / n_classes
+    assert found.error > chance - 4 * (chance * (1 - chance) / n_rows) ** 0.5

@@ -91,7 +91,7 @@ def test_mistakes_are_those_of_a_linear_model(report, hundred, rng):
     assert report.mistakes.error == pytest.approx(0.02)  # what Fisher's discriminants, each row left out, have on iris
     assert {(true, told) for true, told, _ in report.mistakes.pairs} == {(1, 2), (2, 1)}
     assert sum(report.mistakes.missed) == 3 == sum(report.mistakes.added)
-    assert hundred.mistakes.error < 0.5
+    assert hundred.mistakes.error == pytest.approx(0.9, abs=0.08)  # what four rows of a class tell discriminants there
     X, y = rng.standard_normal((300, 200)), rng.integers(0, 2, 300)
     assert abs(analyze(X, y).mistakes.error - 0.5) < 0.12  # nothing is learnt, and rows do not vouch for themselves
 

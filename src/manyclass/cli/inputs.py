@@ -12,6 +12,7 @@ from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.modelfile import Schema
 from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
+from manyclass.data.readers.columns import TARGET_NAMES
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,12 @@ def load(
             check_labels(path, dataset)
             dataset = dataset if schema is None else schema.aligned(path, dataset)
         return dataset
-    dataset = read(path, **reading(path, options, schema, labels_needed))
+    given = reading(path, options, schema, labels_needed)
+    dataset = read(path, **given)
     if labels_needed:
         check_labels(path, dataset)
+        if schema is None and isinstance(given["labels"], str | Path):
+            check_no_other_labels(path, dataset, given["labels"])
     if not may_be_incomplete:
         check_finite(path, dataset)
     dataset = dataset.compact()
@@ -96,6 +100,16 @@ def digits() -> Dataset:
 
     bunch = load_digits()
     return Dataset(bunch.data.astype(np.float32), bunch.target, tuple(bunch.feature_names), "digit")
+
+
+def check_no_other_labels(path: Path, dataset: Dataset, labels: str | Path) -> None:
+    """Refuse labels from elsewhere beside a column that would be the labels, too: as a feature it would tell them."""
+    own = [name for name in dataset.feature_names or () if name.strip().lower() in TARGET_NAMES]
+    if own:
+        raise CommandError(
+            f"{path} has a column '{own[0]}' beside the labels of {labels}: leave it out with --drop {own[0]}, or take "
+            f"it for the labels with --target {own[0]}"
+        )
 
 
 def check_labels(path: Path, dataset: Dataset) -> None:

@@ -144,6 +144,22 @@ class Spectrum:
         ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
         return error
 
+    def coefficients_without(self, alpha: float, Z: Array, R: Array) -> tuple[Array, Array]:
+        """Coefficients, and what is added to r̄, of the exact model of all rows but a few.
+
+        With H = Z(Λ + alpha·I)⁻¹Zᵀ/S + 1/S of these, their responses exceed that model by e = (I − H)⁻¹(r − f), and it
+        differs from the model of all by (Λ + alpha·I)⁻¹Zᵀe/S. The penalty of the sum, S·alpha, stays as it is.
+        """
+        xp = array_namespace(self.eigenvalues)
+        inverse = 1.0 / (xp.clip(self.eigenvalues, min=0.0) + alpha)
+        H = ((Z * inverse) @ Z.T + self.fit_intercept) / self.total_weight
+        eye = xp.eye(int(Z.shape[0]), dtype=H.dtype, device=device(H))
+        # Of as many rows as directions, where nothing is left without them, rounding must not decide.
+        coef = inverse[:, None] * self.cross
+        error = xp.linalg.solve((1.0 + 1e-9) * eye - H, R - Z @ coef)
+        coef = coef - inverse[:, None] * (Z.T @ error) / self.total_weight
+        return coef, -self.fit_intercept * xp.sum(error, axis=0) / self.total_weight
+
 
 def random_sums(n_outputs: int) -> Array | None:
     """Signs, of shape (n_outputs, SUMS), by which many responses become fewer; None where they are few.

@@ -153,7 +153,7 @@ class DataReport:
     recommendation : str
         Why, in one sentence.
     mistakes : Mistakes or None
-        What a linear model takes rows of the sample for, each left out in its turn.
+        What a linear model takes rows of the sample for, left out a tenth at a time.
     correlation : ResponseCorrelation or None
     spectrum : Spectrum or None
         That of `correlation`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from manyclass.data.stores import stacked
 _LARGEST_SMALL_INTEGER = 255
 # Beyond it not every integer is a double.
 _LARGEST_INTEGER = 2**53
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _BLOCK = 1 << 20
 
 
@@ -222,7 +224,7 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
         if np.isnan(labels).any():
             raise DataFileError("its labels hold NaN: fill them in or remove their rows")
         is_whole = bool(((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all())
-    if is_whole:
+    if is_whole and not (labels.dtype.kind == "u" and labels.max(initial=0) > np.iinfo(np.int64).max):
         return labels.astype(np.int64)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)
 
@@ -246,11 +248,15 @@ def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]
     stripped = [text.strip() for text in texts]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
     are_names = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped)
+    numbers: NDArray[Any] | None
     try:
-        numbers = None if are_names else np.array([float(text) for text in stripped])
-    except ValueError:
+        if all(_WHOLE.fullmatch(text) for text in stripped):
+            numbers = np.array([int(text) for text in stripped], dtype=np.int64)
+        else:
+            numbers = np.array([float(text) for text in stripped])
+    except (ValueError, OverflowError):  # names of digits that no integer holds are names, too
         numbers = None
-    found: NDArray[Any] = (np.array(stripped) if numbers is None else as_labels(numbers))[codes]
+    found: NDArray[Any] = (np.array(stripped) if numbers is None or are_names else as_labels(numbers))[codes]
     return found
 
 

@@ -7,6 +7,7 @@ called ``embedding[i]``. Nulls become NaN.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +68,7 @@ class Layout:
     def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Layout:
         """The layout of a table with these types; `first` gives the first row of a column."""
         widths = {}
+        request = dataclasses.replace(request, drop=(*request.drop, *_index_columns(schema, request)))
         for field in schema:
             if is_list(field.type):
                 # A list says its length only in its rows, unless its type has one.
@@ -135,6 +137,17 @@ class Layout:
             return X
         place = {entry: i for i, entry in enumerate(held)}
         return np.take(X, [place[self.entries[j]] for j in chosen], axis=1)
+
+
+def _index_columns(schema: pa.Schema, request: Request) -> list[str]:
+    """What pandas stored as the names of the rows, unless it is asked for."""
+    try:
+        stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return []
+    wanted = {*(request.feature_names or ()), *(request.targets or ()), *request.drop}
+    found = stored if isinstance(stored, list) else []
+    return [name for name in found if isinstance(name, str) and name in schema.names and name not in wanted]
 
 
 def _entries(columns: Sequence[str], widths: dict[str, int]) -> list[tuple[str, int | None]]:

@@ -107,7 +107,10 @@ class _Text:
             null_values=_MISSING,
         )
         try:
-            with self.source.binary() as file:
+            # Arrow's threads may let go of what they read from after Python has ended, which a file of Python's own
+            # does not survive.
+            path, is_plain = str(self.source.path), not self.source.is_compressed
+            with pa.OSFile(path) if is_plain else self.source.binary() as file:
                 yield read(file, reading, parsing, converting)
         except pa.ArrowException as error:
             raise self._fault(error) from error
@@ -145,9 +148,9 @@ def _delimiter(source: Source) -> str:
 
 def _is_header(cells: Sequence[str]) -> bool:
     numbers = [float(cell) for cell in cells if _is_number(cell)]
-    if len(numbers) == len(cells):
-        return False
     counts_up = numbers == list(range(len(numbers)))
+    if len(numbers) == len(cells):
+        return counts_up and len(cells) > 3  # a row of so many that counts is no coincidence
     named = any(cell.strip().lower() in TARGET_NAMES for cell in cells)
     return 2 * len(numbers) < len(cells) or counts_up or named
 
