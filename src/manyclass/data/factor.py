@@ -53,6 +53,10 @@ class Factor:
         inverse = self._inverse(float(ridge))
         return xp.astype(vectors @ (inverse[:, None] * (vectors.T @ wide)), B.dtype, copy=False)
 
+    def anew(self) -> Factor:
+        """Of the same matrix, for another first ridge; itself where the decomposition for all of them is there."""
+        return self if self._spectrum is not None else Factor(self.S, self.precision)
+
     @property
     def spectrum(self) -> tuple[Array, Array]:
         """Ascending eigenvalues and eigenvectors of S."""

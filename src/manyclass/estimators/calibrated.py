@@ -22,6 +22,7 @@ from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.fit import Iterates
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
+from manyclass.model.calibrator import WIDE_FEATURES
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, Trials
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
 
@@ -51,7 +52,8 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         leave-one-out error in the first step is within 1 % of the least; with at least four rows for each feature that
         of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
         that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
-        one eigendecomposition; where there is none ("products", see ``choice_``) no larger ones are tried. Where the
+        one eigendecomposition; where there is none ("products", see ``choice_``), and of hundreds of classes, no larger
+        ones are tried. Where the
         spread of one dense column is more than ten times that of another, and leave-one-out errors on a sample of rows
         are clearly smaller so, the penalty is on coefficients of standardised columns (see ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
@@ -166,9 +168,10 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         trials = self._trials(problem, fold, parts, task)
-        # Of fewer rows than features the first least squares already fit all that a penalty leaves; and products share
-        # no factor, which is what makes trials cheap.
-        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and way != "products"
+        # Of fewer rows than features the first least squares already fit all that a penalty leaves. Where there is no
+        # factor, or calibration is between a thousand functions, trials would take longer than all the rest.
+        is_cheap = way != "products" and problem.n_outputs * len(self.basis) <= WIDE_FEATURES
+        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and is_cheap
         more = trials if tries else None
         return (yield from self._on_columns(task, frame, equations, None if fold is None else FoldsJudge(trials), more))
 

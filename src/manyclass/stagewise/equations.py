@@ -153,6 +153,10 @@ class Equations(ABC):
     def decompose(self) -> None:
         """Do what `best_alpha` does to them, so that `solve` has the same digits as afterwards."""
 
+    def anew(self) -> Equations:
+        """The same, not knowing of solutions so far: a second penalty may cost more than a first."""
+        return self
+
     @abstractmethod
     def _solve(self, cross: Array, alpha: float) -> Array:
         """Coefficients for a right-hand side that is centred."""
@@ -190,6 +194,9 @@ class NormalEquations(Equations):
 
     def decompose(self) -> None:
         _ = self.factor.spectrum
+
+    def anew(self) -> NormalEquations:
+        return replace(self, factor=self.factor.anew())
 
     def _solve(self, cross: Array, alpha: float) -> Array:
         return self.factor.solve(cross, alpha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyclass.data.penalty import ALIKE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_STAGES, PATIENCE = 20, 5
 """By which penalties are compared, and stages without a lower loss after which no more are fitted for that."""
-SEARCH_SHARE = 0.25
+SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
 
 
@@ -137,24 +137,25 @@ class Trials:
         errors = sum(share * score.errors for share, score in pairs)
         return Score(loss, errors, sum(score.n_labels for _, score in pairs))
 
-    def decompose(self, equations: Equations) -> None:
-        """Do what `best_penalty` does to normal equations; fits that do not know their own share those of the model."""
-        for fit in self.fits:
-            fit.equations = fit.equations or {0: equations}
-            fit.equations[0].decompose()
-
-    def best_penalty(self, alpha: float) -> float:
+    def best_penalty(self, alpha: float, equations: Equations) -> float:
         """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.
 
         Leave-one-out errors choose what is best for the first least squares. Those that follow make up for a penalty
         that is too large for the first, and not for one that is too small.
+
+        Parameters
+        ----------
+        alpha : float
+            To begin with.
+        equations : Equations
+            Of the first block, for fits that do not know their own.
         """
         least: Score | None = None
         now = time.perf_counter()
         until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
         while True:
             try:
-                found = self._least(alpha, until)
+                found = self._least(alpha, equations, until)
             except OutOfTime:
                 break
             if least is not None and not found.is_better(least):
@@ -162,9 +163,11 @@ class Trials:
             least, alpha = found, 10.0 * alpha
         return alpha if least is None else alpha / 10.0
 
-    def _least(self, alpha: float, until: float) -> Score:
+    def _least(self, alpha: float, equations: Equations, until: float) -> Score:
         """The score with the least loss of the first stages, until there has been none lower for some."""
-        runs, scores = [fit.iterates() for fit in self.fits], list[Score]()
+        known = [fit.equations.get(0, equations).anew() for fit in self.fits]
+        trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
+        runs, scores = [trial.iterates() for trial in trials], list[Score]()
         try:
             while len(scores) < MOST_STAGES and min(scores[-PATIENCE:], default=None) == min(scores, default=None):
                 self.step(runs, alpha)

@@ -184,8 +184,6 @@ class _Fit:
             equations, cross, mean = self._read(index, stage)
         if self.solver.chooses_alpha and not self.number and not index:
             with phases("solve", features):
-                if self.solver.trials is not None:
-                    self.solver.trials.decompose(equations)
                 if not self.solver.n_stages:
                     self._choose_alpha(stage, equations, cross, mean)
                 elif not self.update.weighs_rows:
@@ -222,7 +220,7 @@ class _Fit:
         responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
-        self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha)
+        self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha, equations)
 
     def _calibrate(self, phases: _Phases) -> float:
         """The objective before calibration; nan where there is none."""
