@@ -209,3 +209,11 @@ def test_balanced_classes_of_weighted_rows_are_those_of_scikit_learn(name):
     options = {"class_weight": "balanced"} | ({} if name.endswith("CV") else {"tol": 1e-10, "max_iter": 1000})
     one, other = (getattr(module, name)(**options).fit(X[20:], y[20:], weight) for module in (ours, theirs))
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-4)
+
+
+def test_several_columns_of_signs_are_labels():
+    X, y = datasets.load_iris(return_X_y=True)
+    Y = np.where(np.column_stack([y > 0, y > 1]), 1, -1)
+    one, other = (module.RidgeClassifier(tol=1e-10).fit(X, Y) for module in (ours, theirs))
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-6)

@@ -39,7 +39,7 @@ class GLMClassifier(ExactStream, LinearClassifier):
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
-        fits two classes by two columns, of which ``coef_`` is the difference: ‖W‖² is ½ ‖coef_‖² there.
+        fits two classes by two columns, of which ``coef_`` is the difference: ‖W‖² is half of its square there.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
     solver : {"auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", \
             "biased-gradient"}, default="auto"

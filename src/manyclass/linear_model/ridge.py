@@ -32,6 +32,12 @@ class _Ridge(LinearClassifier):
         coef = self.coef_[None, :] if self.coef_.ndim == 1 else self.coef_
         return linear_scores(rows, coef, self.intercept_)
 
+    def _encode(self, rows: Rows, y: Any) -> Any:
+        """Several columns may be of −1 and 1 here."""
+        several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1
+        is_signs = several and bool((abs(y) == 1).all())
+        return super()._encode(rows, (y > 0).astype(int) if is_signs else y)
+
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Array | None:
         """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
         if self.class_weight is not None:
