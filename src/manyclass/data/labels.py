@@ -133,6 +133,12 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     return Labels(classes, codes, None)
 
 
+def indicator_of_signs(y: Any) -> Any:
+    """Several columns of −1 and 1 as 0 and 1; any other y as it is."""
+    several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1
+    return (y > 0).astype(int) if several and (abs(y) == 1).all() else y
+
+
 def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
     """By counting where they lie close together, as numbers of classes do: sorting many takes longer than a pass."""
     if int(y.max()) - int(y.min()) <= 4 * len(y):

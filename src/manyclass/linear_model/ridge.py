@@ -12,6 +12,7 @@ from sklearn.utils import check_scalar
 from sklearn.utils.class_weight import compute_sample_weight
 
 from manyclass.data import Rows
+from manyclass.data.labels import indicator_of_signs
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_weights
 from manyclass.estimators.base import Task
@@ -34,9 +35,7 @@ class _Ridge(LinearClassifier):
 
     def _encode(self, rows: Rows, y: Any) -> Any:
         """Several columns may be of −1 and 1 here."""
-        several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1
-        is_signs = several and bool((abs(y) == 1).all())
-        return super()._encode(rows, (y > 0).astype(int) if is_signs else y)
+        return super()._encode(rows, indicator_of_signs(y))
 
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Array | None:
         """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
