@@ -70,13 +70,13 @@ class Odd:
             weight = 10.0 ** rng.uniform(-3.0, 3.0, n)
         elif kind == "rows without weight":
             weight = (rng.random(n) < 0.5).astype(float)
-            weight[:2] = 1.0
             if y.ndim == 1:
                 weight[y == y.max()] = 0.0
-                weight[:2] = 1.0
-        elif kind:
-            balanced = y.ndim == 1
-        return cls(X, y, weight, balanced, alpha, f"{told}, {kind}" if kind else told)
+            weight[:2] = 1.0
+        elif kind and y.ndim == 1:
+            balanced = True
+        is_odd = weight is not None or balanced
+        return cls(X, y, weight, balanced, alpha, f"{told}, {kind}" if is_odd else told)
 
     @property
     def total_weight(self) -> np.ndarray:
@@ -146,8 +146,8 @@ def _wrong(odd: Odd, fitted: Any, result: Result, limit: float) -> str:
         return FALSE_GAP
     if result.seconds > LATE[0] * limit + LATE[1]:
         return OVERTIME
-    smooth = result.estimator == "GLM"
-    return NO_END if smooth and result.status not in ("CONVERGED", "STATIONARY", "MAX_TIME") else ""
+    ended = result.estimator != "GLM" or result.status in ("CONVERGED", "STATIONARY", "MAX_TIME")
+    return "" if ended else NO_END
 
 
 def rows_of(result: Result) -> list[str]:

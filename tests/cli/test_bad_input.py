@@ -25,6 +25,8 @@ def files(tmp_path, iris_csv, iris_model):
         "empty.csv": "",
         "unlabelled.csv": "sl,sw,pl,pw\n1,2,3,4\n",
         "few.txt": "a\nb\n",
+        "twice.csv": "a,label\n1,0\n2,1\n3,0\n",
+        "three.txt": "x\ny\nx\n",
     }
     for name, content in write.items():
         (tmp_path / name).write_text(content)
@@ -54,6 +56,8 @@ FIT = [
     ("iris.csv --drop colour", 1, "no column 'colour'"),
     ("iris.csv --target sl --labels few.txt", 2, "give one of them"),
     ("X.npy", 1, "X.npy has no labels: name their column with --target or their file with --labels"),
+    ("twice.csv --labels three.txt", 1, "leave it out with --drop label, or take it for the labels"),
+    ("twice.csv --labels three.txt --memory-limit 1GB", 1, "leave it out with --drop label"),
     ("X.npy --labels few.txt", 1, "few.txt: it holds 2 labels and X.npy has 150 rows"),
     ("X.npy --labels absent.txt", 1, "there is no file absent.txt"),
     ("iris.csv --test absent.csv", 1, "there is no file absent.csv"),

@@ -54,6 +54,21 @@ def test_few_rows_are_cross_validated_and_many_held_out(digits):
     assert np.isfinite(many.history_[0].validation_score)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_larger_penalty_is_taken_where_rows_that_are_not_fitted_to_say_so(many):
+    """Noise in many columns: the first least squares want less of a penalty than those that follow."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    options = {"early_stopping": True, "random_state": 0} if many else {}
+    tried = CalibratedLeastSquaresClassifier(**options).fit(X, y)
+    first = CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=1).fit(X, y).alpha_
+    assert tried.alpha_ / first > 5.0
+    if not many:  # all rows are fitted to, and the first penalty is the same
+        assert np.log10(tried.alpha_ / first) == pytest.approx(round(np.log10(tried.alpha_ / first)))
+        before = CalibratedLeastSquaresClassifier(first).fit(X, y)
+        assert max(r.validation_score for r in tried.history_) > max(r.validation_score for r in before.history_)
+
+
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
 def test_default_is_never_clearly_worse_than_ridge(load):
     X, y = load(return_X_y=True)

@@ -253,6 +253,7 @@ def test_the_best_labels_in_order(digits):
         ({"loss": "sparsemax", "leave_one_out": True}, "use loss='softmax', or folds"),
         ({"alphas": [1.0, 0.0]}, "use GLMClassifier for alpha=0"),
         ({"cv": 140}, "use fewer folds"),
+        ({"cv": []}, "holds no fold"),
     ],
 )
 def test_what_does_not_go_together_is_said(options, message):

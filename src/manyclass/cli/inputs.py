@@ -50,22 +50,19 @@ def load(
 
     With a limit on memory X are `Rows`, which stay in the file where they are many, and are checked when they are read.
     """
-    if memory_limit is not None:
-        given = reading(path, options, schema, labels_needed)
-        dataset = opened(path, None if labels_needed else False, memory_limit, **given)
-        if labels_needed:
-            check_labels(path, dataset)
-            dataset = dataset if schema is None else schema.aligned(path, dataset)
-        return dataset
     given = reading(path, options, schema, labels_needed)
-    dataset = read(path, **given)
+    if memory_limit is None:
+        dataset = read(path, **given)
+    else:
+        dataset = opened(path, None if labels_needed else False, memory_limit, **given)
     if labels_needed:
         check_labels(path, dataset)
         if schema is None and isinstance(given["labels"], str | Path):
             check_no_other_labels(path, dataset, given["labels"])
-    if not may_be_incomplete:
-        check_finite(path, dataset)
-    dataset = dataset.compact()
+    if memory_limit is None:
+        if not may_be_incomplete:
+            check_finite(path, dataset)
+        dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
 

@@ -53,9 +53,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
         that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
         one eigendecomposition; where there is none ("products", see ``choice_``), and of hundreds of classes, no larger
-        ones are tried. Where the
-        spread of one dense column is more than ten times that of another, and leave-one-out errors on a sample of rows
-        are clearly smaller so, the penalty is on coefficients of standardised columns (see ``choice_``).
+        ones are tried. Where the spread of one dense column is more than ten times that of another, and leave-one-out
+        errors on a sample of rows are clearly smaller so, the penalty is on coefficients of standardised columns (see
+        ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
         G, elementwise: numbers are powers, callables map an array to one of the same shape. The identity is always
         among them.
@@ -172,8 +172,8 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         # factor, or calibration is between a thousand functions, trials would take longer than all the rest.
         is_cheap = way != "products" and problem.n_outputs * len(self.basis) <= WIDE_FEATURES
         tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and is_cheap
-        more = trials if tries else None
-        return (yield from self._on_columns(task, frame, equations, None if fold is None else FoldsJudge(trials), more))
+        judge = None if fold is None else FoldsJudge(trials)
+        return (yield from self._on_columns(task, frame, equations, judge, trials if tries and trials.fits else None))
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""

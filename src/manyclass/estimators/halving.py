@@ -209,9 +209,8 @@ class Search:
     def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
         X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
-        n_fits, n_to_go = 0, len(parts)
-        for number, (learn, judge) in parts.items():
-            n_to_go -= 1
+        n_fits = 0
+        for place, (number, (learn, judge)) in enumerate(parts.items()):
             if number in entry.scores:
                 scores[number] = entry.scores[number]
                 continue
@@ -219,7 +218,7 @@ class Search:
             # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
             start = neighbours.get((entry.candidate.family, number))
             left = self.search_end - time.perf_counter()
-            seconds = min(left, max(OVERRUN * entry.seconds_for(len(learn)), left / (2.0 * (n_to_go + 1))))
+            seconds = min(left, max(OVERRUN * entry.seconds_for(len(learn)), 0.5 * left / (len(parts) - place)))
             entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
             weight = None if self.judging_weight is None else self.judging_weight[judge]
             scores[number] = score(entry.model, X[judge], self.y[judge], self.classes, weight)

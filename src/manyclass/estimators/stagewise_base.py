@@ -63,7 +63,7 @@ class StagewiseEstimator(Estimator):
         """Iterates of one block, the columns of a frame, as models of the rows given."""
         draw = partial(OriginalColumns, frame.problem.rows)
         solver = self._solver(frame.problem, draw, judge or judge_of(task), task.clock, equations)
-        solver.trials = trials if trials is not None and trials.fits else None
+        solver.trials = trials
         return (yield from of_given(solver.iterates(task.saved), frame))
 
     def _solver(

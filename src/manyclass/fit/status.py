@@ -18,7 +18,7 @@ class Status(Enum):
     EARLY_STOPPED = "Stopped early: the score of the held-out rows no longer improved; the best model was kept."
     STALLED = (
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
-        "pass float64 data or raise tol if a smaller gap is needed."
+        "where a smaller gap is needed, scale the columns (StandardScaler), pass float64 data, or raise tol or alpha."
     )
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol."
     MAX_TIME = "Stopped at max_time: the model holds what was done until then; raise max_time for more."

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.utils import check_scalar
-from sklearn.utils.class_weight import compute_sample_weight
 
 from manyclass.data import Rows
 from manyclass.data.labels import indicator_of_signs
@@ -39,10 +38,9 @@ class _Ridge(LinearClassifier):
 
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Array | None:
         """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
-        if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, to_numpy(y))
-            sample_weight = of_class if sample_weight is None else of_class * to_numpy(sample_weight)
-        return check_weights(rows, y, sample_weight, None)
+        of_class = check_weights(rows, y, None, self.class_weight)
+        weight = check_weights(rows, y, sample_weight, None)
+        return weight if of_class is None else of_class if weight is None else of_class * weight
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)

@@ -167,7 +167,7 @@ def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
     nouns, verb, them = ("column", "holds", "it") if len(columns) == 1 else ("columns", "hold", "them")
     return DataFileError(
         f"{nouns} {quoted(columns)} {verb} text{example} where numbers are needed: encode {them}, for instance by "
-        f"scikit-learn's OneHotEncoder or TfidfVectorizer, or leave {them} out with drop"
+        f"scikit-learn's OneHotEncoder or TfidfVectorizer, or leave {them} out with drop (--drop on the command line)"
     )
 
 

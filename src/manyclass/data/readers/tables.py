@@ -226,7 +226,10 @@ def refuse_text(schema: pa.Schema, names: list[str]) -> None:
     for name in names:
         kind = schema.field(name).type
         if not any(is_known(_plain(kind)) for is_known in known):
-            raise DataFileError(f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop")
+            raise DataFileError(
+                f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop (--drop on the "
+                "command line)"
+            )
 
 
 def _block(array: pa.Array, name: str, width: int | None) -> NDArray[Any]:
