@@ -5,6 +5,7 @@ from scipy.sparse.linalg import cg
 
 from manyclass import GLMClassifier
 from manyclass.choice import choose
+from manyclass.choice.representations import represent
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -104,3 +105,12 @@ def test_sparse_rows_that_hold_nothing_have_a_constant_model():
     y = np.arange(60) % 3 == 0
     model = GLMClassifier().fit(sp.csr_array((60, 20)), y)
     np.testing.assert_allclose(model.predict_proba(sp.csr_array((1, 20)))[0], [2 / 3, 1 / 3], atol=1e-3)
+
+
+def test_columns_that_are_hardly_ever_present_get_no_matrix_that_takes_longer_than_their_products():
+    sparse, dense = problem(6000, 5000, 50, sparse=True), problem(6000, 300, 50)
+    for given, name in ((sparse, "products"), (dense, "moments")):
+        ways = represent(given, n_folds=5, chooses_alpha=True, tries=True)
+        assert ways[0].name == name
+        alone = {one.name: one.seconds for one in represent(given, n_folds=5, chooses_alpha=True)}
+        assert all(one.seconds >= alone[one.name] for one in ways)

@@ -254,3 +254,12 @@ def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monk
     model = AutoClassifier(max_time=4.0, random_state=0).fit(X, y)
     assert least and max(least) < 2.0
     assert model.score(X, y) > 0.8
+
+
+def test_calibration_is_tried_with_the_scaling_that_has_served_best(few, rng):
+    X, y = load_wine(return_X_y=True)
+    board = AutoClassifier(random_state=0).fit(X, y).leaderboard_
+    assert len({one["scaling"] for one in board}) == 2
+    calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
+    others = [one for one in board if one["estimator"] == "GLMClassifier"]
+    assert calibrated == [max(others, key=lambda one: one["accuracy"])["scaling"]]

@@ -11,14 +11,20 @@ from manyclass.stagewise.equations import SAMPLED_ROWS
 
 SOLVES = 8
 """Least-squares problems that a fit is expected to solve, one after the other."""
-INTERPRETED_STAGE = 20.0
-"""What a solution takes whatever the size of the arrays, and what its calibration does, in passes over a single row."""
+TRIALS = 3.0
+"""How many times as many solutions there are where larger penalties are tried, too; what calibrates these is no reason
+to do without."""
+INTERPRETED_STAGE, CALIBRATION = 20.0, 10.0
+"""What a solution and its calibration take whatever the size of the arrays, in passes over a single row; and what
+calibration takes beside its products, in values and gradients of a softmax."""
 BASIS = 3
 """Functions of each prediction that calibration combines."""
 STEPS = {True: 15, False: 100}
 """Steps of conjugate gradients, by whether the penalty is chosen: one that generalises conditions the problem, too."""
 COPIES = 4
 """Matrices that a decomposition keeps, and for each fold those that a fit of its own does."""
+READS = 12.0
+"""How often the second moments of a fold are read until they are a factor."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,19 @@ class Representation:
         return f"{self.name}: {self.seconds:.2g} s, {self.memory / 1e9:.2g} GB"
 
 
-def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[Representation, ...]:
+def represent(
+    problem: Problem, *, n_folds: int, chooses_alpha: bool, tries: bool = False
+) -> tuple[Representation, ...]:
     """What could stand for X and fits into memory, the fastest first.
+
+    Parameters
+    ----------
+    n_folds : int
+        Parts of the rows, all but each of which are fitted to as well.
+    chooses_alpha : bool
+        Whether by leave-one-out.
+    tries : bool
+        Whether larger penalties are tried then, which is done with a matrix alone.
 
     Raises
     ------
@@ -45,11 +62,15 @@ def represent(problem: Problem, *, n_folds: int, chooses_alpha: bool) -> tuple[R
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
     fits = 1 + n_folds
     beside = SOLVES * fits * (INTERPRETED_STAGE / speed.interpreted + n * (BASIS * k) ** 2 / speed.product)
+    beside += SOLVES * fits * CALIBRATION * n * k / speed.elementwise
 
     def with_matrix(name: str, of: Shape, before: float) -> Representation:
-        eigen, cholesky = speed.seconds_of_decomposition(of.d), of.d**3 / (3.0 * speed.product)
-        passes = 2.0 * SOLVES * fits * of.seconds_of_pass()
-        seconds = before + 2.0 * of.gram(n) + (eigen if chooses_alpha else 0.0) + fits * cholesky + passes + beside
+        cholesky, solve = of.d**3 / (3.0 * speed.product), 2.0 * of.d**2 * k / speed.product
+        choosing = speed.seconds_of_decomposition(of.d) + of.hessian(of.d, n if n < 4 * of.d else 0.0)
+        repeated = fits * (cholesky + SOLVES * (solve + 2.0 * of.seconds_of_pass()))
+        matrices = 2.0 * of.gram(n) + n_folds * READS * of.d**2 / speed.stream
+        seconds = before + matrices + (choosing if chooses_alpha else 0.0) + (TRIALS if tries else 1.0) * repeated
+        seconds += beside
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
 
     found = [with_matrix("moments", shape, 0.0)]

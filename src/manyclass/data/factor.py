@@ -71,7 +71,9 @@ class Factor:
             self._ridge, xp = ridge, self.xp
             shifted = self.S + 0.0
             add_to_diagonal(shifted, ridge)
-            size = norm(shifted, xp)
+            # The trace is above the norm, and costs no pass over the matrix.
+            size = float(xp.sum(xp.linalg.diagonal(shifted)))
+            size = norm(shifted, xp) if ridge <= 2.0 * self.precision * size else 0.0
             lower = _cholesky(shifted, xp)
             # Pivots alone can hide a small eigenvalue, where the ridge leaves room for one.
             doubtful = lower is not None and len(lower) and ridge <= 2.0 * self.precision * size

@@ -154,10 +154,14 @@ class CalibratedLeastSquaresClassifier(SampledStream):
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
+        # Of fewer rows than features the first least squares already fit all that a penalty leaves; and where
+        # calibration is between a thousand functions, trials would take longer than all the rest.
+        is_cheap = given.n_outputs * len(self.basis) <= WIDE_FEATURES
+        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and is_cheap
         if task.saved is None:
             # What is told where the time is over before anything is chosen; so in all that choose.
             self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
-            ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto")
+            ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto", tries=tries)
             self.choice_ = {
                 "features": self._features(given),
                 "representation": ways[0].name,
@@ -168,12 +172,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         trials = self._trials(problem, fold, parts, task)
-        # Of fewer rows than features the first least squares already fit all that a penalty leaves. Where there is no
-        # factor, or calibration is between a thousand functions, trials would take longer than all the rest.
-        is_cheap = way != "products" and problem.n_outputs * len(self.basis) <= WIDE_FEATURES
-        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and is_cheap
+        tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
         judge = None if fold is None else FoldsJudge(trials)
-        return (yield from self._on_columns(task, frame, equations, judge, trials if tries and trials.fits else None))
+        return (yield from self._on_columns(task, frame, equations, judge, trials if tries else None))
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""

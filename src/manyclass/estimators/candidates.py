@@ -53,12 +53,15 @@ class Candidate:
     is_linear : bool
     family : str
         Models of one family can begin where another ended.
+    follows : bool
+        Whether it is only tried with the scaling that has served best so far.
     """
 
     model: Any
     scaling: str
     is_linear: bool
     family: str = field(default="")
+    follows: bool = False
 
     @property
     def estimator(self) -> str:
@@ -115,7 +118,8 @@ def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Ca
         for name in scalings
         for share in PENALTIES
     ]
-    listed += [Candidate(CalibratedLeastSquaresClassifier(random_state=seed), name, True) for name in scalings]
+    calibrated = CalibratedLeastSquaresClassifier(random_state=seed)
+    listed += [Candidate(calibrated, name, True, follows=True) for name in scalings]
     if rows.can_be_centred and rows.n_features <= WIDEST:
         for name, (_, scaled) in scalings.items():
             median = median_squared_distance(scaled)

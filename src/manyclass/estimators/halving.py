@@ -142,6 +142,9 @@ class Search:
         found = (entry.accuracy, -entry.log_loss)
         return found if self.objective == "accuracy" else found[::-1]
 
+    def best(self, entries: list[Entry]) -> Entry:
+        return max(entries, key=self.key)
+
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
         """Those that were tried: the finalists, the best first, then the others likewise."""
         entries = alive = sorted(entries, key=lambda one: one.expected)
@@ -167,7 +170,7 @@ class Search:
 
         What there was no time for on more rows is preferred to what is worse on them.
         """
-        best = max((one for one in ranked if one.n_judged == ranked[0].n_judged), key=self.key)
+        best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
         furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
         level = best.accuracy - ALIKE * best.standard_error
         linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
@@ -194,6 +197,8 @@ class Search:
         tried: list[Entry] = []
         neighbours: dict[tuple[str, int], Any] = {}
         for entry in alive:
+            if entry.candidate.follows and tried and entry.candidate.scaling != self.best(tried).candidate.scaling:
+                continue
             left = self.search_end - time.perf_counter()
             needed = sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
             if needed > left and (tried or not one_at_least):
