@@ -64,8 +64,8 @@ def read(source: Source, request: Request) -> Dataset:
     if shifted:
         raise DataFileError(
             f"attribute '{names[shifted[0]]}' has {kinds[shifted[0]][0]} as its first value, which "
-            "is what cells left out of a sparse file mean: put 0 first, or leave it out with drop (--drop on the command "
-            "line)"
+            "is what cells left out of a sparse file mean: put 0 first, or leave it out with drop (--drop on the "
+            "command line)"
         )
     places = {j: i for i, j in enumerate(layout.features)}
     pairs = [[(places[j], value(j, cell)) for j, cell in row.items() if j in places] for row in rows]
