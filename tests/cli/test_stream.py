@@ -96,6 +96,24 @@ def test_a_survey_knows_the_whole_file(tmp_path):
     assert found.schema.classes.tolist() == ["7", "two"] and found.schema.feature_names == ("a",)
 
 
+def late_names(path, n_rows=300, first_name=200):
+    """Labels 1.0 and 2.0, and from some row on names, too."""
+    labels = [f"{1 + i % 2}.0" if i < first_name or i % 3 else "oak" for i in range(n_rows)]
+    path.write_text("a,b,kind\n" + "".join(f"{i % 2},{i % 3},{label}\n" for i, label in enumerate(labels)))
+    return path
+
+
+@pytest.mark.parametrize("how", [STREAM[2:], ("--memory-limit", "1GB"), ()], ids=lambda how: "".join(map(str, how)))
+def test_labels_are_text_throughout_where_some_late_one_is(run_json, tmp_path, how):
+    path, model = late_names(tmp_path / "late.csv"), tmp_path / "m.skops"
+    run_json("fit", path, "--solver", "pegasos", *how, "--max-iter", 30, "-o", model)
+    assert load(model).schema.classes.tolist() == ["1.0", "2.0", "oak"]
+    report = run_json("evaluate", model, path)
+    assert report["notes"] == [] and report["error"] < 0.2
+    # A file that has only those that look like numbers.
+    assert run_json("evaluate", model, late_names(tmp_path / "early.csv", 100))["notes"] == []
+
+
 def test_several_labels_per_row(run_json, tmp_path, rng):
     X = rng.standard_normal((300, 6))
     Y = (X @ rng.standard_normal((6, 3)) > 0).astype(int)

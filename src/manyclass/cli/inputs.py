@@ -88,6 +88,7 @@ def reading(path: Path, options: DataOptions, schema: Schema | None, labels_need
         "format": options.format,
         "multilabel": True if schema is not None and schema.multilabel else None,
         "zero_based": None if schema is None else schema.zero_based,
+        "text_labels": schema is not None and schema.classes.dtype.kind == "U",
     }
 
 

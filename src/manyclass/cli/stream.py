@@ -17,6 +17,7 @@ from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
 from manyclass.data.readers import Dataset, read_chunks
+from manyclass.data.readers.dataset import as_labels
 from manyclass.data.readers.stored import by_number
 from manyclass.fit import Clock, OutOfTime, Status
 
@@ -39,7 +40,7 @@ def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
     labels: set[Any] = set()
     label_names: set[str] = set()
     label_widths: set[int] = set()
-    for chunk in read_chunks(path, chunk_rows, **options):
+    for chunk in read_chunks(path, chunk_rows, **{**options, "text_labels": True}):
         y: Any = chunk.y
         first = chunk if first is None else first
         if y is None:
@@ -65,8 +66,7 @@ def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
     if label_widths:
         classes = np.arange(len(label_names) or max(label_widths))
     else:
-        as_text = any(isinstance(label, str) for label in labels)
-        classes = np.array(sorted(map(str, labels) if as_text else labels))
+        classes = np.unique(as_labels(list(labels)))
         check_labels(path, dataclasses.replace(first, y=classes))
     schema = dataclasses.replace(
         Schema.of(first),

@@ -64,6 +64,7 @@ def read(
     header: bool | None = None,
     multilabel: bool | None = None,
     zero_based: bool | None = None,
+    text_labels: bool = False,
 ) -> Dataset:
     """Read features and labels from a data file.
 
@@ -94,6 +95,8 @@ def read(
         column is an indicator matrix with one column.
     zero_based : bool or None
         Whether a LIBSVM file counts features from zero; None looks whether feature 0 occurs.
+    text_labels : bool
+        Whether a table's labels that are text stay so where all of them look like numbers.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def read(
     ((2, 2), ('length', 'width'), ['setosa', 'versicolor'])
     """
     path = Path(path)
-    request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based))
+    request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based, text_labels))
     source, entry = _open(path, format)
     with translated(path, entry.WHAT):
         dataset: Dataset = entry.read(source, request)

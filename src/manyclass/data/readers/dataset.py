@@ -40,6 +40,7 @@ class Request:
     header: bool | None = None
     multilabel: bool | None = None
     zero_based: bool | None = None
+    text_labels: bool = False
 
     @property
     def targets(self) -> tuple[str | int, ...] | None:
@@ -243,11 +244,11 @@ def labels_from_array(y: Any) -> NDArray[Any]:
     return as_labels(y) if y.ndim == 1 else as_indicator(y, None)
 
 
-def labels_from_codes(texts: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]:
-    """The labels ``texts[codes]``, as numbers where every text is one."""
+def labels_from_codes(texts: Sequence[str], codes: NDArray[Any], as_text: bool = False) -> NDArray[Any]:
+    """The labels ``texts[codes]``, as numbers where every text is one, unless they are to stay text."""
     stripped = [text.strip() for text in texts]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
-    are_names = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped)
+    are_names = as_text or any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped)
     numbers: NDArray[Any] | None
     try:
         if all(_WHOLE.fullmatch(text) for text in stripped):

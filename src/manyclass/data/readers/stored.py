@@ -121,7 +121,8 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
     first = next(iter(read(step)), None)
     if first is None:
         raise DataFileError("it holds no rows: give a file with data")
-    for chunk in read(max(SURVEYED_BYTES // (8 * max(first.X.shape[1], 64)), step)):
+    step = max(SURVEYED_BYTES // (8 * max(first.X.shape[1], 64)), step)
+    for chunk in read(step):
         n_rows, width = n_rows + chunk.X.shape[0], max(width, chunk.X.shape[1])
         dtype = np.result_type(dtype, chunk.X.dtype)
         bases.add(chunk.zero_based)
@@ -131,6 +132,8 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
     if n_features is not None and width > n_features:
         raise DataFileError(f"it has {width} features where {n_features} are expected: use a file with those features")
     width = width if n_features is None else n_features
+    if len({y.dtype.kind == "U" for y, _ in labels if y is not None and y.ndim == 1}) > 1:
+        labels = [(chunk.y, None) for chunk in read(step, text_labels=True)]
     y, names = _all_labels(labels)
 
     def chunks(size: int) -> Iterator[Any]:
@@ -142,13 +145,10 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
 
 
 def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
-    """Labels of all chunks; text where any is text, one column for each label that occurs in any."""
+    """Labels of all chunks; one column for each label that occurs in any."""
     if any(y is None for y, _ in parts):
         return None, None
-    if parts[0][0].ndim == 1:
-        as_text = any(y.dtype.kind == "U" for y, _ in parts)
-        return np.concatenate([y.astype(str) if as_text else y for y, _ in parts]), None
-    if parts[0][1] is None:
+    if parts[0][0].ndim == 1 or parts[0][1] is None:
         return np.concatenate([y for y, _ in parts]), None
     names = sorted({name for _, some in parts for name in some}, key=by_number)
     place = {name: column for column, name in enumerate(names)}

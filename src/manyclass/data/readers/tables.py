@@ -50,6 +50,7 @@ class Layout:
     targets: list[int]
     multilabel: bool
     dtype: Any
+    text_labels: bool = False
 
     @classmethod
     def of(cls, columns: Sequence[str], request: Request, widths: dict[str, int], has_names: bool = True) -> Layout:
@@ -62,7 +63,8 @@ class Layout:
         request = dataclasses.replace(request, drop=tuple(drop))
         features, targets = choose_columns(names, len(entries), request)
         several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
-        return cls(entries, names, widths, features, targets, bool(targets) and several, request.dtype)
+        is_multilabel = bool(targets) and several
+        return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
 
     @classmethod
     def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Layout:
@@ -110,7 +112,7 @@ class Layout:
         if self.multilabel:
             y = as_indicator(self._matrix(table, self.targets, np.float64), chosen, start)
         elif self.label_column is not None:
-            y = labels_of(table[self.label_column], self.label_column, start)
+            y = labels_of(table[self.label_column], self.label_column, start, self.text_labels)
         return Dataset(
             X,
             y,
@@ -264,7 +266,7 @@ def label_column(names: Sequence[str]) -> str:
     return (found or list(names))[0]
 
 
-def labels_of(column: pa.ChunkedArray, name: str, start: int = 0) -> NDArray[Any]:
+def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool = False) -> NDArray[Any]:
     """Class labels or responses, of which none is missing; `start` rows came before in the file."""
     is_text = _is_text(column.type)
     is_empty = column.is_null()
@@ -278,6 +280,6 @@ def labels_of(column: pa.ChunkedArray, name: str, start: int = 0) -> NDArray[Any
         )
     if is_text:
         encoded = pc.dictionary_encode(column).combine_chunks()
-        return labels_from_codes(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
+        return labels_from_codes(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), as_text)
     refuse_text(pa.schema([(name, column.type)]), [name])
     return as_labels(np.concatenate([_numbers(chunk) for chunk in column.chunks]))
