@@ -49,6 +49,27 @@ def test_one_class_in_the_file_is_enough(run_json, iris_model, iris, write_csv, 
     assert run_json("evaluate", iris_model, tmp_path / "new.csv")["n_rows"] == 5
 
 
+@pytest.mark.parametrize("how", [(), ("--memory-limit", "1GB")], ids=["whole", "in chunks"])
+def test_labels_of_another_kind_are_refused(run, run_ok, tmp_path, iris, write_csv, how):
+    """Names where numbers were fitted to, and the other way round; a file of both may be meant."""
+    X, y = iris
+    numbers = np.unique(y, return_inverse=True)[1]
+    for name, labels in (("numbers", numbers), ("names", y), ("some", np.where(numbers, numbers.astype(str), "rose"))):
+        write_csv(tmp_path / f"{name}.csv", X, labels)
+        run_ok("fit", tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}.skops")
+    for model, data, sentence in (
+        ("numbers", "names", "names.csv has labels that are text ('setosa') and the model was fitted on numbers (0)"),
+        ("numbers", "some", "some.csv has labels that are text ('rose') and the model was fitted on numbers (0)"),
+        ("names", "numbers", "numbers.csv has labels that are numbers (0) and the model was fitted on text ('setosa')"),
+    ):
+        result = run("evaluate", tmp_path / f"{model}.skops", tmp_path / f"{data}.csv", *how)
+        assert (result.code, result.out) == (1, "")
+        assert f"{sentence}: give labels like those of the training data\n" in result.err
+    assert "[0]" not in run_ok("evaluate", tmp_path / "some.skops", tmp_path / "numbers.csv", *how)
+    result = run("fit", tmp_path / "numbers.csv", "--test", tmp_path / "names.csv", *how)
+    assert result.code == 1 and "names.csv has labels that are text ('setosa')" in result.err
+
+
 def test_text_labels_that_look_like_numbers(run_ok, run_json, tmp_path, iris, write_csv):
     X, y = iris
     mixed = np.where(y == "setosa", "1", "b")

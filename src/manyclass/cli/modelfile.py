@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.data.readers import Dataset
+from manyclass.data.readers.dataset import as_labels
 from manyclass.data.readers.numpy_files import check_members
 from manyclass.data.readers.source import one_line
 
@@ -69,6 +70,7 @@ class Schema:
             # The same labels may all look like numbers in one file and not in another.
             if self.classes.dtype.kind == "U" and y.dtype.kind != "U":
                 y = y.astype(str)
+            self._check_kind(path, y)
             return dataclasses.replace(dataset, y=y)
         names = dataset.label_names
         if names is None or self.label_names is None:
@@ -84,6 +86,22 @@ class Schema:
         ordered = np.zeros((len(y), len(self.label_names)), dtype=y.dtype)
         ordered[:, [self.label_names.index(name) for name in names]] = y
         return dataclasses.replace(dataset, y=ordered, label_names=self.label_names)
+
+    def _check_kind(self, path: Path, y: NDArray[Any]) -> None:
+        """Refuse text where numbers were fitted to, and numbers where text was, unless they are some of its texts."""
+        is_text, was_text = (labels.dtype.kind == "U" for labels in (y, self.classes))
+        if is_text and was_text:
+            is_text = bool(np.isin(y, self.classes).any()) or as_labels(y).dtype.kind == "U"
+        if is_text != was_text:
+            names = [label for label in np.unique(y) if not is_text or as_labels([label]).dtype.kind == "U"]
+            given, fitted = (
+                f"text ('{label}')" if of_text else f"numbers ({label})"
+                for of_text, label in ((is_text, [*names, y[0]][0]), (was_text, self.classes[0]))
+            )
+            raise CommandError(
+                f"{path} has labels that are {given} and the model was fitted on {fitted}: "
+                "give labels like those of the training data"
+            )
 
 
 @dataclass(frozen=True)
