@@ -214,10 +214,25 @@ def test_what_is_missing_is_named_when_it_is_read(tmp_path, table, place, value)
     X = table[0].copy()
     X[place, 2] = value
     rows, _ = open_rows(*npy(tmp_path, X, table[1]), memory_limit="20KB", keep=True)
-    with pytest.raises(ValueError, match=rf"NaN or infinity \(row {place + 1}\)"):
+    cell = rf"X\.npy: the value in row {place + 1}, column 3 is {'missing' if np.isnan(value) else 'infinite'}"
+    for reading in (
+        rows.mean,
+        rows.select(np.array([2, 4])).mean,
+        lambda: rows.part(slice(place, N)),
+        lambda: rows.take(np.array([100, place])),
+        lambda: list(rows.visits(np.random.default_rng(0))),
+    ):
+        with pytest.raises(ValueError, match=cell):
+            reading()
+
+
+@pytest.mark.parametrize("write", [csv, parquet(columns)], ids=["csv", "parquet"])
+def test_a_missing_cell_is_named_by_its_column(tmp_path, table, write):
+    X = table[0].copy()
+    X[7, 2] = np.nan
+    rows, _ = open_rows(write(tmp_path, X, table[1])[0], memory_limit="20KB", keep=True)
+    with pytest.raises(ValueError, match="the value in row 8, column 'x2' is missing"):
         rows.mean()
-    with pytest.raises(ValueError, match="NaN or infinity"):
-        rows.take(np.array([place]))
 
 
 def test_errors_of_the_reader_reach_the_consumer_and_its_thread_ends(table):

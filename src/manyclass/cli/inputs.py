@@ -10,6 +10,7 @@ import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.modelfile import Schema
+from manyclass.data.cells import refusal
 from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 from manyclass.data.readers.columns import TARGET_NAMES
@@ -137,10 +138,4 @@ def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
     cell = dataset.unusable_cell()
     if cell is None:
         return
-    row, column = cell
-    name = f"'{dataset.feature_names[column]}'" if dataset.feature_names is not None else str(column + 1)
-    what = "is missing" if np.isnan(dataset.X[row, column]) else "is infinite"
-    raise CommandError(
-        f"{path}: the value in row {rows_before + row + 1}, column {name} {what}: fill such cells in, for instance by "
-        "scikit-learn's SimpleImputer, remove those rows, or leave the column out with --drop"
-    )
+    raise CommandError(refusal(path, dataset.X[cell], rows_before + cell[0], cell[1], dataset.feature_names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.dense import DenseRows
 from manyclass.data.read_ahead import Waiting, read_ahead
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, GramSum, Rows
@@ -39,6 +40,8 @@ class ChunkedRows(Rows):
         Of a chunk in `visits`.
     whole_bytes : int
         What all rows may take where something needs them at once.
+    name, columns : object, sequence of str or None
+        What messages call the rows and their columns.
     """
 
     def __init__(
@@ -49,11 +52,14 @@ class ChunkedRows(Rows):
         chunk_bytes: int = GRAM_BLOCK_BYTES,
         visit_bytes: int = 4 * GRAM_BLOCK_BYTES,
         whole_bytes: float = 0,
+        name: object = "Input X",
+        columns: Sequence[str] | None = None,
     ):
         self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
         self.n_rows, self.shift, self._dtype = self.store.n_rows, None, None
         self.block_limit, self._visit_bytes, self._whole_bytes = chunk_bytes, visit_bytes, whole_bytes
         self._waiting, self._checked = Waiting(), [False]
+        self._name, self._columns, self._places = name, columns, None
         self._first = next(self.store.chunks(64))[:64]
         self._look_at_first()
 
@@ -98,7 +104,7 @@ class ChunkedRows(Rows):
         """All chunks; what is read first is checked."""
         start = 0
         for chunk in self.store.chunks(self._rows_of(n_bytes)):
-            self._check(chunk, start)
+            self._check(chunk, range(start, start + chunk.shape[0]))
             part = slice(start, start + chunk.shape[0])
             yield part, chunk
             start = part.stop
@@ -115,21 +121,16 @@ class ChunkedRows(Rows):
             some = np.sort(places[first : first + max(step // size, 1)])
             index = (some[:, None] * size + np.arange(size)).reshape(-1)
             index = index[index < self.n_rows]
-            yield index, self._checked_rows(self.store.take(index))
+            yield index, self._check(self.store.take(index), index)
 
-    def _check(self, chunk: Any, start: int) -> None:
-        """Refuse what is missing or infinite, once."""
-        values = chunk.data if sp.issparse(chunk) else chunk
-        if self._checked[0] or values.dtype.kind != "f":
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum(dtype=np.promote_types(values.dtype, np.float32))):
-                return
-        bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
-        if len(bad):
-            row = np.searchsorted(chunk.indptr, bad[0], side="right") - 1 if sp.issparse(chunk) else bad[0]
-            place = "" if start < 0 else f" (row {start + int(row) + 1})"
-            raise ValueError(f"Input X contains NaN or infinity{place}; impute or drop those rows first.")
+    def _check(self, chunk: Any, rows: Sequence[int] | np.ndarray) -> Any:
+        """The chunk, which has these rows; what is missing or infinite in it is refused, once."""
+        cell = None if self._checked[0] else unusable_cell(chunk)
+        if cell is None:
+            return chunk
+        row, column = cell
+        place = column if self._places is None else int(self._places[column])
+        raise ValueError(refusal(self._name, chunk[cell], int(rows[row]), place, self._columns))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
         with closing(read_ahead(self._in_order(self.block_limit), self._waiting)) as chunks:
@@ -149,7 +150,7 @@ class ChunkedRows(Rows):
                 del chunk
 
     def part(self, rows: slice) -> Rows:
-        held = self._kind(self._checked_rows(self.store.read(rows.start, rows.stop)))
+        held = self._kind(self._check(self.store.read(rows.start, rows.stop), range(rows.start, rows.stop)))
         return held.part(slice(0, held.n_rows))
 
     def take(self, index: np.ndarray) -> Rows:
@@ -157,12 +158,8 @@ class ChunkedRows(Rows):
         index = np.asarray(index)
         if not len(index):
             return self._empty
-        held = self._kind(self._checked_rows(self.store.take(index)))
+        held = self._kind(self._check(self.store.take(index), index))
         return held.part(slice(0, held.n_rows))
-
-    def _checked_rows(self, chunk: Any) -> Any:
-        self._check(chunk, -1)
-        return chunk
 
     def shifted(self, center: Array) -> ChunkedRows:
         return self._like(shift=center if self.shift is None else self.shift + center)
@@ -184,7 +181,9 @@ class ChunkedRows(Rows):
 
     def select(self, columns: np.ndarray) -> Rows:
         shift = None if self.shift is None else self.shift[columns]
-        return self._like(store=self.store.select(columns), shift=shift, _first=self._first[:, columns])
+        places = (np.arange(self.n_features) if self._places is None else self._places)[columns]
+        first = self._first[:, columns]
+        return self._like(store=self.store.select(columns), shift=shift, _first=first, _places=places)
 
     def _whole(self) -> Rows:
         needed = self.n_rows * self.row_bytes

@@ -97,6 +97,8 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
         chunk_bytes=int(min(max(limit / CHUNK_SHARE, smallest), GRAM_BLOCK_BYTES)),
         visit_bytes=int(max(limit / VISIT_SHARE, smallest)),
         whole_bytes=limit / WHOLE_SHARE,
+        name=X if isinstance(X, str | os.PathLike) else "Input X",
+        columns=found.feature_names,
     )
     if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
         rows = rows.part(slice(0, rows.n_rows))

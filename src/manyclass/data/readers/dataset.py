@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from manyclass.data.cells import unusable_cell
 from manyclass.data.stores import stacked
 
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
@@ -140,17 +141,7 @@ class Dataset:
 
     def unusable_cell(self) -> tuple[int, int] | None:
         """Row and column, from 0, of the first number that is missing or infinite."""
-        values = _numbers_of(self.X)
-        step = max(1, _BLOCK // max(1, math.prod(values.shape[1:])))
-        for start in range(0, values.shape[0], step):
-            is_bad = ~np.isfinite(values[start : start + step])
-            if is_bad.any():
-                first, *column = (int(index) for index in np.argwhere(is_bad)[0])
-                if column:
-                    return start + first, column[0]
-                row = np.searchsorted(self.X.indptr, start + first, side="right") - 1
-                return int(row), int(self.X.indices[start + first])
-        return None
+        return unusable_cell(self.X)
 
 
 def _numbers_of(X: Any) -> Any:
