@@ -1,5 +1,7 @@
 """``manyclass analyze``: the report of `manyclass.analyze` on a file."""
 
+import pytest
+
 from manyclass import analyze
 from manyclass.cli.output import write_page
 
@@ -17,8 +19,9 @@ def test_json_is_the_report_of_the_same_rows(run_json, iris_csv, iris):
     assert found["rows"]["n_repeated"] == expected["rows"]["n_repeated"]
 
 
-def test_incomplete_rows_are_no_reason_to_stop(run_json, run_ok, iris_csv):
-    iris_csv.write_text(iris_csv.read_text().replace("5.1", "", 1))
+@pytest.mark.parametrize("cell", ["", "inf", "1e300"])
+def test_incomplete_rows_are_no_reason_to_stop(run_json, iris_csv, cell):
+    iris_csv.write_text(iris_csv.read_text().replace("5.1", cell, 1))
     assert run_json("analyze", iris_csv)["rows"]["n_missing"] == 1
 
 

@@ -134,7 +134,7 @@ def check_classes(name: str | Path, y: Any, n_rows: int | None = None) -> None:
 
 
 def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
-    """Refuse features that are missing or infinite; `rows_before` of the file came in other chunks."""
+    """Refuse features that are missing, infinite or too large; `rows_before` of the file came in other chunks."""
     cell = dataset.unusable_cell()
     if cell is None:
         return

@@ -124,7 +124,7 @@ class ChunkedRows(Rows):
             yield index, self._check(self.store.take(index), index)
 
     def _check(self, chunk: Any, rows: Sequence[int] | np.ndarray) -> Any:
-        """The chunk, which has these rows; what is missing or infinite in it is refused, once."""
+        """The chunk, which has these rows; what no model can use in it is refused, once."""
         cell = None if self._checked[0] else unusable_cell(chunk)
         if cell is None:
             return chunk

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manyclass.data.cells import largest
 from manyclass.data.rows import Rows, to_numpy
 
 _SPARE_BITS = 18
@@ -32,11 +33,11 @@ class Ranges:
 
 
 def finite_rows(rows: Rows) -> tuple[np.ndarray, int]:
-    """A mask of the rows without missing or infinite numbers, and how many of these there are."""
+    """A mask of the rows without numbers that are missing, infinite or too large, and how many of these there are."""
     mask, n_bad = np.ones(rows.n_rows, dtype=bool), 0
     for part, block in rows.blocks(rows.rows_per_block()):
         held: Any = block.unwrapped()
-        bad = ~np.isfinite(held.data if sp.issparse(held) else held)
+        bad = ~(np.abs(held.data if sp.issparse(held) else held) <= largest(held.dtype))
         if not bad.any():
             continue
         n_bad += int(bad.sum())

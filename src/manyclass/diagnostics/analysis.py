@@ -50,7 +50,8 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Missing and infinite numbers are counted, and their rows left out of what follows.
+        Numbers that are missing, infinite or too large to compute with are counted, and their rows left out of what
+        follows.
     y : array-like of shape (n_samples,), or (n_samples, n_labels)
         Labels of any dtype, or an indicator matrix.
     feature_names : sequence of str, optional

@@ -140,7 +140,7 @@ class Dataset:
         return dataclasses.replace(self, X=X.toarray()) if is_full else self
 
     def unusable_cell(self) -> tuple[int, int] | None:
-        """Row and column, from 0, of the first number that is missing or infinite."""
+        """Row and column, from 0, of the first number that is missing, infinite or too large."""
         return unusable_cell(self.X)
 
 
