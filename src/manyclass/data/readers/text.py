@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,15 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from manyclass.data.readers.columns import TARGET_NAMES
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_indicator, as_labels, holds_text
+from manyclass.data.readers.dataset import (
+    DataFileError,
+    Dataset,
+    Request,
+    as_indicator,
+    as_labels,
+    holds_text,
+    quoted,
+)
 from manyclass.data.readers.source import Source, first_line
 from manyclass.data.readers.tables import Layout
 
@@ -29,6 +38,7 @@ _WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null",
 _MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", *_WORDS)
 _BLOCK_BYTES = 1 << 22
 _HEADER_CHARACTERS = 1 << 16
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
 
 
 def sniff(head: bytes) -> bool:
@@ -131,9 +141,20 @@ class _Text:
                     )
                 text = [j for j in numeric if not _is_number(row[j]) and row[j] not in _MISSING]
                 if text:
-                    example = f" ('{row[text[0]].strip()[:40]}' in line {rows.line_num})"
-                    return holds_text([self.names[j] for j in text], example)
+                    has_commas = all(_DECIMAL_COMMA.fullmatch(row[j].strip()) for j in text)
+                    named = [j for j in text if has_commas or not _DECIMAL_COMMA.fullmatch(row[j].strip())]
+                    example = f" ('{row[named[0]].strip()[:40]}' in line {rows.line_num})"
+                    fault = _holds_commas if has_commas else holds_text
+                    return fault([self.names[j] for j in named], example)
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
+
+
+def _holds_commas(columns: Sequence[str], example: str) -> DataFileError:
+    subject = f"column {quoted(columns)} holds" if len(columns) == 1 else f"columns {quoted(columns)} hold"
+    return DataFileError(
+        f"{subject} decimal commas{example}: save the file with decimal points, for instance by pandas' "
+        "read_csv(decimal=',') and to_csv"
+    )
 
 
 def _delimiter(source: Source) -> str:
