@@ -94,6 +94,13 @@ def test_header_and_delimiter_hold_for_every_chunk(tmp_path):
     assert chunks[1].feature_names == ("first;\r\nname",)
 
 
+def test_truth_values_hold_for_every_chunk(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,label\n" + "true,,x\n" * 3 + "false,true,y\n" * 3)
+    assert_chunks_are_the_file(path, 2)
+    np.testing.assert_array_equal(read(path).X[2:4], [[1, np.nan], [0, 1]])
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

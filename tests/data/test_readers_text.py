@@ -4,6 +4,8 @@ import gzip
 import lzma
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +125,17 @@ def test_ways_to_write_a_missing_cell(write, cell):
     np.testing.assert_array_equal(read(write(f"a,b,label\n1,{cell},x\n2, 3 ,y\n")).X, [[1, np.nan], [2, 3]])
 
 
+def test_truth_values_are_features_of_0_and_1_as_in_parquet(write, tmp_path):
+    table = pa.table({"a": [True, False, None], "b": [0.5, 1.5, 2.5], "label": [True, True, False]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    text, stored = read(write("a,b,label\nTrue,0.5,true\n false,1.5,true\nNA,2.5,false\n")), tmp_path / "rows.parquet"
+    np.testing.assert_array_equal(text.X, read(stored).X)
+    assert text.X.dtype == read(stored).X.dtype
+    assert text.y.tolist() == ["true", "true", "false"]
+    assert read(write("a,b\n1,TRUE\n2,False\n"), labels=1, multilabel=True).y.tolist() == [[1], [0]]
+    assert read(write("1.5,true,x\n2.5,false,y\n")).X.tolist() == [[1.5, 1], [2.5, 0]]  # without a header
+
+
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
@@ -200,6 +213,9 @@ def test_drop(write):
         ("a;b;label\n1,5;2;x\n", {}, r"column 'a' holds decimal commas \('1,5' in line 2\): .*decimal=','"),
         ('a,b,label\n"-1,5",",25e3",x\n', {}, r"columns 'a', 'b' hold decimal commas \('-1,5' in line 2\)"),
         ('a,b,label\n1,2,x\n"1,5","u",x\n', {}, r"column 'b' holds text \('u' in line 3\)"),
+        ("a,label\ntrue,x\nmaybe,x\n", {}, r"column 'a' holds text \('true' in line 2\)"),
+        ("a,label\n1,x\ntrue,x\n", {}, r"column 'a' holds text \('true' in line 3\)"),
+        ("a,label\ntrue,x\n" + 99 * "true,x\n" + "often,x\n", {}, r"column 'a' holds text \('often' in line 102\)"),
         ("a,b,label\n1,2,\n3,4,x\n", {}, "row 1 has no label"),
         ("a,b,label\n1,2,x\n", {"target": "lable"}, "no column 'lable': did you mean 'label'"),
         ("a,b,label\n1,2,x\n", {"target": "zzz"}, "no column 'zzz': the columns are 'a', 'b', 'label'"),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,11 @@ NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
 _WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?")
+_TRUTHS = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
 _MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", *_WORDS)
+_TRUE, _FALSE = (tuple(space + word for space in ("", " ") for word in words) for words in _TRUTHS)
 _BLOCK_BYTES = 1 << 22
+_SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
 
@@ -49,7 +53,8 @@ def read(source: Source, request: Request) -> Dataset:
     """Rows of a delimited text file.
 
     The first row is taken for a header unless `request.header` says otherwise or most of its cells are
-    numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ? become NaN.
+    numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ? become NaN, and
+    true and false 1 and 0 in columns of features.
     """
     text = _Text(source, request)
     with text.opened(arrow_csv.read_csv) as table:
@@ -93,18 +98,24 @@ class _Text:
             first = next((row for row in rows if any(cell.strip() for cell in row)), None)
             if first is None:
                 raise DataFileError("it has no cell that is not empty: give a file with data")
-            has_header = _is_header(first) if request.header is None else request.header
-            self.n_header_lines = rows.line_num if has_header else 0
-            if has_header and not any(rows):
+            n_lines, below = rows.line_num, _rows_below(rows)
+            are_truths = [_are_truths(row[j] for row in below if j < len(row)) for j in range(len(first))]
+            has_header = _is_header(first, are_truths) if request.header is None else request.header
+            self.n_header_lines = n_lines if has_header else 0
+            if has_header and not below:
                 raise DataFileError("it has a header but no rows")
         self.names = [cell.strip() for cell in first] if has_header else [str(j + 1) for j in range(len(first))]
         self.n_bytes = sum(map(len, first))
         self.layout = Layout.of(self.names, request, {}, has_header)
+        types = (pa.bool_() if truths else pa.float64() for truths in are_truths)
+        self.types = dict(zip(self.names, types, strict=True))
+        if self.layout.label_column is not None:
+            self.types[self.layout.label_column] = pa.string()
 
     @contextmanager
     def opened(self, read: Callable[..., Any]) -> Iterator[Any]:
         """What pyarrow's `read_csv` or `open_csv` gives; a cell that it refuses is named."""
-        needed, label = self.layout.needed, self.layout.label_column
+        needed = self.layout.needed
         reading = arrow_csv.ReadOptions(
             column_names=self.names,
             skip_rows=self.n_header_lines,
@@ -112,9 +123,11 @@ class _Text:
         )
         parsing = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         converting = arrow_csv.ConvertOptions(
-            column_types={name: pa.string() if name == label else pa.float64() for name in needed},
+            column_types={name: self.types[name] for name in needed},
             include_columns=needed,
             null_values=_MISSING,
+            true_values=_TRUE,
+            false_values=_FALSE,
         )
         try:
             # Arrow's threads may let go of what they read from after Python has ended, which a file of Python's own
@@ -129,6 +142,7 @@ class _Text:
         """The cell that pyarrow cannot read, or the row that has too many or too few."""
         read = set(self.layout.needed) - {self.layout.label_column}
         numeric = [j for j, name in enumerate(self.names) if name in read]
+        is_read = [_is_truth if self.types[name] == pa.bool_() else _is_number for name in self.names]
         with self.source.text() as file:
             rows = csv.reader(file, delimiter=self.delimiter)
             for row in rows:
@@ -139,7 +153,7 @@ class _Text:
                         f"line {rows.line_num} has {len(row)} cells where the first line has {len(self.names)}: "
                         "correct that line, or quote cells that contain the separator"
                     )
-                text = [j for j in numeric if not _is_number(row[j]) and row[j] not in _MISSING]
+                text = [j for j in numeric if not is_read[j](row[j]) and row[j] not in _MISSING]
                 if text:
                     has_commas = all(_DECIMAL_COMMA.fullmatch(row[j].strip()) for j in text)
                     named = [j for j in text if has_commas or not _DECIMAL_COMMA.fullmatch(row[j].strip())]
@@ -167,13 +181,33 @@ def _delimiter(source: Source) -> str:
     return max(candidates, key=lambda mark: len(next(csv.reader(io.StringIO(start, newline=""), delimiter=mark))))
 
 
-def _is_header(cells: Sequence[str]) -> bool:
+def _rows_below(rows: Iterator[list[str]]) -> list[list[str]]:
+    """The first few, which show what columns hold; none from a cell on that is too long for `csv`."""
+    found = []
+    with suppress(csv.Error):
+        for row in itertools.islice(filter(None, rows), _SHOWN_ROWS):
+            found.append(row)
+    return found
+
+
+def _is_header(cells: Sequence[str], are_truths: Sequence[bool]) -> bool:
     numbers = [float(cell) for cell in cells if _is_number(cell)]
     counts_up = numbers == list(range(len(numbers)))
     if len(numbers) == len(cells):
         return counts_up and len(cells) > 3  # a row of so many that counts is no coincidence
     named = any(cell.strip().lower() in TARGET_NAMES for cell in cells)
-    return 2 * len(numbers) < len(cells) or counts_up or named
+    n_truths = sum(_is_truth(cell) and is_one for cell, is_one in zip(cells, are_truths, strict=True))
+    return 2 * (len(numbers) + n_truths) < len(cells) or (counts_up and not n_truths) or named
+
+
+def _are_truths(cells: Iterable[str]) -> bool:
+    """Whether all that is not missing, of which there is some, is true or false."""
+    present = (cell for cell in cells if cell not in _MISSING)
+    return _is_truth(next(present, "")) and all(map(_is_truth, present))
+
+
+def _is_truth(cell: str) -> bool:
+    return cell in _TRUE or cell in _FALSE
 
 
 def _is_number(cell: str) -> bool:
