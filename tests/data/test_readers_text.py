@@ -62,14 +62,20 @@ def test_compression_is_known_by_content(write, compress, name):
         ("a,b,kind\n1,2,0\n3,4,1\n", "kind", ("a", "b")),
         ('\ufeff"a","b","kind"\r\n"1","2","0"\r\n\r\n"3","4","1"\r\n', "kind", ("a", "b")),
         ("0,1,label\n1,2,0\n3,4,1\n", "label", ("0", "1")),
+        ("2019,2020,outcome\n1,2,0\n3,4,1\n", "outcome", ("2019", "2020")),
+        ("2019,rate,2020,kind\n1,,2,x\n3,4,5,y\n", "kind", ("2019", "rate", "2020")),
+        ("2019,is_new,2020,kind\n1,true,2,x\n3,false,5,y\n", "kind", ("2019", "is_new", "2020")),
         ("0,1,2\n1,2,0\n3,4,1\n", None, None),  # which may be three rows
+        ("1,NA,2,x\n3,4,2,x\n", None, None),
+        ("1,2,-\n3,4,2\n", None, None),  # a cell without a letter is no name
+        ("1,2,x\n3,4,7\n3,4,x\n", None, None),  # labels may be of both kinds
         ("1,2,x\n3,4,x\n", None, None),
     ],
 )
 def test_header_and_default_target(write, text, target, names):
     dataset = read(write(text))
     assert (dataset.target_name, dataset.feature_names) == (target, names)
-    if names is not None:
+    if names is not None and len(names) == 2:
         assert dataset.X.tolist() == [[1, 2], [3, 4]]
         assert dataset.y.tolist() == [0, 1]
 
@@ -171,6 +177,10 @@ class TestFeaturesOfAModel:
         assert read(write("1,2,0\n3,4,1\n"), features=2).y.tolist() == [0, 1]
         with pytest.raises(DataFileError, match="3 feature columns and the model was fitted on 2"):
             read(write("1,2,3,0\n"), features=2)
+
+    @pytest.mark.parametrize("text", ["2019,2020\n1,2\n", "2020,2019\n2,1\n", "2020,7,2019\n2,0,1\n"])
+    def test_names_that_are_numbers(self, write, text):
+        assert read(write(text), features=("2019", "2020")).X.tolist() == [[1, 2]]
 
     def test_headerless_file_for_a_model_with_names(self, write):
         assert read(write("1,2\n3,4\n"), features=("a", "b")).X.tolist() == [[1, 2], [3, 4]]

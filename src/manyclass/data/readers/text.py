@@ -10,7 +10,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -52,9 +52,9 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, request: Request) -> Dataset:
     """Rows of a delimited text file.
 
-    The first row is taken for a header unless `request.header` says otherwise or most of its cells are
-    numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ? become NaN, and
-    true and false 1 and 0 in columns of features.
+    The first row is taken for a header unless `request.header` says otherwise, or most of its cells are numbers and
+    none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ?
+    become NaN, and true and false 1 and 0 in columns of features.
     """
     text = _Text(source, request)
     with text.opened(arrow_csv.read_csv) as table:
@@ -99,8 +99,8 @@ class _Text:
             if first is None:
                 raise DataFileError("it has no cell that is not empty: give a file with data")
             n_lines, below = rows.line_num, _rows_below(rows)
-            are_truths = [_are_truths(row[j] for row in below if j < len(row)) for j in range(len(first))]
-            has_header = _is_header(first, are_truths) if request.header is None else request.header
+            are_truths = [_all(_is_truth, j, below) for j in range(len(first))]
+            has_header = _is_header(first, below, request) if request.header is None else request.header
             self.n_header_lines = n_lines if has_header else 0
             if has_header and not below:
                 raise DataFileError("it has a header but no rows")
@@ -190,20 +190,31 @@ def _rows_below(rows: Iterator[list[str]]) -> list[list[str]]:
     return found
 
 
-def _is_header(cells: Sequence[str], are_truths: Sequence[bool]) -> bool:
+def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Request) -> bool:
+    names = [cell.strip() for cell in cells]
+    if request.feature_names and set(request.feature_names) <= set(names):
+        return True
     numbers = [float(cell) for cell in cells if _is_number(cell)]
     counts_up = numbers == list(range(len(numbers)))
     if len(numbers) == len(cells):
         return counts_up and len(cells) > 3  # a row of so many that counts is no coincidence
-    named = any(cell.strip().lower() in TARGET_NAMES for cell in cells)
-    n_truths = sum(_is_truth(cell) and is_one for cell, is_one in zip(cells, are_truths, strict=True))
-    return 2 * (len(numbers) + n_truths) < len(cells) or (counts_up and not n_truths) or named
+    n_truths = sum(_is_truth(cell) and _all(_is_truth, j, below) for j, cell in enumerate(cells))
+    if 2 * (len(numbers) + n_truths) < len(cells) or (counts_up and not n_truths):
+        return True
+    return any(name.lower() in TARGET_NAMES or _is_name(name, j, below) for j, name in enumerate(names))
 
 
-def _are_truths(cells: Iterable[str]) -> bool:
-    """Whether all that is not missing, of which there is some, is true or false."""
-    present = (cell for cell in cells if cell not in _MISSING)
-    return _is_truth(next(present, "")) and all(map(_is_truth, present))
+def _is_name(cell: str, j: int, below: Sequence[Sequence[str]]) -> bool:
+    """Whether it is text, of which there is none below it."""
+    if _is_number(cell) or _is_truth(cell) or cell in _MISSING or not any(map(str.isalpha, cell)):
+        return False
+    return _all(_is_number, j, below) or _all(_is_truth, j, below)
+
+
+def _all(test: Callable[[str], bool], j: int, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all cells of a column that are not missing, of which there is one, pass."""
+    present = (row[j] for row in rows if j < len(row) and row[j] not in _MISSING)
+    return test(next(present, "")) and all(map(test, present))
 
 
 def _is_truth(cell: str) -> bool:
