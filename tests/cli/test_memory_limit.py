@@ -1,5 +1,7 @@
 """``--memory-limit`` of ``fit``, ``predict`` and ``evaluate``."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,6 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 LIMIT = ("--memory-limit", "600kB")
+NPZ = ("digits.npz", "--labels", "y.npy")
 
 
 @pytest.fixture
@@ -17,6 +20,7 @@ def files(tmp_path, monkeypatch):
     for number, part in enumerate(np.array_split(X, 11)):
         np.save(tmp_path / "shards" / f"{number}.npy", part.astype(np.float16))
     np.save(tmp_path / "y.npy", y)
+    np.savez(tmp_path / "digits.npz", X=X)
     named = np.array(list("abcdefghij"))[y]
     table = pa.table({"kind": named, "pixels": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 64)})
     pq.write_table(table, tmp_path / "digits.parquet", row_group_size=300)
@@ -54,8 +58,11 @@ def test_predictions_are_those_of_the_whole_file(run_ok, files):
     [
         (("fit", *LIMIT), 2, "--memory-limit belongs to a file to fit"),
         (("fit", "digits.parquet", *LIMIT, "--scale", "standard"), 2, "scale the file before"),
-        (("fit", "digits.parquet", "--memory-limit", "much"), 1, "is no amount of memory"),
-        (("fit", "digits.parquet", "--target", "kind", "--solver", "sdca", *LIMIT), 1, "more than memory_limit"),
+        (("fit", "digits.parquet", "--memory-limit", "much"), 1, "--memory-limit much is no amount of memory"),
+        (("fit", "digits.parquet", "--target", "kind", "--solver", "sdca", *LIMIT), 1, "--memory-limit 600kB; raise"),
+        (("fit", *NPZ, "--memory-limit", "1KB"), 1, "or raise --memory-limit."),
+        (("fit", "shards", "--labels", "y.npy", "--memory-limit", "1KB"), 1, "use --solver auto or --solver pegasos"),
+        (("fit", "shards", "--labels", "y.npy", "--solver", "stagewise", *LIMIT), 1, "raise it, or fit fewer rows"),
         (("fit", "shards", *LIMIT), 1, "has no labels"),
     ],
 )
@@ -63,3 +70,4 @@ def test_what_is_refused(run, files, arguments, code, sentence):
     result = run(*arguments)
     assert result.code == code, result
     assert sentence in result.err.replace("\n", " ")
+    assert not re.search("memory_limit|Classifier|block_size|=", result.err)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 
 
 class CommandError(Exception):
@@ -33,7 +34,7 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         # Where it is ours it says what is too large; NumPy's speaks of a single array.
         said = str(error) if "memory" in str(error) and "Unable to allocate" not in str(error) else ""
-        return said or "there is not enough memory: use fewer rows, or save the features as float32", 1
+        return _with_options(said) or "there is not enough memory: use fewer rows, or save the features as float32", 1
     if isinstance(error, OSError):
         return _explain_os(error), 1
     # Typer's own errors, whose class has moved between its versions.
@@ -43,11 +44,24 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ValueError):
         # scikit-learn and the readers explain a bad value in the first paragraph, and it is the user's.
         usage = type(error).__name__ == "InvalidParameterError"
-        return str(error).strip().split("\n\n")[0] or repr(error), 2 if usage else 1
+        said = str(error).strip().split("\n\n")[0]
+        return (_with_options(said) if "memory_limit" in said else said) or repr(error), 2 if usage else 1
     return (
         f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback",
         1,
     )
+
+
+def _with_options(said: str) -> str:
+    """What the library says of memory, with options in place of parameters and classes."""
+    from manyclass.cli.estimators import ESTIMATORS
+
+    said = re.sub(r"memory_limit='([^']*)'", r"memory_limit \1", said).replace("memory_limit", "--memory-limit")
+    # No option says how large a block is, or names a curvature.
+    said = said.replace("lower block_size, ", "").replace("curvature='auto'", "--solver auto")
+    for option, (name, _) in ESTIMATORS.items():
+        said = re.sub(rf"\b{name}\b", f"--solver {option}", said)
+    return said
 
 
 def _explain_os(error: OSError) -> str:
