@@ -62,6 +62,7 @@ FIT = [
     ("cut.csv.gz", 1, "ends too early"),
     ("iris.csv --target colour", 1, "no column 'colour'"),
     ("iris.csv --drop colour", 1, "no column 'colour'"),
+    ("iris.csv --drop kind", 1, "column 'kind' would be its labels and is left out: name their column with target (--"),
     ("iris.csv --target sl --labels few.txt", 2, "give one of them"),
     ("X.npy", 1, "X.npy has no labels: name their column with --target or their file with --labels"),
     ("twice.csv --labels three.txt", 1, "leave it out with --drop label, or take it for the labels"),

@@ -233,6 +233,14 @@ class TestParquet:
         only = read(path, drop=["id", "e"])
         assert only.feature_names == ("n",)
 
+    def test_the_index_of_pandas_is_no_column_that_was_left_out(self, tmp_path):
+        pd = pytest.importorskip("pandas")
+        pd.DataFrame({"a": [1.0, 2.0], "kind": ["p", "q"]}, index=[5, 9]).to_parquet(tmp_path / "rows.parquet")
+        dataset = read(tmp_path / "rows.parquet")
+        assert (dataset.feature_names, dataset.y.tolist()) == (("a",), ["p", "q"])
+        with pytest.raises(DataFileError, match="column 'kind' would be its labels and is left out"):
+            read(tmp_path / "rows.parquet", drop=["kind"])
+
     @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint8"])
     @pytest.mark.parametrize("size", [-1, 5])
     def test_list_columns_alone(self, tmp_path, kind, size):

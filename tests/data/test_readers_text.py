@@ -208,6 +208,17 @@ def test_drop(write):
     dataset = read(path, drop=["id"])
     assert dataset.feature_names == ("a",)
     assert dataset.X.tolist() == [[1], [2]]
+    with pytest.raises(DataFileError, match="'kind' would be its labels and is left out: name their column"):
+        read(path, drop=["kind"])
+    with pytest.raises(DataFileError, match="column '3' would be its labels and is left out"):
+        read(write("1,2,x\n3,4,y\n", "bare.csv"), drop=[-1])
+    for options in ({"target": "id"}, {"features": ("a",)}, {"target": False, "drop": ["id", "kind"]}):
+        assert read(path, **{"drop": ["kind"], **options}).X.tolist() == [[1], [2]]
+    labelled = write("label,a,y\n1,2,3\n4,5,6\n", "labelled.csv")
+    assert read(write("a,1,0\n1,0,3\n", "last.csv"), drop=[2], labels=1, header=True).label_names == ("1",)
+    assert read(labelled, drop=["y"]).y.tolist() == [1, 4]
+    with pytest.raises(DataFileError, match="column 'label' would be its labels"):
+        read(labelled, drop=["label"])
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,21 @@ from manyclass.data.readers.dataset import DataFileError, Request, quoted
 TARGET_NAMES = ("target", "label", "class", "y")
 
 
-def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request) -> tuple[list[int], list[int]]:
-    """Positions of the features and of the targets among the columns of a table.
+def choose_columns(
+    names: Sequence[str] | None, n_columns: int, request: Request, hidden: Sequence[str | int] = ()
+) -> tuple[list[int], list[int]]:
+    """Positions of the features and of the targets among the columns of a table, of which the hidden ones are neither.
 
     Raises
     ------
     DataFileError
-        Where a column that was asked for, or that the model was fitted on, is not there; or where two have
-        the same name.
+        Where a column that was asked for, or that the model was fitted on, is not there; where two have the same
+        name; or where the column that would be the target is left out.
     """
     twice = [name for name, count in Counter(names or ()).items() if count > 1]
     if twice:
         raise DataFileError(f"two columns are called {quoted(twice)}: rename one of them")
-    dropped = {_position(column, names, n_columns) for column in request.drop}
+    dropped = {_position(column, names, n_columns) for column in (*request.drop, *hidden)}
     remaining = [j for j in range(n_columns) if j not in dropped]
     if names is not None and request.feature_names is not None:
         positions = {name: j for j, name in enumerate(names)}
@@ -41,6 +43,9 @@ def choose_columns(names: Sequence[str] | None, n_columns: int, request: Request
     else:
         targets = _targets(names, n_columns, remaining, request)
         features = [j for j in remaining if j not in set(targets)]
+        if request.features is None and request.n_label_columns is None:
+            shown = [j for j in range(n_columns) if names is None or names[j] not in hidden]
+            _check_not_left_out(names, _targets(names, n_columns, shown, request), targets)
     if request.n_features is not None and len(features) != request.n_features:
         raise DataFileError(
             f"it has {len(features)} feature columns and the model was fitted on {request.n_features}: "
@@ -70,6 +75,16 @@ def _targets(names: Sequence[str] | None, n_columns: int, remaining: list[int], 
         if found or request.feature_names is not None:
             return found[:1]
     return remaining[-1:]
+
+
+def _check_not_left_out(names: Sequence[str] | None, usual: Sequence[int], targets: Sequence[int]) -> None:
+    """Refuse labels that are another column's because the usual one is left out."""
+    if usual != targets:
+        name = str(usual[0] + 1) if names is None else names[usual[0]]
+        raise DataFileError(
+            f"its column '{name}' would be its labels and is left out: name their column with target (--target on the "
+            "command line)"
+        )
 
 
 def _position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:

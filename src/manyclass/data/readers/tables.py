@@ -53,15 +53,23 @@ class Layout:
     text_labels: bool = False
 
     @classmethod
-    def of(cls, columns: Sequence[str], request: Request, widths: dict[str, int], has_names: bool = True) -> Layout:
-        """The layout of a table with these columns."""
+    def of(
+        cls,
+        columns: Sequence[str],
+        request: Request,
+        widths: dict[str, int],
+        has_names: bool = True,
+        hidden: Sequence[str] = (),
+    ) -> Layout:
+        """The layout of a table with these columns, of which the hidden ones are neither features nor labels."""
         entries = _entries(columns, widths)
         names = [name if i is None else f"{name}[{i}]" for name, i in entries] if has_names else None
-        drop: list[str | int] = []
-        for column in request.drop:
-            drop += [f"{column}[{i}]" for i in range(widths[column])] if column in widths else [column]
+        drop, unseen = (
+            [entry for c in some for entry in ([f"{c}[{i}]" for i in range(widths[c])] if c in widths else [c])]
+            for some in (request.drop, hidden)
+        )
         request = dataclasses.replace(request, drop=tuple(drop))
-        features, targets = choose_columns(names, len(entries), request)
+        features, targets = choose_columns(names, len(entries), request, unseen)
         several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
         is_multilabel = bool(targets) and several
         return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
@@ -70,7 +78,6 @@ class Layout:
     def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Layout:
         """The layout of a table with these types; `first` gives the first row of a column."""
         widths = {}
-        request = dataclasses.replace(request, drop=(*request.drop, *_index_columns(schema, request)))
         for field in schema:
             if is_list(field.type):
                 # A list says its length only in its rows, unless its type has one.
@@ -80,7 +87,7 @@ class Layout:
                         f"the list in row 1 of column '{field.name}' is empty: fill it or drop the column"
                     )
                 widths[field.name] = width
-        return cls.of(schema.names, request, widths)
+        return cls.of(schema.names, request, widths, hidden=_index_columns(schema, request))
 
     def of_features(self, schema: pa.Schema) -> Layout:
         """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
