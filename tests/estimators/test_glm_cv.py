@@ -110,6 +110,18 @@ def test_each_output_may_have_its_own_penalty(digits):
     assert several.predict_set(X[:5]).shape == (5, 10)
 
 
+@pytest.mark.parametrize("cv", [5, "loo"])
+@pytest.mark.parametrize("unit", [1e-15, 1e-18])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_tiny_float32_rows_are_fitted_to_the_tolerance(load, unit, cv):
+    X, y = load(return_X_y=True)
+    X = (X * unit).astype(np.float32)
+    model = GLMClassifierCV(cv=cv).fit(X, y)
+    assert model.status_ is Status.CONVERGED and model.duality_gap_ <= model.tol
+    alone = GLMClassifier(model.alpha_).fit(X.astype(float), y)
+    assert np.mean(alone.predict(X) == model.predict(X)) > 0.98
+
+
 @pytest.mark.parametrize("loss", ["softmax", "squared"])
 @pytest.mark.parametrize("cv", [3, "loo"])
 def test_weights_are_repetitions_and_order_and_names_do_not_matter(loss, cv, rng):

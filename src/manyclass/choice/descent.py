@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manyclass.choice.frame import Frame
 from manyclass.choice.methods import LOOKS, Method, choose
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.rows import Array
@@ -143,6 +144,19 @@ class Descent:
             return theta
         before, previous = self.known[0]
         return theta + (math.log(alpha) - now) / (now - before) * (theta - previous)
+
+
+def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method, rng: np.random.Generator) -> Outcome:
+    """The outcome; where rounding ended the fit, that of products in float64 from there on."""
+    given = frame.given
+    if outcome.status is not Status.STALLED or given.rows.itemsize >= 8:
+        return outcome
+    wide = Frame(given, rotate=method.row_space, wide=True)
+    finer = Descent(wide.problem, *path_curvature(wide.problem, method, rng), full.clock, full.tol, full.max_iter)
+    found = finer.attempt(full.problem.alpha, wide.project(frame.lift(*outcome.model)))
+    model = frame.project(wide.lift(*found.model))
+    n_iter, n_passes = outcome.n_iter + found.n_iter, outcome.n_passes + found.n_passes
+    return replace(found, model=model, n_iter=n_iter, n_passes=n_passes)
 
 
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:

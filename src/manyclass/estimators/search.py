@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.descent import Descent, has_turned, path_curvature, path_method, stride
+from manyclass.choice.descent import Descent, has_turned, past_rounding, path_curvature, path_method, stride
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
 from manyclass.choice.methods import Method
@@ -301,7 +301,7 @@ class DescentSearch(Search):
             saved = None
         start = last[1]
         full = descent(problem)
-        outcome = full.attempt(self.best_alpha, start)
+        outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
         model = outcome.model
         n_iter = max(last[0].n_iter, outcome.n_iter)
         passes = last[0].n_passes + outcome.n_passes
