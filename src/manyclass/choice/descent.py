@@ -11,7 +11,8 @@ import numpy as np
 from manyclass.choice.frame import Frame
 from manyclass.choice.methods import LOOKS, Method, choose
 from manyclass.curvature import CURVATURES, Curvature
-from manyclass.data.rows import Array
+from manyclass.data.memory import room_for
+from manyclass.data.rows import Array, present_rows
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
@@ -23,6 +24,8 @@ WARM = 1.4
 worse metric is slow to find is what the last penalties have found."""
 TURNED = 2
 """Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
+COPIES_SHARE = 0.25
+"""Of what memory there is, up to which the rows of each fold are copied."""
 
 
 def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) -> Method:
@@ -66,6 +69,8 @@ class Descent:
         Of each fit.
     leader : Descent, optional
         Which is always fitted first, in the same curvature.
+    whole : Problem, optional
+        Of all rows, by which the leader looks at the curvature; its own without.
     """
 
     problem: Problem
@@ -75,6 +80,7 @@ class Descent:
     tol: float
     max_iter: int
     leader: Descent | None = None
+    whole: Problem | None = None
 
     def __post_init__(self) -> None:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
@@ -110,7 +116,11 @@ class Descent:
         problem.alpha = alpha
         self.started = theta = self._start(alpha) if start is None else problem.pack(*start)
         if self.leader is None:
-            self.curvature.refresh(problem, theta)
+            whole = problem if self.whole is None else self.whole
+            whole.alpha, before = alpha, whole.n_passes
+            self.curvature.refresh(whole, whole.pack(*problem.coefficients(theta)))
+            taken, whole.n_passes = whole.n_passes - before, before
+            problem.n_passes += taken
         run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
         self._objectives = deque(maxlen=LOOKS_BACK + 1)
         outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
@@ -157,6 +167,25 @@ def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method,
     model = frame.project(wide.lift(*found.model))
     n_iter, n_passes = outcome.n_iter + found.n_iter, outcome.n_passes + found.n_passes
     return replace(found, model=model, n_iter=n_iter, n_passes=n_passes)
+
+
+def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
+    """The problem of each fold: of its rows alone, where there is room for these, as others would be read for nothing.
+
+    One of all rows where there are no folds.
+    """
+    rows, xp = problem.rows, problem.xp
+    index = [present_rows(rows.n_rows, weight) for weight in weights]
+    room, _ = room_for(problem.memory_limit)
+    has_room = sum(map(len, index)) * rows.row_bytes <= COPIES_SHARE * room
+    found = []
+    for weight, own in zip(weights, index, strict=True):
+        if weight is None or len(own) == rows.n_rows or not has_room:
+            found.append(problem.variant(weight=weight))
+            continue
+        of_own = None if problem.weight is None else xp.take(weight, rows.asarray(own, xp.int64))  # else all are 1
+        found.append(problem.variant(rows=rows.take(own), targets=problem.targets.take(own), weight=of_own))
+    return found or [problem.variant()]
 
 
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:

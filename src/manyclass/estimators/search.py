@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.descent import Descent, has_turned, past_rounding, path_curvature, path_method, stride
+from manyclass.choice.descent import Descent, has_turned, of_folds, past_rounding, path_curvature, path_method, stride
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
 from manyclass.choice.methods import Method
@@ -284,11 +284,11 @@ class DescentSearch(Search):
         solver, curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader)
+            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem)
 
-        weights = [fold.weight for fold in plan.folds] or [problem.weight]
-        first = descent(problem.variant(weight=weights[0]))
-        descents = [first, *(descent(problem.variant(weight=one), first) for one in weights[1:])]
+        first, *others = of_folds(problem, [fold.weight for fold in plan.folds])
+        descents = [descent(first)]
+        descents += [descent(one, descents[0]) for one in others]
         for one in descents:
             one.problem.n_passes = 0
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
