@@ -151,6 +151,22 @@ def test_one_newton_step_is_close_to_refits(loss, n_classes):
     assert model.loo_score_ < seen  # who has seen a row knows it better
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_intercepts_of_columns_apart_are_left_out_of_like_their_coefficients(n_classes):
+    X, y, _ = rows(6, n=200, d=4, k=n_classes)
+    model = GLMClassifierCV([0.1], loss="logistic", loo_refits=30, tol=1e-8).fit(X, y)
+    assert abs(model.loo_check_["mean_difference"]) < 5e-4
+    assert model.loo_check_["largest"] < 5e-3
+
+
+def test_leaving_out_does_not_see_a_class_whose_rows_weigh_nothing():
+    X, y = load_wine(return_X_y=True)
+    X = X / X.std(0)
+    three = GLMClassifierCV([0.02], leave_one_out=True, tol=1e-8).fit(X, y, y > 0)
+    two = GLMClassifierCV([0.01], leave_one_out=True, tol=1e-8).fit(X[y > 0], y[y > 0])  # one column for two classes
+    np.testing.assert_allclose(three.loo_proba_[y > 0, 1:], two.loo_proba_, atol=1e-6)
+
+
 @pytest.mark.parametrize("alpha", [0.1, 1e-3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_outputs_by_themselves_come_close_where_the_hessian_would_be_too_large(digits, monkeypatch, alpha, weighted):
@@ -194,6 +210,30 @@ def test_held_out_rows_splitters_and_scorers(digits):
         np.testing.assert_allclose(model.scores_[:, 0], expected, atol=1e-12)
     auc = GLMClassifierCV([1.0, 1e-2], loss="logistic", cv=3, scoring="roc_auc").fit(few[0], few[1] > 4)
     assert 0.5 < auc.best_score_ < 1.0
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_rows_that_a_split_names_twice_count_twice(loss, rng):
+    X, y = load_wine(return_X_y=True)
+    X, drawn = X / X.std(0), rng.integers(0, len(y), len(y))
+    left = np.setdiff1d(np.arange(len(y)), drawn)
+    model = GLMClassifierCV([0.1], loss=loss, cv=[(drawn, left)], tol=1e-9).fit(X, y)
+    one = GLMClassifier(0.1, loss=loss, tol=1e-9).fit(X[drawn], y[drawn])
+    np.testing.assert_allclose(model.coefs_paths_[0, 0, :, :-1], one.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("split", [([0, 150], [1]), ([0.5], [1]), ([True, False], [1]), ([[0]], [1]), ([-121], [1])])
+def test_splits_that_name_no_rows_are_refused(split):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="row numbers from 0 to 119, or 120 truth values"):
+        GLMClassifierCV(cv=[split]).fit(X[:120], y[:120])
+
+
+def test_rows_held_out_have_labels_of_the_same_kind():
+    X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    for y, judging in ((Y, Y[:, 0]), (Y[:, 0] + Y[:, 1], Y)):
+        with pytest.raises(ValueError, match="same kind in both"):
+            GLMClassifierCV(cv=(X, judging)).fit(X, y)
 
 
 def test_wide_and_sparse_rows_are_fitted_like_dense_ones(rng):

@@ -45,8 +45,11 @@ def left_out_scores(problem: Problem, coef: Array, intercept: Array) -> Array:
 def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
     H = hessian_matrix(problem, theta)
-    if problem.fit_intercept:  # a softmax does not see a shift of all intercepts, and no gradient has a part along it
+    if problem.fit_intercept and problem.loss.domain.exclusive:
+        # No row pulls at a common shift of the intercepts, nor at that of a class whose rows all weigh nothing.
+        unseen = xp.linalg.diagonal(H) <= problem.rows.precision
         H[-k:, -k:] += 1.0 / k
+        add_to_diagonal(H, xp.astype(unseen, xp.float64))
     add_to_diagonal(H, problem.rows.precision**0.75 * float(xp.max(xp.linalg.diagonal(H))) * 1e-3)
     # Feature, output, output, feature.
     inverse = xp.permute_dims(xp.reshape(xp.linalg.inv(H), (size, k, size, k)), (0, 1, 3, 2))

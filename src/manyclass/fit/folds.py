@@ -47,7 +47,8 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
     Parameters
     ----------
     cv : int, splitter or iterable of (train, test)
-        A number of folds means those that the content of the rows decides (`folds_by_content`).
+        A number of folds means those that the content of the rows decides (`folds_by_content`). Rows that a split
+        names twice count twice, as in a bootstrap.
     y : array
         For splitters.
 
@@ -58,11 +59,9 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
     """
     found = []
     for train, test in _splits(cv, rows, y, strata, weight):
-        mask = np.zeros(rows.n_rows)
-        mask[train] = 1.0
+        test = _indices(test, rows.n_rows)
+        mask = np.bincount(_indices(train, rows.n_rows), minlength=rows.n_rows).astype(np.float64)
         fitted = rows.asarray(mask) if weight is None else weight * rows.asarray(mask)
-        test = np.asarray(test)
-        test = np.flatnonzero(test) if test.dtype == bool else test
         if weight is not None:
             test = test[to_numpy(weight)[test] > 0]
         if not len(test) or not float(rows.xp.sum(fitted)) > 0:
@@ -75,6 +74,21 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
     if not found:
         raise ValueError(f"cv={cv!r} holds no fold; give a number of folds, a splitter, or pairs of (train, test).")
     return found
+
+
+def _indices(given: Any, n_rows: int) -> np.ndarray:
+    """Numbers of rows from 0, of a list of them or a mask."""
+    given = np.asarray(given)
+    if given.dtype == bool and given.shape == (n_rows,):
+        return np.flatnonzero(given)
+    found: np.ndarray = given.astype(np.int64)
+    outside = (found != given) | (found < -n_rows) | (found >= n_rows)
+    if given.dtype == bool or given.ndim != 1 or outside.any():
+        raise ValueError(
+            f"cv holds a split that does not name rows of X; give row numbers from 0 to {n_rows - 1}, or {n_rows} "
+            "truth values."
+        )
+    return np.where(found < 0, found + n_rows, found)
 
 
 def _splits(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> Any:
