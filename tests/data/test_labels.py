@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manyclass import GLMClassifier
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.labels import encode
 from manyclass.data.rows import to_numpy
@@ -38,6 +39,27 @@ def test_labels_that_hardly_repeat_are_wondered_at_and_one_class_is_refused():
         encode(np.arange(30) // 3, "Estimator")
     with pytest.raises(ValueError, match="class"):
         encode(np.ones(30, dtype=int), "Estimator")
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1, 0], "holds int; convert"),
+        ([0, "a", 0], "holds int and str; convert"),
+        (["a", None, "b"], "missing labels"),
+        (["a", np.nan, "b"], "missing labels"),
+    ],
+)
+def test_objects_that_are_no_text_are_refused_in_a_sentence(y, message):
+    with pytest.raises(ValueError, match=message):
+        encode(np.array(y, dtype=object), "Estimator")
+
+
+def test_what_pandas_misses_is_said():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series(["a", "b", None, "a"], dtype="string")
+    with pytest.raises(ValueError, match="some of it is missing; drop these rows"):
+        GLMClassifier().fit(np.eye(4), y)
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "torch", "array_api_strict"])

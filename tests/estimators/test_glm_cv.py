@@ -314,6 +314,13 @@ def test_what_does_not_go_together_is_said(options, message):
         GLMClassifierCV(**options).fit(X[:120], y[:120])
 
 
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr"])
+def test_scorers_of_probabilities_are_refused_where_there_are_none(scoring):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(AttributeError, match=r"use loss='softmax' \(or 'logistic'\), or put CalibratedClassifierCV"):
+        GLMClassifierCV(loss="squared", scoring=scoring).fit(X, y)
+
+
 def test_sets_need_scores_of_rows_left_out():
     X, y = load_iris(return_X_y=True)
     model = GLMClassifierCV(3, leave_one_out=True).fit(X, y)

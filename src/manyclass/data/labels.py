@@ -122,6 +122,7 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
         return _encode_array(y, estimator_name, least)
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu" and len(y):
         return _encode_integers(y, estimator_name, least)
+    _check_objects(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator" or "multioutput" in kind or hasattr(y, "toarray"):
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -153,6 +154,22 @@ def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
         _check_targets(y, least)
     _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
+
+
+def _check_objects(y: Any) -> None:
+    """Refuse what cannot be sorted, or is sorted by nobody knows what."""
+    values = None if hasattr(y, "toarray") else np.asarray(y)
+    if values is None or values.dtype != object or values.ndim != 1:
+        return
+    others = [value for value in values if not isinstance(value, str)]
+    if any(value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in others):
+        raise ValueError("y holds missing labels (None or NaN); drop these rows, or give them a label of their own.")
+    if others:
+        kinds = " and ".join(sorted({type(value).__name__ for value in values}))
+        raise ValueError(
+            f"Unknown label type: y of dtype object holds {kinds}; convert it with y.astype(str), or with "
+            "y.astype(int) where all are whole numbers."
+        )
 
 
 def _check_targets(y: Any, least: int) -> None:

@@ -47,6 +47,8 @@ def check_rows(
         return as_rows(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
+    if hasattr(y, "isna") and bool(np.any(y.isna())):  # scikit-learn's own validation stumbles over pandas' NA
+        raise ValueError("Input y contains NaN: some of it is missing; drop these rows, or fill it in.")
     if y is None:  # an error for all but transformers
         X = validate_data(estimator, X, y, reset=reset, **options)
     elif sp.issparse(y):

@@ -116,8 +116,9 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
 
 def _encoded(rows: Rows, y: Any) -> Labels:
     y = y if hasattr(y, "shape") else np.asarray(y)
-    if y.shape[0] != rows.n_rows:
-        raise ValueError(f"X has {rows.n_rows} rows but y has {y.shape[0]}; give one label per row of X.")
+    n = y.shape[0] if y.shape else 1
+    if n != rows.n_rows:
+        raise ValueError(f"X has {rows.n_rows} rows but y has {n}; give one label per row of X.")
     return encode(column_or_1d(y) if y.ndim == 2 and y.shape[1] == 1 else y, "analyze")
 
 

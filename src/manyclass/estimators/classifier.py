@@ -172,7 +172,7 @@ def gives_probabilities(estimator: LinearClassifier) -> bool:
     name = str(getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto"))
     loss = LOSSES.get(name)
     if loss is not None and not loss.probabilistic and getattr(estimator, "calibrate", None) is None:
-        also = ", calibrate='sigmoid'" if hasattr(estimator, "calibrate") else ""
+        also = ", calibrate='sigmoid'" if hasattr(estimator, "_calibrate") else ""  # what CrossCalibrated can do
         raise AttributeError(
             f"loss={name!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'){also}, or put "
             "CalibratedClassifierCV around this classifier."

@@ -84,7 +84,7 @@ class Judge:
                     "place of X; use make_scorer, or sklearn.model_selection.GridSearchCV."
                 )
             self._scorer = knowing(get_scorer(scoring) if isinstance(scoring, str) else scoring, owner.classes_)
-        elif scoring == "neg_log_loss":
+        if scoring == "neg_log_loss" or getattr(self._scorer, "_response_method", None) == "predict_proba":
             gives_probabilities(owner)
 
     @property
