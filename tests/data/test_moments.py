@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from manyclass import Moments
+from manyclass import ClassMoments, Moments
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.stagewise.streamed import in_units
 
@@ -176,7 +176,19 @@ def test_what_does_not_fit_is_refused():
         moments.merge(Moments.zeros(5, K))
     with pytest.raises(ValueError, match="add rows with partial_fit"):
         moments.solve(1.0)
+    with pytest.raises(ValueError, match="one non-negative number per row"):
+        moments.partial_fit(X, Y, s[:5])
+    for rows, targets, weight in ((X * np.nan, Y, s), (X, Y + np.inf, s), (X, Y, s * np.inf)):
+        with pytest.raises(ValueError, match="hold NaN or infinity"):
+            moments.partial_fit(rows, targets, weight)
     assert moments.n == 0 and not moments.xx.any()
+    with pytest.raises(ValueError, match="must not be negative"):
+        moments.partial_fit(X, Y.tolist(), s.tolist()).solve(-1.0)
+    frame = pytest.importorskip("pandas").DataFrame(X)
+    with pytest.raises(TypeError, match=r"not DataFrame; convert them with numpy\.asarray"):
+        moments.partial_fit(frame, Y)
+    with pytest.raises(ValueError, match="hold NaN or infinity"):
+        ClassMoments.of(X * np.nan, np.arange(len(X)) % 2)
 
 
 def test_columns_divided_by_their_units_have_the_moments_of_such_rows():

@@ -286,3 +286,14 @@ def test_weights_of_classes_hold_where_a_piece_lacks_one(kind):
     for part in (slice(0, 100), slice(100, 150)):
         pieces.partial_fit(X[part], y[part])
     np.testing.assert_allclose(pieces.decision_function(X), whole.fit(X, y).decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [GLMClassifier, CalibratedLeastSquaresClassifier])
+def test_a_piece_may_weigh_nothing(kind):
+    X, y = load_iris(return_X_y=True)
+    s = np.where(y == 0, 0.0, 1.0)
+    options = {"loss": "squared"} if kind is GLMClassifier else {"early_stopping": False, "alpha": 1e-2}
+    pieces, whole = (kind(**options) for _ in range(2))
+    for part in (slice(0, 50), slice(50, 150)):
+        pieces.partial_fit(X[part], y[part], sample_weight=s[part])
+    np.testing.assert_allclose(pieces.decision_function(X), whole.fit(X, y, s).decision_function(X), atol=1e-6)

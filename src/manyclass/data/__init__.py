@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.sparse as sp
+from array_api_compat import is_array_api_obj
 
 from manyclass.data.chunked import ChunkedRows
 from manyclass.data.class_moments import ClassMoments
@@ -16,7 +17,7 @@ from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 
-KINDS = ((sp.issparse, SparseRows.of), (lambda X: hasattr(X, "shape"), DenseRows))
+KINDS = ((sp.issparse, SparseRows.of), (is_array_api_obj, DenseRows))
 """Which kind of rows an array becomes: the first whose test holds."""
 
 

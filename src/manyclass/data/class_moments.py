@@ -80,7 +80,7 @@ class ClassMoments:
         Raises
         ------
         ValueError
-            If shapes do not fit each other, labels are no classes, or a weight is negative.
+            If shapes do not fit each other, labels are no classes, a weight is negative, or there is NaN.
         """
         from manyclass.data import as_rows
 
@@ -104,7 +104,7 @@ class ClassMoments:
             sums.add(part, block, None if given is None else given[part])
         order = np.argsort(found, kind="stable")
         moments = cls(
-            sums.features.result(),
+            sums.features.result().check_finite(),
             found[order],
             ((y != 0).sum(axis=0) if multilabel else np.bincount(y, minlength=len(found)))[order].astype(np.int64),
             np.asarray(members.sum(axis=0)).ravel()[order],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 
 from manyclass.data.factor import Factor, is_positive
 from manyclass.data.readers.dataset import DataFileError
@@ -102,7 +102,7 @@ class Moments:
         Raises
         ------
         ValueError
-            If the shapes do not fit each other or the rows added before, or a weight is negative.
+            If the shapes do not fit each other or the rows added before, a weight is negative, or there is NaN.
         """
         return self._become(self.merge(self._of_new(X, Y, sample_weight)[0]))
 
@@ -132,7 +132,7 @@ class Moments:
         engine = engine_of(X)
         if engine is None:
             rows, targets, weight = self._checked(X, Y, sample_weight)
-            return Moments.of(rows, targets, weight, constant=True), rows.precision
+            return Moments.of(rows, targets, weight, constant=True).check_finite(), rows.precision
         from manyclass.data.parted import moments_of_parts
 
         new, precision = moments_of_parts(engine, X, Y, sample_weight)
@@ -165,13 +165,15 @@ class Moments:
         sums = {name: getattr(self, name) + sign * getattr(moved, name) for name in _SUMS}
         return replace(self, **sums)
 
-    def check_left_of(self, before: Moments, precision: float) -> None:
-        """Refuse what cannot be left of `before` when rows are taken out whose products have this relative precision.
+    def check_finite(self) -> Moments:
+        """These, or an error where there is NaN in them, which nothing could ever take out again."""
+        xp = array_namespace(self.xx)
+        if not bool(xp.isfinite(xp.sum(self.xx) + xp.sum(self.xy) + self.yy)):
+            raise ValueError("Rows, targets or weights hold NaN or infinity; fill them in, or drop those rows.")
+        return self
 
-        Raises
-        ------
-        ValueError
-        """
+    def check_left_of(self, before: Moments, precision: float) -> None:
+        """Refuse what cannot be left of `before` without rows whose products have this relative precision."""
         xp = array_namespace(self.xx)
         trace = float(xp.sum(xp.linalg.diagonal(before.xx)))
         slack = ROUNDING * precision * trace
@@ -218,13 +220,7 @@ class Moments:
 
     @classmethod
     def from_parts(cls, path: str | Path, arrays: dict[str, Any], about: dict[str, Any]) -> Moments:
-        """From what `parts` gave; `path` is where it was read.
-
-        Raises
-        ------
-        DataFileError
-            If they do not fit each other.
-        """
+        """From what `parts` gave, where that fits; else a DataFileError names `path`, where it was read."""
         try:
             found = cls(**{name: arrays[name] for name in _ARRAYS}, **{name: about[name] for name in _NUMBERS})
             d, k = found.xy.shape
@@ -243,6 +239,9 @@ class Moments:
         from manyclass.data import as_rows
 
         rows, xp = as_rows(X), array_namespace(self.xx)
+        Y, sample_weight = (
+            given if given is None or is_array_api_obj(given) else np.asarray(given) for given in (Y, sample_weight)
+        )
         Y = Y[:, None] if Y.ndim == 1 else Y
         d, k = map(int, self.xy.shape)
         if rows.n_features != d or Y.shape[1] != k or rows.n_rows != Y.shape[0]:
@@ -252,8 +251,8 @@ class Moments:
             )
         if sample_weight is not None:
             sample_weight = xp.astype(sample_weight, rows.dtype, copy=False)
-            if not bool(xp.all(sample_weight >= 0)):
-                raise ValueError("Sample weights must not be negative; to take rows out use forget.")
+            if sample_weight.shape != (rows.n_rows,) or not bool(xp.all(sample_weight >= 0)):
+                raise ValueError("Sample weights must be one non-negative number per row; to take rows out use forget.")
         return rows, MatrixTargets(Y), sample_weight
 
     @property
@@ -310,10 +309,12 @@ class Moments:
         Raises
         ------
         ValueError
-            If the moments hold no weight.
+            If the moments hold no weight, or alpha is negative.
         """
         if not self.weight > 0:
             raise ValueError("Moments hold no rows; add rows with partial_fit before solving.")
+        if not alpha >= 0:
+            raise ValueError(f"alpha={alpha!r} must not be negative; give 0 for least squares.")
         factor = self.factor(fit_intercept=fit_intercept) if factor is None else factor
         coef = factor.solve(self.cross(fit_intercept=fit_intercept), alpha)
         return coef, self.target_mean - self.mean @ coef if fit_intercept else self.y * 0
@@ -340,8 +341,6 @@ EMPTY = 1e-9
 ROUNDING = 32.0
 """Units in the last place of the trace that products of other blocks may be apart."""
 _SUMS = ("n", "weight", "xx", "xy", "x", "y", "yy")
-
-
 _ARRAYS, _NUMBERS = ("xx", "xy", "x", "y", "pilot", "target_pilot"), ("n", "weight", "yy")
 
 

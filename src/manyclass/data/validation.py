@@ -112,7 +112,9 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
     return rows
 
 
-def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, is_part: bool = False) -> Array | None:
+def check_weights(
+    rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, is_part: bool = False, may_be_none: bool = False
+) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     Parameters
@@ -121,6 +123,8 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, 
         Multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`.
     is_part : bool
         Whether other rows may hold classes of `class_weight` that these do not.
+    may_be_none : bool
+        Whether all may weigh nothing.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -129,7 +133,8 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, 
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
         sample_weight = to_numpy(sample_weight)
     like = np.empty((rows.n_rows, 1))
-    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    options = {"ensure_non_negative": True, "allow_all_zero_weights": may_be_none}
+    weight = _check_sample_weight(sample_weight, like, dtype=np.float64, **options)
     if class_weight is not None:
         labels = y.toarray() if sp.issparse(y) else to_numpy(y)
         if labels.ndim > 1:
@@ -141,6 +146,6 @@ def check_weights(rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, 
             with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
                 of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)
-    if not weight.sum() > 0:
+    if not (may_be_none or weight.sum() > 0):
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     return rows.asarray(weight)

@@ -191,7 +191,8 @@ class ExactStream(Classifier):
         if getattr(self, "class_weight", None) == "balanced":
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
         rows, y = check_labelled(self, X, y, reset=is_first)
-        return rows, y, check_weights(rows, y, sample_weight, getattr(self, "class_weight", None), is_part=True)
+        class_weight = getattr(self, "class_weight", None)
+        return rows, y, check_weights(rows, y, sample_weight, class_weight, is_part=True, may_be_none=True)
 
     def _refuse_after_fit(self) -> None:
         raise ValueError(
