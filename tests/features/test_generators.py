@@ -136,6 +136,13 @@ def test_median_from_a_sample_of_many_rows_is_close():
     assert median_squared_distance(X) == pytest.approx(18.68, rel=0.05)  # 2·χ²₁₀ has median 2·9.342
 
 
+def test_median_takes_lists_and_frames_and_refuses_weights_of_other_rows():
+    X = [[0.0], [1.0], [3.0]]
+    assert median_squared_distance(X) == median_squared_distance(pytest.importorskip("pandas").DataFrame(X)) == 4.0
+    with pytest.raises(ValueError, match=r"expected \(3,\)"):
+        median_squared_distance(X, [1.0, 2.0])
+
+
 def test_median_knows_weights_and_ignores_repetition():
     X = rows(30)
     weight = np.random.default_rng(1).integers(0, 4, 30)

@@ -84,7 +84,9 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Only used where the class says so.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the same as the row given twice.
+            Rows of weight 0 count for nothing. For what is measured (a bandwidth, a mean, which columns come first) a
+            weight of 2 is the same as the row given twice; landmarks, patches and the rows that set the scale are
+            drawn alike from all rows that have a weight.
 
         Returns
         -------
@@ -234,8 +236,10 @@ def median_squared_distance(
     >>> median_squared_distance(numpy.array([[0.0], [1.0], [3.0]]))
     4.0
     """
-    held = as_rows(X)
-    weight = np.ones(held.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
+    held = as_rows(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
+    weight = np.ones(held.n_rows)
+    if sample_weight is not None:
+        weight = to_numpy(check_weights(held, None, sample_weight, None)).astype(np.float64)
     present = present_rows(held.n_rows, weight)
     entries = min(DISTANCE_ENTRIES, max(held.block_limit / 4, LEAST_DISTANCE_ENTRIES))
     n_rows = min(DISTANCE_ROWS, max(int(entries / held.n_features), 2))

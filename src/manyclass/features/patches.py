@@ -291,7 +291,7 @@ def _image_shape(shape: Any, n_features: int) -> tuple[int, int, int]:
         side = round(n_features**0.5)
         return (side, side, 1) if side * side == n_features else (1, n_features, 1)
     height, width, channels = (*map(int, shape), 1)[:3] if len(shape) in (2, 3) else (0, 0, 0)
-    if height * width * channels != n_features:
+    if height * width * channels != n_features or min(height, width, channels) < 1:
         raise ValueError(
             f"image_shape={tuple(shape)} does not describe rows of {n_features} features; give (height, width) or "
             "(height, width, channels) whose product is the number of columns of X."
