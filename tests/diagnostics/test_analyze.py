@@ -118,11 +118,20 @@ def test_plot(data):
         (np.zeros(120), "at least two classes"),
         (np.linspace(0, 1, 120), "continuous"),
         (np.arange(119) % 2, "X has 120 rows but y has 119"),
+        (3, "X has 120 rows but y has 1"),
     ],
 )
 def test_bad_labels_get_a_sentence(data, y, sentence):
     with pytest.raises(ValueError, match=sentence):
         analyze(data[0], y)
+
+
+def test_names_are_as_many_as_columns(data):
+    X, y = data
+    with pytest.raises(ValueError, match="feature_names holds 1 names for"):
+        analyze(X, y, feature_names=["a"])
+    with pytest.raises(ValueError, match="label_names holds 3 names for 2; give one for each column of y"):
+        analyze(X, np.column_stack([y == 0, y > 0]), label_names=list("abc"))
 
 
 @pytest.mark.parametrize("X", [np.ones((10, 3)), np.ones((400, 3)), sp.csr_array((20, 3))])

@@ -125,6 +125,12 @@ def test_errors_say_what_to_do():
         spectrum(X, n_components=0)
     with pytest.raises(ValueError, match="NaN"):
         spectrum(np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="requires y"):
+        response_correlation(X, None)
+    with pytest.raises(ValueError, match="must be ≥ 0"):
+        spectrum(X).condition_number(-1.0)
+    with pytest.raises(ValueError, match="must be > 0"):
+        spectrum(X).effective_dimension(0.0)
 
 
 def test_is_public():

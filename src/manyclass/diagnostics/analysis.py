@@ -67,7 +67,8 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     Raises
     ------
     ValueError
-        If y is missing or real, holds one class, or has another number of rows than X.
+        If y is missing or real, holds one class, or has another number of rows than X; or there are not as many names
+        as columns.
 
     Examples
     --------
@@ -85,6 +86,9 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     names = _get_feature_names(X) if feature_names is None else feature_names
     rows = as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
     labels = _encoded(rows, y)
+    _check_names(names, rows.n_features, "feature_names", "column of X")
+    if labels.is_multilabel:
+        _check_names(label_names, labels.n_classes, "label_names", "column of y")
     complete, n_missing = finite_rows(rows)
     balance, index = _balance(labels, label_names), np.flatnonzero(complete)
     shape: dict[str, Any] = {
@@ -120,6 +124,11 @@ def _encoded(rows: Rows, y: Any) -> Labels:
     if n != rows.n_rows:
         raise ValueError(f"X has {rows.n_rows} rows but y has {n}; give one label per row of X.")
     return encode(column_or_1d(y) if y.ndim == 2 and y.shape[1] == 1 else y, "analyze")
+
+
+def _check_names(names: Any, n: int, parameter: str, of: str) -> None:
+    if names is not None and len(names) != n:
+        raise ValueError(f"{parameter} holds {len(names)} names for {n}; give one for each {of}.")
 
 
 def _balance(labels: Labels, names: Any) -> LabelFacts:

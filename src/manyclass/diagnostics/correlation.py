@@ -108,6 +108,8 @@ def response_correlation(
     >>> bool(0 < found.rho_squared.sum() < 1)  # R² of least squares
     True
     """
+    if y is None:
+        raise ValueError("response_correlation requires y, the responses of the rows, but it is None.")
     rows = check_matrix(X)
     Y = responses(y)
     if len(Y) != rows.n_rows:

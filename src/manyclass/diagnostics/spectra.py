@@ -79,6 +79,7 @@ class Spectrum:
         >>> round(float(condition_number([[2.0, 0], [-2, 0], [0, 1], [0, -1]])), 6)
         4.0
         """
+        _check_penalty(alpha, "≥ 0", alpha >= 0)
         if not self.n_components:
             return 1.0
         smallest = self.eigenvalues[-1]
@@ -107,12 +108,18 @@ class Spectrum:
         >>> round(float(effective_dimension([[2.0, 0], [-2, 0], [0, 1], [0, -1]], alpha=0.5)), 6)  # 2/2.5 + 0.5/1
         1.3
         """
+        _check_penalty(alpha, "> 0", alpha > 0)
         known = float(np.sum(self.eigenvalues / (self.eigenvalues + alpha)))
         others = min(self.n_rows, self.n_features) - self.n_components
         if self.is_complete or others <= 0:
             return known
         rest = max(self.total_variance - float(self.eigenvalues.sum()), 0.0) / others
         return known + others * rest / (rest + alpha)
+
+
+def _check_penalty(alpha: float, wanted: str, fits: bool) -> None:
+    if not fits:
+        raise ValueError(f"alpha={alpha!r} must be {wanted}, as a penalty is.")
 
 
 def check_matrix(X: Any) -> Rows:
