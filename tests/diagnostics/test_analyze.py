@@ -131,7 +131,7 @@ def test_names_are_as_many_as_columns(data):
     with pytest.raises(ValueError, match="feature_names holds 1 names for"):
         analyze(X, y, feature_names=["a"])
     with pytest.raises(ValueError, match="label_names holds 3 names for 2; give one for each column of y"):
-        analyze(X, np.column_stack([y == 0, y > 0]), label_names=list("abc"))
+        analyze(X, np.column_stack([y == "a", y == "b"]), label_names=list("abc"))
 
 
 @pytest.mark.parametrize("X", [np.ones((10, 3)), np.ones((400, 3)), sp.csr_array((20, 3))])
