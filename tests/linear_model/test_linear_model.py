@@ -211,6 +211,19 @@ def test_balanced_classes_of_weighted_rows_are_those_of_scikit_learn(name):
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "options", [{"cv": 3}, {"scoring": "accuracy"}, {"cv": 3, "scoring": "neg_mean_squared_error"}]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_classifier_cv_weighs_classes_in_its_scores(options, weighted):
+    X, y = datasets.load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 150) if weighted else None
+    options = {"class_weight": {0: 1, 1: 5, 2: 0.5}, "alphas": [1.0, 30.0]} | options
+    one, other = (module.RidgeClassifierCV(**options).fit(X, y, weight) for module in (ours, theirs))
+    assert one.best_score_ == pytest.approx(other.best_score_)
+    assert one.alpha_ == other.alpha_
+
+
 def test_several_columns_of_signs_are_labels():
     X, y = datasets.load_iris(return_X_y=True)
     Y = np.where(np.column_stack([y > 0, y > 1]), 1, -1)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.utils import check_scalar
+from sklearn.utils.metadata_routing import _routing_enabled
 
 from manyclass.data import Rows
 from manyclass.data.labels import indicator_of_signs
@@ -131,7 +132,7 @@ class RidgeClassifierCV(_Ridge, Folds):
     """`sklearn.linear_model.RidgeClassifierCV`, fitted as ``GLMClassifierCV(loss="squared")`` is, with ``alpha/S``.
 
     See the module for the parameters. Without `cv` every row is left out in turn, exactly. Class weights count in the
-    folds, too.
+    folds and in their scores, too.
 
     Attributes
     ----------
@@ -186,7 +187,9 @@ class RidgeClassifierCV(_Ridge, Folds):
     def _plan(self, task: Task) -> Plan:
         found = [] if self.cv is None else self._splits(task)
         weight = self._judging_weight()
-        if not found and self.scoring is None:
+        # Classes weigh in scores as the rows do: scikit-learn hands both on as the weights of the rows.
+        of_all = weight is not None or (self.class_weight is not None and not _routing_enabled())
+        if of_all or (not found and self.scoring is None):
             weight = None if task.weight is None else to_numpy(task.weight)
         mode = "folds" if found else "loo"
         return Plan(self._given / task.problem.total_weight, found, None, mode, False, False, 0, weight, of_sums=True)
