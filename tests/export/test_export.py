@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -143,6 +144,9 @@ def test_coefficients_as_safetensors(tmp_path):
     np.testing.assert_array_equal(arrays["coef"], model.coef_)
     assert description["classes"] == ["setosa", "versicolor", "virginica"]
     assert description["temperature"] == model.temperature_
+    for write in (export.to_torch, lambda given: export.save_coefficients(given, tmp_path / "other.safetensors")):
+        with pytest.raises(TypeError, match=r"give the fitted one in it, such as pipeline\[-1\]"):
+            write(make_pipeline(StandardScaler(), manyclass.GLMClassifier()))
     with pytest.raises(ValueError, match="not linear"):
         export.save_coefficients(fitted("Fourier", load_iris)[0], tmp_path / "other.safetensors")
 
@@ -173,3 +177,14 @@ def test_coefficients_are_as_they_were_written_or_refused(tmp_path, n_classes, f
         save_file(other, path, metadata=about)
         with pytest.raises(DataFileError, match="it holds no coefficients"):
             export.load_coefficients(path)
+
+
+def test_what_a_search_has_found_is_what_becomes_onnx():
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = load_iris(return_X_y=True)
+    model = manyclass.AutoClassifier().fit(X, y)
+    session = runtime.InferenceSession(export.to_onnx(model).SerializeToString())
+    label, probabilities = session.run(None, {"X": X.astype(np.float32)})
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-4)
+    with pytest.raises(NotFittedError):
+        export.to_onnx(manyclass.GLMClassifier())

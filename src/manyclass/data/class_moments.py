@@ -104,7 +104,7 @@ class ClassMoments:
             sums.add(part, block, None if given is None else given[part])
         order = np.argsort(found, kind="stable")
         moments = cls(
-            sums.features.result().check_finite(),
+            sums.features.result()._finite(),
             found[order],
             ((y != 0).sum(axis=0) if multilabel else np.bincount(y, minlength=len(found)))[order].astype(np.int64),
             np.asarray(members.sum(axis=0)).ravel()[order],

@@ -132,7 +132,7 @@ class Moments:
         engine = engine_of(X)
         if engine is None:
             rows, targets, weight = self._checked(X, Y, sample_weight)
-            return Moments.of(rows, targets, weight, constant=True).check_finite(), rows.precision
+            return Moments.of(rows, targets, weight, constant=True)._finite(), rows.precision
         from manyclass.data.parted import moments_of_parts
 
         new, precision = moments_of_parts(engine, X, Y, sample_weight)
@@ -165,7 +165,7 @@ class Moments:
         sums = {name: getattr(self, name) + sign * getattr(moved, name) for name in _SUMS}
         return replace(self, **sums)
 
-    def check_finite(self) -> Moments:
+    def _finite(self) -> Moments:
         """These, or an error where there is NaN in them, which nothing could ever take out again."""
         xp = array_namespace(self.xx)
         if not bool(xp.isfinite(xp.sum(self.xx) + xp.sum(self.xy) + self.yy)):

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.readers.source import translated
 from manyclass.data.rows import to_numpy
+from manyclass.export.program import check_exportable
 
 
 def save_coefficients(model: Any, path: str | Path) -> None:
@@ -39,7 +39,7 @@ def save_coefficients(model: Any, path: str | Path) -> None:
 
     import manyclass
 
-    check_is_fitted(model, "status_")
+    check_exportable(model)
     if not hasattr(model, "coef_"):
         raise ValueError(f"This {type(model).__name__} is not linear in the columns of X; use to_onnx or to_torch.")
     description = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
 from manyclass.export.program import OPSET, Program, is_single, n_outputs_of, probabilities_of, scores_of
@@ -16,9 +17,11 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     Parameters
     ----------
     model : estimator
-        A linear one of this package, calibrated least squares or a stagewise model; or a `Pipeline` around it.
+        A linear one of this package, calibrated least squares or a stagewise model; a `Pipeline` around it; or what
+        found it, such as `AutoClassifier`.
     dtype : {"float32", "float64"}
-        Of the rows and the coefficients.
+        Of the rows and the coefficients. Calibrated least squares may lose digits in float32: its probabilities were
+        off by up to 0.004 where calibration had large coefficients that nearly cancel.
     **options
         Passed on to ``skl2onnx.to_onnx``; ``target_opset`` is by default the first that has all operators used, so that
         old runtimes can read the model.
@@ -45,6 +48,8 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     import skl2onnx
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
+    check_is_fitted(model)
+    model = getattr(model, "best_estimator_", model)
     register_converters()
     options.setdefault("target_opset", OPSET)
     kind = {"float32": FloatTensorType, "float64": DoubleTensorType}[dtype]

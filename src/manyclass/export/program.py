@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
+from manyclass.estimators.base import Estimator
 from manyclass.model import LOSSES
 
 OPSET = 18
@@ -58,6 +59,23 @@ class Program:
         return self("Add", self("MatMul", rows, W), b)
 
 
+def check_exportable(model: Any) -> None:
+    """Refuse what has no scores of its own.
+
+    Raises
+    ------
+    TypeError
+        If it is no model of this package, or one around another.
+    NotFittedError
+    """
+    if not isinstance(model, Estimator):
+        raise TypeError(
+            f"{type(model).__name__} is not one model of this package; give the fitted one in it, such as pipeline[-1] "
+            "or best_estimator_."
+        )
+    check_is_fitted(model, "status_")
+
+
 def scores_of(program: Program, model: Any) -> str:
     """(n_rows, n_outputs) as the model's own scores, one column for two classes.
 
@@ -66,7 +84,7 @@ def scores_of(program: Program, model: Any) -> str:
     ValueError
         If the model has parts that no operators are known for.
     """
-    check_is_fitted(model, "status_")
+    check_exportable(model)
     if hasattr(model, "models_"):
         return _of_stages(program, model)
     coef = np.atleast_2d(to_numpy(model.coef_))

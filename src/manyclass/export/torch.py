@@ -18,7 +18,7 @@ def to_torch(model: Any, dtype: str = "float32") -> Any:
     model : estimator
         A linear one of this package, calibrated least squares or a stagewise model.
     dtype : {"float32", "float64"}
-        Of the coefficients.
+        Of the coefficients; see `to_onnx`.
 
     Returns
     -------
