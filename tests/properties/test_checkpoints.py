@@ -3,14 +3,17 @@
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
 
 import manyclass
 from manyclass import features
+from manyclass.estimators.fingerprint import _told
 from manyclass.fit import CheckpointError, Status
 from tests.problems import ESTIMATORS, Callback
 
@@ -193,6 +196,24 @@ def test_checkpoints_of_another_fit_are_refused(name, tmp_path):
         with pytest.raises(CheckpointError, match=f"of another fit .*{told}.*; give another name, or delete"):
             fit(name, data, path=path, **changes)
     assert path.read_bytes() == written
+
+
+def powers(exponent):
+    return lambda v: v**exponent
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (make_scorer(f1_score, average="macro"), make_scorer(f1_score, average="macro"), make_scorer(f1_score)),
+        (make_scorer(f1_score), make_scorer(f1_score), make_scorer(accuracy_score)),
+        (partial(np.power, 2), partial(np.power, 2), partial(np.power, 3)),
+        (powers(2), powers(2), powers(3)),
+        (np.tanh, np.tanh, np.sin),
+    ],
+)
+def test_functions_are_told_apart_by_what_they_do(one, same, other):
+    assert _told(one) == _told(same) != _told(other)
 
 
 def test_seconds_count_from_the_first_start_on(tmp_path):

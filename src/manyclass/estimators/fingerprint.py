@@ -51,9 +51,21 @@ def _told(value: Any) -> str:
         return _told(value.get_state(legacy=False))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.shape}: {_digest(to_numpy(value))}"
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return repr(value)
+    return _told_callable(value) if callable(value) else repr(value)
+
+
+def _told_callable(value: Any) -> str:
+    """A function by its name, and where that is no name of its own by what it does; an object by what it holds."""
+    name = getattr(value, "__qualname__", None)
+    if name is None:  # a scorer, or a partial
+        called = [getattr(value, part) for part in ("func", "args", "keywords") if hasattr(value, part)]
+        return f"{type(value).__module__}.{type(value).__qualname__}({_told(vars(value))}{_told(called)})"
+    code = getattr(value, "__code__", None)
+    if "<" in name and code is not None:  # <lambda>, <locals>
+        held = [held for held in code.co_consts if not hasattr(held, "co_code")]
+        held += [value.__defaults__, *(cell.cell_contents for cell in value.__closure__ or ())]
+        name += hashlib.sha256(f"{code.co_code!r}{code.co_names!r}{_told(held)}".encode()).hexdigest()
+    return f"{getattr(value, '__module__', '')}.{name}"
 
 
 def _digest(array: np.ndarray) -> str:
