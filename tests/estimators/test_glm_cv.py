@@ -232,7 +232,7 @@ def test_splits_that_name_no_rows_are_refused(split):
 def test_rows_held_out_have_labels_of_the_same_kind():
     X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
     for y, judging in ((Y, Y[:, 0]), (Y[:, 0] + Y[:, 1], Y)):
-        with pytest.raises(ValueError, match="same kind in both"):
+        with pytest.raises(ValueError, match="of the same kind"):
             GLMClassifierCV(cv=(X, judging)).fit(X, y)
 
 

@@ -128,3 +128,12 @@ def test_bad_chunks_are_refused_and_leave_the_model_as_it_was(rows):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(bad_rows, labels, classes)
     np.testing.assert_array_equal(model.coef_, coef)
+
+
+def test_chunks_have_one_kind_of_labels(rng):
+    X, codes = rng.standard_normal((30, 4)), np.arange(30) % 3
+    indicators = (codes[:, None] == np.arange(3)).astype(int)
+    for first, then in ((codes, indicators), (indicators, codes)):
+        model = PegasosClassifier(loss="logistic").partial_fit(X, first, classes=[0, 1, 2])
+        with pytest.raises(ValueError, match="of the same kind"):
+            model.partial_fit(X, then)

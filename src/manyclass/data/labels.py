@@ -193,7 +193,7 @@ def on_host(values: Any) -> Any:
     return to_numpy(values) if is_array_api_obj(values) else values
 
 
-def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Labels:
+def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str, *, several: bool | None = None) -> Labels:
     """Labels of one chunk of a stream, encoded by those of the whole stream.
 
     Parameters
@@ -202,12 +202,19 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str) -> Label
         The labels of the stream; None before the first chunk.
     classes : array-like or None
         What the caller says they are.
+    several : bool, optional
+        Whether other rows have several labels each.
 
     Raises
     ------
     ValueError
-        If the labels are not announced before the first chunk, change later, or y holds others.
+        If the labels are not announced before the first chunk, change later, or y holds others or is of another kind.
     """
+    if several is not None and several != (getattr(y, "ndim", 1) == 2):
+        raise ValueError(
+            "y has one label for each row, and other rows have several, or the other way round; give y of the same "
+            "kind for all."
+        )
     announced = None if classes is None else np.unique(classes)
     if getattr(y, "ndim", 1) == 2:
         labels = encode(y, estimator_name)

@@ -294,10 +294,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
         rows, y = check_rows(self, X, y, reset=False)
-        labels = encode_chunk(y, self.classes_, None, type(self).__name__)
-        if labels.is_multilabel != self.multilabel_:
-            raise ValueError("The rows of cv have one label each and those of the fit several, or the other way round; "
-                             "give y of the same kind in both.")  # fmt: skip
+        labels = encode_chunk(y, self.classes_, None, type(self).__name__, several=self.multilabel_)
         return Fold(task.weight, np.arange(rows.n_rows), rows, False), labels
 
     def _fallback(self, task: Task) -> Any:

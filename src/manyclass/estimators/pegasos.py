@@ -197,7 +197,8 @@ class PegasosClassifier(CrossCalibrated):
         is_first = not hasattr(self, "classes_")
         rows, y = check_labelled(self, X, y, reset=is_first)
         self._check_rows(rows)
-        labels = encode_chunk(y, None if is_first else self.classes_, classes, type(self).__name__)
+        known, several = (None, None) if is_first else (self.classes_, self.multilabel_)
+        labels = encode_chunk(y, known, classes, type(self).__name__, several=several)
         weight = check_weights(rows, y, sample_weight, self.class_weight, is_part=True)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         self.__dict__.pop("calibration_", None)  # of another model, from here on

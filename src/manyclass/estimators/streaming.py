@@ -162,7 +162,7 @@ class ExactStream(Classifier):
 
     def _take_over(self, other: Any) -> None:
         """Add the rows of another."""
-        given = other if isinstance(other, ClassMoments) else vars(other).get("_stream")
+        given = other if isinstance(other, ClassMoments) else getattr(other, "__dict__", {}).get("_stream")
         if given is None:
             raise ValueError(
                 f"{type(other).__name__} keeps no sums over its rows to merge; give ClassMoments, or an estimator that "
