@@ -328,6 +328,12 @@ def test_a_pilot_is_there_where_it_is_needed(rng):
     assert as_rows(far[:0]).pilot() is None
 
 
+def test_a_pilot_of_numbers_beyond_float32_is_finite(rng):
+    X = 1e40 * (1e6 + rng.standard_normal((50, 3)))
+    pilot = as_rows(X).pilot()
+    np.testing.assert_allclose(pilot, X.mean(axis=0))
+
+
 def test_what_is_neither_array_nor_sparse_is_refused():
     with pytest.raises(TypeError, match=r"convert them with numpy\.asarray"):
         as_rows([[1.0, 2.0]])

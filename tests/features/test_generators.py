@@ -143,6 +143,12 @@ def test_median_takes_lists_and_frames_and_refuses_weights_of_other_rows():
         median_squared_distance(X, [1.0, 2.0])
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_median_of_distances_that_no_number_holds_is_refused(size):
+    with pytest.raises(ValueError, match="beyond float64; scale the columns"):
+        median_squared_distance([[0.0], [size]])
+
+
 def test_median_knows_weights_and_ignores_repetition():
     X = rows(30)
     weight = np.random.default_rng(1).integers(0, 4, 30)

@@ -118,6 +118,14 @@ def test_several_entries_in_one_place_are_their_sum(model):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", [name for name in ONE_OF_EACH if not name.startswith("Stagewise")])
+def test_numbers_whose_squares_are_beyond_their_kind_are_refused(model):
+    """Their variances would be infinite, or none: columns that seem constant, and certificates of zero models."""
+    X, y, _, _ = data(model)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="scale|Scale"):
+        make(model, max_iter=3).fit(X[:300].astype(np.float32) * np.float32(1e25), y[:300])
+
+
 def test_labels_that_are_no_numbers_stay_in_numpy():
     X, y, X_test, _ = data("GLMClassifier")
     names = np.array(["a", "b", "c"])[y]

@@ -69,6 +69,7 @@ class Factor:
         """The Cholesky factor for the first ridge asked for, where it is safe."""
         if self._spectrum is None and self._ridge is None:
             self._ridge, xp = ridge, self.xp
+            _check_finite(self.S)
             shifted = self.S + 0.0
             add_to_diagonal(shifted, ridge)
             # The trace is above the norm, and costs no pass over the matrix.
@@ -154,12 +155,19 @@ def eigh_in_place(S: Array) -> tuple[Array, Array]:
     NumPy's own routine keeps three more matrices of that size and takes twice the time at 4096 features.
     """
     xp = array_namespace(S)
+    _check_finite(S)
     if is_numpy_namespace(xp):
         with factor_threads(4.0 * len(S) ** 3):
             values, vectors = scipy.linalg.eigh(S.T, driver="evd", overwrite_a=True, check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(S)
     return values, vectors
+
+
+def _check_finite(S: Array) -> None:
+    xp = array_namespace(S)
+    if not bool(xp.isfinite(xp.sum(S))):
+        raise ValueError("The squares of X are beyond the numbers it is given in; scale its columns (StandardScaler).")
 
 
 def _solve_cholesky(lower: Array, B: Array, xp: Any) -> Array:

@@ -332,7 +332,8 @@ class Rows(ABC):
         if not bool(xp.any(varies & (magnitude > limit * spread))):
             return None
         # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
-        return xp.astype(xp.astype(mean, xp.float32), xp.float64)
+        held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
+        return xp.astype(held, xp.float64)
 
 
 @cache

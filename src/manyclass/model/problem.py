@@ -322,6 +322,11 @@ class Problem:
     def feature_mean_square(self) -> Array:
         """The mean of the squares in each column of `rows`, float64."""
         total, mass = self.sum(column_sums, square)
+        if not bool(self.xp.all(self.xp.isfinite(total))):
+            raise ValueError(
+                f"Squares of X overflow {str(self.rows.dtype).rpartition('.')[2]}: scale its columns (StandardScaler), "
+                "or pass float64."
+            )
         return total / mass
 
     @cached_property
