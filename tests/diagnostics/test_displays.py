@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from manyclass import GLMClassifierCV, SDCAClassifier
+from manyclass import GLMClassifier, GLMClassifierCV, SDCAClassifier
 from manyclass.diagnostics import (
     ConvergenceDisplay,
     PathDisplay,
@@ -14,6 +14,7 @@ from manyclass.diagnostics import (
     response_correlation,
     spectrum,
 )
+from manyclass.linear_model import LogisticRegressionCV
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -76,3 +77,6 @@ def test_path(ax):
         display.plot(ax, kind="both")
     with pytest.raises(ValueError, match="256 MB"):
         PathDisplay(model.alphas_, model.scores_).plot(ax, kind="coefficients")
+    for other in (GLMClassifier(), LogisticRegressionCV(Cs=3, cv=3, use_legacy_attributes=False)):
+        with pytest.raises(ValueError, match="no scores of a path of penalties; give a fitted GLMClassifierCV"):
+            PathDisplay.from_estimator(other.fit(X, y), ax=ax)

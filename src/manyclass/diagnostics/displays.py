@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
 from manyclass.diagnostics.spectra import Spectrum, spectrum
@@ -305,9 +306,20 @@ class PathDisplay:
         Returns
         -------
         PathDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator holds no such search.
         """
+        check_is_fitted(estimator)
+        tried: Any = getattr(estimator, "alphas_", None)
+        judged: Any = getattr(estimator, "scores_", None)
+        if tried is None or np.ndim(judged) < 2 or np.shape(judged)[1] != len(tried):
+            kind_of = type(estimator).__name__
+            raise ValueError(f"{kind_of} holds no scores of a path of penalties; give a fitted GLMClassifierCV.")
         coefs = getattr(estimator, "coefs_paths_", None)
-        found = cls(estimator.alphas_, estimator.scores_, coefs=coefs, alpha=estimator.alpha_, name=name)
+        found = cls(tried, judged, coefs=coefs, alpha=estimator.alpha_, name=name)
         return found.plot(ax, kind=kind)
 
     def plot(self, ax: Any = None, *, kind: str = "scores", output: int = 0, **line: Any) -> Self:
@@ -331,7 +343,9 @@ class PathDisplay:
         if kind not in ("scores", "coefficients"):
             raise ValueError(f"kind={kind!r} is not known; use 'scores' or 'coefficients'.")
         if kind == "coefficients" and self.coefs is None:
-            raise ValueError("There are no coefficients: they are only kept up to 256 MB; use kind='scores'.")
+            raise ValueError(
+                "There are no coefficients: they are kept up to 256 MB, and not of streams; use kind='scores'."
+            )
         ax = _axes(ax)
         if kind == "scores":
             mean, n_folds = self.scores.mean(axis=0), len(self.scores)
