@@ -184,7 +184,7 @@ def test_what_a_search_has_found_is_what_becomes_onnx():
     X, y = load_iris(return_X_y=True)
     model = manyclass.AutoClassifier().fit(X, y)
     session = runtime.InferenceSession(export.to_onnx(model).SerializeToString())
-    label, probabilities = session.run(None, {"X": X.astype(np.float32)})
+    _, probabilities = session.run(None, {"X": X.astype(np.float32)})
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-4)
     with pytest.raises(NotFittedError):
         export.to_onnx(manyclass.GLMClassifier())

@@ -122,7 +122,7 @@ def test_several_entries_in_one_place_are_their_sum(model):
 def test_numbers_whose_squares_are_beyond_their_kind_are_refused(model):
     """Their variances would be infinite, or none: columns that seem constant, and certificates of zero models."""
     X, y, _, _ = data(model)
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="scale|Scale"):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"scale|Scale"):
         make(model, max_iter=3).fit(X[:300].astype(np.float32) * np.float32(1e25), y[:300])
 
 

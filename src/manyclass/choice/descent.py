@@ -183,7 +183,8 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
         if weight is None or len(own) == rows.n_rows or not has_room:
             found.append(problem.variant(weight=weight))
             continue
-        of_own = None if problem.weight is None else xp.take(weight, rows.asarray(own, xp.int64))  # else all are 1
+        of_own = xp.take(weight, rows.asarray(own, xp.int64))
+        of_own = None if bool(xp.all(of_own == 1.0)) else of_own
         found.append(problem.variant(rows=rows.take(own), targets=problem.targets.take(own), weight=of_own))
     return found or [problem.variant()]
 
