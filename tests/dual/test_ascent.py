@@ -1,5 +1,6 @@
 """Dual coordinate ascent against slow oracles, and what it promises on the way."""
 
+import math
 import time
 from itertools import pairwise
 
@@ -316,6 +317,24 @@ def test_a_run_that_ends_within_its_first_epoch_leaves_a_measured_model(monkeypa
     assert value == pytest.approx(found.history[0].objective, rel=1e-9)
     least = solve(built, tol=1e-8).history[-1].objective
     assert value - least <= found.duality_gap * start_state(built).zero_value + 1e-9
+
+
+@pytest.mark.parametrize("name", ["hinge", "softmax"])
+def test_a_gap_that_takes_longer_than_there_is_time_is_not_measured(monkeypatch, name):
+    monkeypatch.setattr("manyclass.dual.state.SLICE", 1000)
+    monkeypatch.setattr("manyclass.dual.ascent.A_SECOND", 1.0)
+    X, codes, _ = small(18, n=200)
+    built = problem(name, X, targets(name, codes), 0.05)
+    run, calls = Run(Clock(60.0), tol=0.0, max_iter=100), iter(range(3))
+
+    def on_block():
+        if next(calls, None) is None:
+            raise OutOfTime
+
+    built.problem.on_block = on_block
+    found = run(ascend(built, [built.alpha], Limits(0.0, 100, run.clock)), lambda: None)
+    assert found.status is Status.MAX_TIME and found.duality_gap == math.inf
+    assert np.isfinite(found.model.coef).all() and len(np.unique(found.model.dual, axis=0)) > 1
 
 
 def test_a_later_interruption_keeps_the_best_measured_model(monkeypatch):

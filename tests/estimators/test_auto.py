@@ -263,3 +263,11 @@ def test_calibration_is_tried_with_the_scaling_that_has_served_best(few, rng):
     calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
     others = [one for one in board if one["estimator"] == "GLMClassifier"]
     assert calibrated == [max(others, key=lambda one: one["accuracy"])["scaling"]]
+
+
+def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
+    monkeypatch.setattr(candidates, "PENALTIES", (1e3, 1e-1, 1e-3, 1e-9))
+    monkeypatch.setattr("manyclass.estimators.halving.Entry.seconds_for", lambda self, n_rows: 100.0)
+    X, y = load_digits(return_X_y=True)
+    model = AutoClassifier(max_time=20.0, random_state=0).fit(X[:1200], y[:1200])
+    assert len(model.leaderboard_) == 1 and model.score(X[1200:], y[1200:]) > 0.85

@@ -24,6 +24,11 @@ PHASE_SHARE = 0.5
 """Share of max_iter and max_time that the phases before the last may use together."""
 ROUNDING = 1e-12
 """Relative gap below which float64 sums may leave nothing to gain."""
+LOSS, A_SECOND = 50.0, 1e9
+"""What the first gap is taken to need: multiplications for a loss, beside two for each number of a row, and a second's.
+"""
+LATE = 1.05, 0.1
+"""A gap is measured at the end where that is expected to take so many times max_time at most, and so many seconds."""
 PASSES_OF_A_GAP = 2
 """Passes over the rows when a gap is measured: from the dual variables to W, and from W to the losses."""
 
@@ -114,8 +119,9 @@ def ascend(
     except (OutOfTime, KeyboardInterrupt) as end:
         if run.model is not None:
             raise
-        yield run.measure()
-        return Status.MAX_TIME if isinstance(end, OutOfTime) else Status.INTERRUPTED
+        is_late = isinstance(end, OutOfTime)
+        yield run.measure() if not is_late or run.can_measure() else run.unmeasured()
+        return Status.MAX_TIME if is_late else Status.INTERRUPTED
     return None
 
 
@@ -152,6 +158,10 @@ class _Ascent:
             # Settled before the iterate is shown, which is where another run may go on.
             self.phase_is_over = not is_last and (estimate <= tol or self._has_spent(share))
             if (promising and is_last) or ends or self._is_due():
+                if out_of_time and not self.can_measure():
+                    if self.model is None:
+                        yield self.unmeasured()
+                    return Status.MAX_TIME
                 measured = self.measure()
                 if promising:
                     self.trust *= 0.7
@@ -167,7 +177,10 @@ class _Ascent:
         started = time.perf_counter()
         self.n_epochs += 1
         self.phase_epochs[-1] += 1
-        estimate = self.state.epoch(self.problem.problem.on_block)
+        try:
+            estimate = self.state.epoch(self.problem.problem.on_block)
+        finally:
+            self.epoch_seconds = time.perf_counter() - started
         if self.points is not None:
             estimate = self.points.follow(self.state, estimate)
         estimate /= self.best.zero
@@ -179,14 +192,34 @@ class _Ascent:
 
     def _is_late(self) -> bool:
         """Whether another epoch could not be measured within max_time."""
-        needed = self.epoch_seconds + (self.last_gap_seconds or self.epoch_seconds)
-        return time.perf_counter() + needed >= self.limits.clock.deadline
+        return time.perf_counter() + self.epoch_seconds + self._seconds_of_gap >= self.limits.clock.deadline
 
     def _has_spent(self, share: float) -> bool:
         """Whether this share of max_iter or max_time is used up."""
         clock = self.limits.clock
         late = clock.max_time is not None and clock.seconds >= share * clock.max_time
         return late or self.n_epochs >= share * self.limits.max_iter
+
+    def can_measure(self) -> bool:
+        """Whether max_time is kept then."""
+        clock = self.limits.clock
+        allowed = math.inf if clock.max_time is None else LATE[0] * clock.max_time + LATE[1]
+        return clock.seconds + self._seconds_of_gap <= allowed
+
+    @property
+    def _seconds_of_gap(self) -> float:
+        """That it is expected to take: as long as the last one did."""
+        rows, k = self.problem.problem.rows, self.problem.n_outputs
+        return self.last_gap_seconds or rows.n_rows * k * (2.0 * rows.row_bytes / rows.itemsize + LOSS) / A_SECOND
+
+    def unmeasured(self) -> Iterate:
+        """The present point, of which nothing is known."""
+        self._take_model()
+        return self._iterate(math.nan, math.nan)
+
+    def _take_model(self) -> None:
+        W, b = self.state.parameters()
+        self.model = DualModel(W, self.problem.problem.unshifted(W, b), self.state.duals(), self.state.alpha)
 
     def measure(self) -> Iterate:
         """The gap at the present point, by a pass of its own over all rows.
@@ -201,10 +234,8 @@ class _Ascent:
         terms = state.gap_terms()
         primal, dual = terms.primal(alpha), terms.dual(alpha)
         if best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf):
-            W, b = state.parameters()
-            self.model = DualModel(W, self.problem.problem.unshifted(W, b), state.duals(), state.alpha)
-        model = self.model
-        if model is None:
+            self._take_model()
+        if self.model is None:
             raise FloatingPointError(
                 "The first epochs overflowed; scale the columns of X (StandardScaler or MaxAbsScaler) or raise alpha."
             )
@@ -212,6 +243,10 @@ class _Ascent:
         self.n_gaps, self.gap_seconds = self.n_gaps + 1, self.gap_seconds + self.last_gap_seconds
         self.next_measure = self.n_epochs + max(CHECK_AT_LEAST, self.n_epochs // 4)
         self.idle = self.idle + 1 if best.gap < ROUNDING and best.gap >= previous else 0
+        return self._iterate(primal, dual)
+
+    def _iterate(self, primal: float, dual: float) -> Iterate:
+        model, best, state = self.model, self.best, self.state
         return Iterate(
             lambda: model,
             best.primal,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,8 @@ class Search:
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
         """Those that were tried: the finalists, the best first, then the others likewise."""
         entries = alive = sorted(entries, key=lambda one: one.expected)
+        if rounds and sum(map(partial(_needed, parts=rounds[0]), alive)) > self.search_end - time.perf_counter():
+            alive = _middle_first(alive)
         ranked: list[Entry] = []
         for parts in rounds:
             tried = self._round(alive, parts, one_at_least=not ranked)
@@ -200,7 +203,7 @@ class Search:
             if entry.candidate.follows and tried and entry.candidate.scaling != self.best(tried).candidate.scaling:
                 continue
             left = self.search_end - time.perf_counter()
-            needed = sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
+            needed = _needed(entry, parts)
             if needed > left and (tried or not one_at_least):
                 told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
                 self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
@@ -237,3 +240,21 @@ class Search:
         entry.seconds += spent
         if n_fits:
             entry.expected = spent / n_fits
+
+
+def _needed(entry: Entry, parts: Parts) -> float:
+    """Seconds that a round is expected to take."""
+    return sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
+
+
+def _middle_first(entries: list[Entry]) -> list[Entry]:
+    """Where there is no time for all, those at the ends of a path are the least likely to be right."""
+    of_kin: dict[Any, list[Entry]] = {}
+    for one in entries:
+        of_kin.setdefault(one.kin, []).append(one)
+
+    def distance(one: Entry) -> int:
+        kin = of_kin[one.kin]
+        return abs(kin.index(one) - len(kin) // 2)
+
+    return sorted(entries, key=lambda one: (one.expected, distance(one)))
