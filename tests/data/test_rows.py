@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data import ChunkedRows, GeneratedRows, as_rows
+from manyclass.data import ChunkedRows, ClassTargets, GeneratedRows, as_rows
 from manyclass.data.rows import add_to_diagonal, to_numpy
 
 N, D = 137, 5
@@ -129,6 +129,10 @@ def test_products(made, kind, shifted, dtype, rng):
     total = rows.rmatmat(rows.asarray(R))
     assert total.dtype == rows.xp.float64
     close(total, X.T @ R, dtype)
+    if rows.xp is as_rows(np.ones((1, 1))).xp:
+        ones = ClassTargets(np.arange(N) % 300, 300).weighted(slice(None), rows.asarray(weight), rows.zeros((0,)), np)
+        assert sp.issparse(ones)
+        close(rows.rmatmat(ones), X.T @ ones.toarray(), dtype)
     again = rows.rmatmat(rows.asarray(R), total)
     assert again is total
     close(total, 2 * X.T @ R, dtype)

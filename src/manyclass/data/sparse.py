@@ -141,13 +141,16 @@ class SparseRows(Rows):
         wide = np.asarray(W, dtype=np.float64)
         return (self._wide @ wide - self.shift @ wide).astype(self.dtype)
 
-    def _add_rmatmat(self, R: np.ndarray, out: np.ndarray) -> None:
-        if self.shift is None:
-            out += self._transposed @ R
-            return
-        wide = np.asarray(R, dtype=np.float64)
-        out += self._wide.T @ wide
-        out -= self.shift[:, None] * wide.sum(axis=0)
+    def _add_rmatmat(self, R: Any, out: np.ndarray) -> None:
+        if self.shift is not None:
+            R = R.astype(np.float64, copy=False)
+            out -= self.shift[:, None] * R.sum(axis=0)
+        product = (self._transposed if self.shift is None else self._wide.T) @ R
+        if sp.issparse(product):
+            product = product.tocoo()
+            out[product.coords] += product.data
+        else:
+            out += product
 
     def gram(self, weight: np.ndarray | None) -> Array:
         # Digits that a mean far from the origin would cost in float32 are there in float64.

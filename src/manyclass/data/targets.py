@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
 
 from manyclass.data.rows import Array
+
+FEW = 1 << 15
+"""Numbers up to which a matrix is sooner made and multiplied than one in CSR form."""
 
 
 class Targets(Protocol):
@@ -23,6 +28,9 @@ class Targets(Protocol):
 
     def subtract(self, rows: slice, P: Array, xp: Any) -> None:
         """P −= Y[rows], in place."""
+
+    def weighted(self, rows: slice, weight: Array | None, like: Array, xp: Any) -> Any:
+        """s_i y_i of some rows for `Rows.rmatmat`: as `dense`, or in CSR form where most of it is 0."""
 
     def take(self, index: np.ndarray) -> Targets:
         """The targets of the rows named by an integer array."""
@@ -44,10 +52,25 @@ class ClassTargets:
         self.codes, self.n_outputs, self.values = codes, n_classes, values
 
     def dense(self, rows: slice, like: Array, xp: Any) -> Array:
-        classes = xp.arange(self.n_outputs, dtype=self.codes.dtype, device=device(like))
-        found = xp.astype(self.codes[rows][:, None] == classes[None, :], like.dtype)
-        absent, present = self.values
-        return found if self.values == (0.0, 1.0) else absent + (present - absent) * found
+        codes, (absent, present), to = self.codes[rows], self.values, device(like)
+        found = xp.zeros((codes.shape[0], self.n_outputs), dtype=like.dtype, device=to)
+        if absent:
+            found += absent
+        own = self._own(rows, like, xp)
+        if own is not None:
+            found[own] = present
+            return found
+        classes = xp.arange(self.n_outputs, dtype=codes.dtype, device=to)
+        return found + (present - absent) * xp.astype(codes[:, None] == classes[None, :], like.dtype)
+
+    def weighted(self, rows: slice, weight: Array | None, like: Array, xp: Any) -> Any:
+        codes = self.codes[rows]
+        is_small = int(codes.shape[0]) * self.n_outputs < FEW
+        if is_small or self.values[0] or not is_numpy_namespace(xp):
+            return _weighted(self.dense(rows, like, xp), weight)
+        each = np.full(len(codes), self.values[1], dtype=like.dtype)
+        each = each if weight is None else each * weight
+        return sp.csr_array((each, codes, np.arange(len(codes) + 1)), shape=(len(codes), self.n_outputs))
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         absent, present = self.values
@@ -67,9 +90,14 @@ class ClassTargets:
         if absent:
             P -= absent
 
+    @cached_property
+    def _is_told_by_number(self) -> bool:
+        xp = array_namespace(self.codes)
+        return is_numpy_namespace(xp) or is_torch_namespace(xp)
+
     def _own(self, rows: slice, like: Array, xp: Any) -> tuple[Array, Array] | None:
         """Where each row has its class, in namespaces that can be asked for, and told, entries by number."""
-        if not (is_numpy_namespace(xp) or is_torch_namespace(xp)):
+        if not self._is_told_by_number:
             return None
         codes = self.codes[rows]
         return xp.arange(codes.shape[0], device=device(like)), codes
@@ -100,8 +128,20 @@ class MatrixTargets:
     def subtract(self, rows: slice, P: Array, xp: Any) -> None:
         P -= self.dense(rows, P, xp)
 
+    def weighted(self, rows: slice, weight: Array | None, like: Array, xp: Any) -> Array:
+        return _weighted(self.dense(rows, like, xp), weight)
+
     def take(self, index: np.ndarray) -> MatrixTargets:
         return MatrixTargets(take_rows(self.Y, index))
+
+
+def _weighted(Y: Array, weight: Array | None) -> Array:
+    return Y if weight is None else Y * weight[:, None]
+
+
+def column_totals(Y: Any, xp: Any) -> Array:
+    """Float64 sums of what `Targets.weighted` gives."""
+    return Y.sum(axis=0, dtype=np.float64) if sp.issparse(Y) else xp.sum(Y, axis=0, dtype=xp.float64)
 
 
 def take_rows(array: Array, index: np.ndarray) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array
+from manyclass.data.targets import column_totals
 from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
 from manyclass.model import Problem
@@ -55,6 +56,6 @@ def _target_sum(part: Problem) -> Array:
     total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
     for start in range(0, rows.n_rows, 1 << 16):
         where = slice(start, min(start + (1 << 16), rows.n_rows))
-        Y = part.targets.dense(where, like, xp)
-        total += xp.sum(Y if part.weight is None else part.weight[where][:, None] * Y, axis=0, dtype=xp.float64)
+        weight = None if part.weight is None else part.weight[where]
+        total += column_totals(part.targets.weighted(where, weight, like, xp), xp)
     return total

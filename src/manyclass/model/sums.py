@@ -9,6 +9,7 @@ import numpy as np
 
 from manyclass.data import ClassTargets
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.targets import column_totals
 
 if TYPE_CHECKING:
     from manyclass.model.problem import Problem
@@ -78,11 +79,10 @@ def target_sums(part: Problem) -> tuple[Array, Array, float]:
     # Of thousands of classes, a look at every number is as long as half a pass.
     costs = part.loss.labels_cost or not isinstance(part.targets, ClassTargets)
     for where, block, weight in part.blocks():
-        Y = part.targets.dense(where, like, xp)
         if costs:
-            values = part.loss.conjugate(Y, xp)
+            values = part.loss.conjugate(part.targets.dense(where, like, xp), xp)
             conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
-        Y = Y if weight is None else Y * weight[:, None]
-        mean += xp.sum(Y, axis=0, dtype=xp.float64)
+        Y = part.targets.weighted(where, weight, like, xp)
+        mean += column_totals(Y, xp)
         block.rmatmat(Y, cross)
     return cross, mean, conjugate

@@ -95,6 +95,8 @@ class Responses:
 def squares_of_responses(stage: Problem, state: Array, responses: Responses) -> Array:
     xp, total, step = stage.xp, 0.0 * responses.mean, 1 << 14
     for start in range(0, stage.rows.n_rows, step):
+        if stage.on_block is not None:
+            stage.on_block()
         part = slice(start, min(start + step, stage.rows.n_rows))
         centred = responses.centred(stage, state, part)
         square = centred * centred
