@@ -13,10 +13,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
-from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier
+from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.data import as_rows
 from manyclass.estimators import candidates
-from manyclass.estimators.halving import Entry
+from manyclass.estimators.halving import Entry, Search
 from manyclass.fit import Status
 from tests.checks import checks
 
@@ -217,7 +217,6 @@ OTHER_FOLDS = "folds are drawn of rows: a row of weight 2 is in one of them, and
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": OTHER_FOLDS,
     "check_sample_weight_equivalence_on_sparse_data": OTHER_FOLDS,
-    "check_classifiers_multilabel_output_format_predict_proba": "least squares gives probabilities of exactly 0 and 1",
 }
 
 
@@ -271,3 +270,16 @@ def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
     X, y = load_digits(return_X_y=True)
     model = AutoClassifier(max_time=20.0, random_state=0).fit(X[:1200], y[:1200])
     assert len(model.leaderboard_) == 1 and model.score(X[1200:], y[1200:]) > 0.85
+
+
+def test_of_models_that_are_alike_the_one_of_the_least_log_loss_is_taken():
+    def entry(accuracy, log_loss, model):
+        found = Entry(candidates.Candidate(model, candidates.AS_GIVEN, True), 1.0, 900)
+        found.scores, found.n_judged = {0: (accuracy, log_loss)}, 600
+        return found
+
+    best, sure, worse = (entry(*one, GLMClassifier()) for one in ((0.870, 0.9), (0.868, 0.5), (0.800, 0.3)))
+    ranked = [best, sure, worse]
+    by_accuracy = Search("accuracy", {}, np.zeros(600), np.arange(2), 60.0)
+    assert by_accuracy.choose(ranked) is sure and "hardly better and has the larger log loss" in by_accuracy.why[-1]
+    assert Search("log_loss", {}, np.zeros(600), np.arange(2), 60.0).choose(ranked[::-1]) is worse

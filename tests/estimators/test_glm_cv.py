@@ -352,3 +352,13 @@ def test_a_callable_that_would_be_given_scores_for_rows_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"use make_scorer"):
         GLMClassifierCV(scoring=lambda estimator, X, y: estimator.score(X, y)).fit(X, y)
+
+
+def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits, monkeypatch):
+    X, _, y, _ = digits
+    monkeypatch.setattr("manyclass.choice.methods.Method.seconds", property(lambda self: 10.0))
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = GLMClassifierCV(max_time=30.0).fit(X, y)
+    assert model.status_ is Status.MAX_TIME and model.alpha_ == model.alphas_[len(model.alphas_) // 2]
+    assert np.isnan(model.scores_).all() and np.isnan(model.best_score_) and model.score(X, y) > 0.9
+    assert model.duality_gap_ <= 1e-3

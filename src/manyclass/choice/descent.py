@@ -228,3 +228,12 @@ def stride(to_go: int, spent: float, left: float) -> int:
     """
     affordable = max(left, 0.0) / (2.0 * spent) if spent > 0 else math.inf
     return max(1, math.ceil(to_go / (1.0 + affordable)))
+
+
+def mean_model(models: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Of the models of the folds: what stands for that of all rows until it is fitted."""
+    first, *others = models
+    W, b = first
+    for coef, intercept in others:
+        W, b = W + coef, b + intercept
+    return W / len(models), b / len(models)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -18,8 +19,25 @@ LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 ALIKE = 0.01
 """Relative differences of errors that count for none: less than the noise of a mean over ten thousand rows."""
 
+SPAN = 1e-8
+"""The smallest penalty of a grid that is not given, relative to the largest."""
 SUMS = 256
 """Responses that a penalty is chosen by, at most."""
+
+
+def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
+    """The grid, descending; a number of penalties begins at `scale`, the mean squared norm of the centred rows.
+
+    There hardly anything is left of the coefficients whatever the units of X.
+    """
+    if not isinstance(alphas, int | np.integer):
+        given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+        if not given.size or not (np.isfinite(given).all() and given[-1] > 0):
+            raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
+                             "for alpha=0.")  # fmt: skip
+        return given
+    largest = scale()
+    return np.geomspace(1.0, SPAN, int(alphas)) * (largest if largest > 0 else 1.0)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
+from manyclass.data.penalty import penalties
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task
@@ -25,7 +26,6 @@ from manyclass.estimators.search import (
     Search,
     Selected,
     mean_square_norm,
-    penalties,
 )
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates, Run
@@ -117,6 +117,9 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     Notes
     -----
+    Where `max_time` is expected not to suffice for one penalty in each fold, the model is that of the middle penalty,
+    and ``scores_`` are NaN.
+
     With ``loss="squared"`` and ``cv="gcv"`` the choice follows from sums over rows, so that `partial_fit`, `forget` and
     `merge` are exact.
 
@@ -309,6 +312,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         self.alpha_, self.alphas_, self.scores_ = model.alpha, model.alphas, model.scores
         mean = model.scores.mean(axis=0)
         known = np.where(np.isnan(mean), -np.inf, mean).max(axis=0)
+        known = np.where(np.isinf(known), np.nan, known)
         self.best_score_ = known if self.alpha_per_output else float(known)
         if model.paths is not None:
             self.coefs_paths_ = model.paths

@@ -169,19 +169,23 @@ class Search:
         return ranked
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse.
+        """The best of those that came furthest, or a linear model that is hardly worse: the one of the least log loss.
 
-        What there was no time for on more rows is preferred to what is worse on them.
+        Where the penalty is tiny a few rows more or less that are right say little, and their probabilities much. What
+        there was no time for on more rows is preferred to what is worse on them.
         """
         best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
         furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
         level = best.accuracy - ALIKE * best.standard_error
         linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
-        if best.candidate.is_linear or self.objective != "accuracy" or not linear:
-            self.why.append(f"Taken: {best.told()}, the best on {best.n_judged:,} rows that it had not seen.")
-            return best
-        self.why.append(f"Taken: {linear[0].told()}, as the best, {best.told()}, is hardly better and less simple.")
-        return linear[0]
+        taken = best if self.objective != "accuracy" or not linear else min(linear, key=lambda one: one.log_loss)
+        if taken is best:
+            why = f"the best on {best.n_judged:,} rows that it had not seen"
+        else:
+            than = "has the larger log loss" if best.candidate.is_linear else "is less simple"
+            why = f"as the best, {best.told()}, is hardly better and {than}"
+        self.why.append(f"Taken: {taken.told()}, {why}.")
+        return taken
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""

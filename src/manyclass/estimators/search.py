@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manyclass.choice.descent import Descent, has_turned, of_folds, past_rounding, path_curvature, path_method, stride
+from manyclass.choice.descent import (
+    Descent,
+    has_turned,
+    mean_model,
+    of_folds,
+    past_rounding,
+    path_curvature,
+    path_method,
+    stride,
+)
 from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, left_out_scores, refits
 from manyclass.choice.methods import Method
@@ -26,8 +35,6 @@ from manyclass.fit import Iterate, Iterates, Status, restore
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
-SPAN = 1e-8
-"""The smallest penalty of a grid that is not given, relative to the largest."""
 _TABLES = ("scores", "paths", "n_iter")
 PATH_BYTES = 1 << 28
 """Memory up to which the coefficients of every fold and penalty are kept."""
@@ -87,21 +94,6 @@ class Selected:
     n_iter: np.ndarray
     left_out: Array | None = None
     check: Check | None = None
-
-
-def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
-    """The grid, descending; a number of penalties begins at `scale`, the mean squared norm of the centred rows.
-
-    There hardly anything is left of the coefficients whatever the units of X.
-    """
-    if not isinstance(alphas, int | np.integer):
-        given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
-        if not given.size or not (np.isfinite(given).all() and given[-1] > 0):
-            raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
-                             "for alpha=0.")  # fmt: skip
-        return given
-    largest = scale()
-    return np.geomspace(1.0, SPAN, int(alphas)) * (largest if largest > 0 else 1.0)
 
 
 def mean_square_norm(problem: Problem) -> float:
@@ -286,6 +278,8 @@ class DescentSearch(Search):
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
             return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem)
 
+        if saved is None and (1 + plan.n_judged) * method.seconds > clock.deadline - clock.started - clock.seconds:
+            return (yield from self._without_search(descent(problem)))
         first, *others = of_folds(problem, [fold.weight for fold in plan.folds])
         descents = [descent(first)]
         descents += [descent(one, descents[0]) for one in others]
@@ -319,6 +313,21 @@ class DescentSearch(Search):
             more = self._left_out(full, model)
             yield Iterate(lambda: self.selected(model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return outcome.status
+
+    def _without_search(self, full: Descent) -> Iterates:
+        """Where one penalty for each fold takes longer than there is time: the middle one, of all rows."""
+        alpha = float(self.plan.alphas[len(self.plan.alphas) // 2])
+        found = full.attempt(alpha)
+        last = found.history[-1].objective if found.history else math.nan
+        yield Iterate(
+            lambda: self.selected(found.model, alpha),
+            last,
+            found.n_iter,
+            found.n_passes,
+            duality_gap=found.duality_gap,
+            details={"alpha": alpha},
+        )
+        return Status.INTERRUPTED if found.status is Status.INTERRUPTED else Status.MAX_TIME
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
         found: dict[str, Any] = {"left_out": left_out_scores(full.problem, *model)}
@@ -369,7 +378,7 @@ class DescentSearch(Search):
                 self.n_iter[number, place] = outcome.n_iter
                 self.scores[number, place], values[-1] = self._judged(number, descents[number], outcome.model)
             if kept is None or self.best_place == place:
-                kept = _mean([outcome.model for outcome in outcomes])
+                kept = mean_model([outcome.model for outcome in outcomes])
             n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
             objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
             tried.append(place)
@@ -384,12 +393,3 @@ class DescentSearch(Search):
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
         return self.judge.score(Z, truth, weight), self.judge.values(Z, truth)
-
-
-def _mean(models: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Of the models of the folds: what stands for that of all rows until it is fitted."""
-    first, *others = models
-    W, b = first
-    for coef, intercept in others:
-        W, b = W + coef, b + intercept
-    return W / len(models), b / len(models)
