@@ -100,6 +100,7 @@ def test_the_best_is_the_largest_of_those_as_good_as_the_least():
     errors = np.array([[1.0, 4.0], [2.0, 1.0], [1.0 + 0.5 * ALIKE, 3.0], [1.0, 2.0]])
     assert [best(alphas, errors[:, [output]]) for output in (0, 1)] == [1e-1, 1.0]
     assert best(alphas, errors) == 1.0
+    assert best(alphas, 1.0 + 1e-15 * errors) == 1.0
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

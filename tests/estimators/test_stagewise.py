@@ -240,6 +240,27 @@ def test_alpha_is_chosen_and_its_model_is_that_of_the_number(digits, loss):
     assert_allclose(model.decision_function(X_test), given.decision_function(X_test), atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("features", [RandomFourierFeatures(), RandomUnits(), FeatureSubset()], ids=str)
+def test_constant_columns_predict_the_mean_whatever_comes(features, dtype):
+    for seed, column in [(0, 0.0), (1, 3.3), (2, 0.1)]:
+        rng = np.random.default_rng(seed)
+        X, y = np.full((500, 5), column, dtype=dtype), rng.standard_normal(500)
+        model = StagewiseRegressor(features, n_components=5, block_size=5).fit(X, y)
+        assert_allclose(model.predict(rng.standard_normal((9, 5)).astype(dtype)), y.mean(), atol=1e-6)
+        classifier = CalibratedLeastSquaresClassifier().fit(X, y > 0)
+        assert_allclose(classifier.predict_proba(X + 0.1)[:, 1], np.mean(y > 0), atol=1e-3)
+
+
+def test_a_block_of_constants_does_not_choose_the_penalty(rng):
+    X = np.c_[np.full(300, 0.1), rng.standard_normal((300, 4))]
+    y = X @ np.arange(5.0) + rng.standard_normal(300)
+    options = {"features": FeatureSubset(), "n_components": 5, "block_size": 1, "max_iter": 5}
+    first = StagewiseRegressor(**options).fit(X, y)
+    last = StagewiseRegressor(**options).fit(X[:, 1:], y)
+    assert_allclose(first.alpha_ / 5, last.alpha_ / 4, rtol=1e-6)
+
+
 def test_more_features_than_rows_do_not_overfit(digits):
     X, X_test, y, y_test = digits
     model = StagewiseClassifier(n_components=512, block_size=256).fit(X[:256], y[:256])

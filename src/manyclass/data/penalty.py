@@ -18,6 +18,8 @@ LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
 ALIKE = 0.01
 """Relative differences of errors that count for none: less than the noise of a mean over ten thousand rows."""
+ROUNDING = 1e-9
+"""Those that sums over many rows leave by themselves."""
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
@@ -240,9 +242,11 @@ def best(alphas: np.ndarray, errors: np.ndarray) -> float:
     Where few rows are separated in many dimensions, errors hardly change below some penalty; the largest of these is
     the best conditioned, and the one that still holds for other rows. What counts for alike is a share of the least
     error, or of what that is below the error of the largest penalty of all, if this is less: of hundreds of classes
-    all errors are nearly that of predicting their shares.
+    all errors are nearly that of predicting their shares. Where all errors are that, as of constant features, the
+    penalty is the largest.
     """
     order = np.argsort(-alphas, kind="stable")
     ranked = errors[order].sum(axis=1)
     least = ranked.min()
-    return float(alphas[order][np.argmax(ranked <= least + ALIKE * min(least, ranked[0] - least))])
+    alike = max(ALIKE * min(least, ranked[0] - least), ROUNDING * least)
+    return float(alphas[order][np.argmax(ranked <= least + alike)])

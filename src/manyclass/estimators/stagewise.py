@@ -155,8 +155,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         or label.
     alpha : float or "auto", default="auto"
         Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
-        four rows for each feature) for the first block, of the linearised loss, times the number of blocks: their
-        kernels add up.
+        four rows for each feature) for the first block that is not constant, of the linearised loss, times the number
+        of blocks: their kernels add up. (Where all are constant, it is 0.)
         Generators scale their features so that rows have the mean squared norm 1 in every block, whatever its size
         and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
         `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.

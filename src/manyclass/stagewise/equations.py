@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
@@ -24,6 +25,8 @@ SAMPLED_ROWS = 1024
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
+CONSTANT = 100.0
+"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,11 @@ class Equations(ABC):
     def n_bytes(self) -> float:
         """Memory of what is kept."""
 
+    @property
+    def varies(self) -> bool:
+        """Whether some feature does, without which no penalty is better than another."""
+        return True
+
     @abstractmethod
     def best_alpha(self, responses: Responses) -> float:
         """The penalty with the least leave-one-out error of the squared loss, all outputs together."""
@@ -186,13 +194,18 @@ class NormalEquations(Equations):
         """From the moments of a block under the weights h."""
         share = max(moments.weight / problem.total_weight, 1e-12)
         second = moments.covariance if problem.fit_intercept else moments.second_moment
-        second *= share
         precision = (problem.rows if rows is None else rows).precision
+        # Relative to rounding alone, no penalty would be large.
+        second *= share if not problem.fit_intercept or _varies(second, moments, precision) else 0.0
         return cls(Factor(second, precision), moments.mean, share, problem.fit_intercept)
 
     @property
     def n_bytes(self) -> float:
         return 16.0 * int(self.center.shape[0]) ** 2
+
+    @property
+    def varies(self) -> bool:
+        return float(self.factor.xp.max(self.factor.S)) > 0.0
 
     def decompose(self) -> None:
         _ = self.factor.spectrum
@@ -294,6 +307,11 @@ class ProductEquations(Equations):
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
         return best(alphas, errors) * math.sqrt(S / problem.total_weight)
+
+
+def _varies(covariance: Array, moments: Moments, precision: float) -> bool:
+    xp, mean = array_namespace(covariance), moments.x / moments.weight
+    return bool(xp.any(xp.linalg.diagonal(covariance) > CONSTANT * precision * mean**2))
 
 
 def _ratio(a: Array, b: Array, xp: Any) -> Array:

@@ -55,7 +55,7 @@ class Stagewise:
         What ranks the stages, by rows that are not fitted to.
     clock : Clock, optional
     chooses_alpha : bool
-        Whether the first stage chooses ``problem.alpha``, from leave-one-out errors on its block.
+        Whether the first stage whose features vary chooses ``problem.alpha``, from leave-one-out errors on its block.
     equations : dict, optional
         Of blocks whose normal equations are known beforehand.
     trials : Trials, optional
@@ -182,11 +182,11 @@ class _Fit:
         stage = self.problem.variant(rows=features)
         with phases("gram", features):
             equations, cross, mean = self._read(index, stage)
-        if self.solver.chooses_alpha and not self.number and not index:
+        if self.solver.chooses_alpha:
             with phases("solve", features):
-                if not self.solver.n_stages:
+                if not self.problem.alpha:
                     self._choose_alpha(stage, equations, cross, mean)
-                elif not self.update.weighs_rows:
+                elif not (self.number or index or self.update.weighs_rows):
                     equations.decompose()
         alpha = self.problem.alpha
         previous = self.coefficients.of(index, block) if update.additive else None
@@ -214,8 +214,11 @@ class _Fit:
         The kernels of T blocks add up to T times that of one, so T times the penalty is the same model; and one visit
         of T blocks with it stops gradient descent, for many blocks, where ridge regression on one would. Chosen on the
         residuals of each block instead, the penalty of every block but the first is infinite wherever rows are few:
-        what is left over after fitting them holds no signal that leave-one-out could see.
+        what is left over after fitting them holds no signal that leave-one-out could see. A block of constants, whose
+        coefficients are 0 with any penalty, leaves the choice to the next.
         """
+        if not equations.varies:
+            return
         total, share = self.problem.total_weight, equations.share
         responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
