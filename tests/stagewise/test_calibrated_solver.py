@@ -230,6 +230,17 @@ def test_with_fewer_rows_than_functions_each_output_has_functions_of_its_own(wei
         assert_allclose(scores[:, j], best, atol=1e-4)
 
 
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("n", [4, 500])
+def test_functions_of_nearly_constant_predictions_survive_float32(n, spread):
+    rng = np.random.default_rng(0)
+    V = (0.3 + spread * rng.standard_normal((n, 3))).astype(np.float32)
+    calibrator, given = Calibrator((1, 2, 3), Box()), of_targets(ClassTargets(rng.integers(0, 3, n), 3))
+    fitted = calibrator.fit(given.variant(rows=given.rows.typed(np.float32)), V)
+    exact = calibrator.scores(V.astype(np.float64), tuple(part.astype(np.float64) for part in fitted), as_rows(V).xp)
+    assert_allclose(calibrator.scores(V, fitted, as_rows(V).xp), exact, atol=2e-4)
+
+
 def test_no_gram_matrix_is_asked_for_that_does_not_fit(monkeypatch):
     monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 0.0)
     V = np.random.default_rng(0).random((50, 3))

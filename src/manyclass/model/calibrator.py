@@ -11,7 +11,7 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-from manyclass.data import DenseRows, Moments
+from manyclass.data import DenseRows, Moments, Rows
 from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import BLOCK_BYTES, Array
@@ -24,6 +24,9 @@ MOST_ROWS = 1024
 """Of a block that is summed between two looks at the clock: with 9000 basis columns they take a second or two."""
 RIDGE = 1e-8
 """Penalty relative to the mean variance of the basis columns: enough to settle what rounding would decide."""
+OF_ROUNDING = 0.1
+"""Another, in units of the precision of the predictions and of the mean square of the basis columns, so that what large
+coefficients that cancel make of rounding stays small: at most its root."""
 
 MATRICES, DECOMPOSITION = 6, 4
 """Of the size of their Gram matrix that fitting functions keeps; and how many times as long as flops say solving takes,
@@ -72,14 +75,15 @@ class Calibrator:
         """
         n, width = problem.rows.n_rows, problem.n_outputs * len(self.basis)
         if width > n or MATRICES * 8.0 * width**2 > room_for(problem.memory_limit)[0]:
-            return _map_of_each(problem.sum(sums_of_each, V, self), self.basis.index(1), problem.rows.dtype)
+            return _map_of_each(problem.sum(sums_of_each, V, self), self.basis.index(1), problem.rows)
         began = time.perf_counter()
         moments = problem.sum(sums_of_all, V, self)
         if problem.on_block is not None:
             problem.on_block(DECOMPOSITION * (time.perf_counter() - began) * width / n)
         xp, k = problem.xp, problem.n_outputs
         scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
-        coef, intercept = moments.solve(RIDGE * scale)
+        square = scale + float(xp.sum(moments.mean**2)) / width
+        coef, intercept = moments.solve(RIDGE * scale + OF_ROUNDING * problem.rows.precision * square)
         first = self.basis.index(1) * k
         coef[first : first + k, :] += xp.eye(k, dtype=coef.dtype, device=coef.device)
         return xp.astype(coef, problem.rows.dtype), xp.astype(intercept, problem.rows.dtype)
@@ -177,7 +181,7 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
     return sums
 
 
-def _map_of_each(sums: SumsOfEach, identity: int, dtype: Any) -> Map:
+def _map_of_each(sums: SumsOfEach, identity: int, rows: Rows) -> Map:
     """The map whose coefficients, of shape (n_functions, n_outputs), belong to one output each."""
     xp, m = array_namespace(sums.first), sums.second.shape[1]
     mean = sums.first / sums.total
@@ -185,13 +189,14 @@ def _map_of_each(sums: SumsOfEach, identity: int, dtype: Any) -> Map:
     gram = xp.permute_dims(covariance[:m, :, :], (2, 0, 1))
     scale = xp.sum(xp.linalg.diagonal(gram), axis=1) / m
     eye = xp.eye(m, dtype=xp.float64, device=device(gram))
-    ridge = RIDGE * xp.where(scale > 0, scale, xp.ones_like(scale))
+    centers = sums.pilot + mean
+    square = scale + xp.sum(centers[:m, :] ** 2, axis=0) / m
+    ridge = RIDGE * xp.where(scale > 0, scale, xp.ones_like(scale)) + OF_ROUNDING * rows.precision * square
     cross = xp.permute_dims(covariance[m, :, :], (1, 0))[:, :, None]
     coef = xp.permute_dims(xp.linalg.solve(gram + ridge[:, None, None] * eye, cross)[:, :, 0], (1, 0))
-    centers = sums.pilot + mean
     intercept = centers[m, :] - xp.sum(centers[:m, :] * coef, axis=0)
     coef = coef + eye[:, identity][:, None]
-    return xp.astype(coef, dtype), xp.astype(intercept, dtype)
+    return xp.astype(coef, rows.dtype), xp.astype(intercept, rows.dtype)
 
 
 def _power(V: Array, exponent: float) -> Array:
