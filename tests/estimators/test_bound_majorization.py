@@ -374,3 +374,12 @@ def test_small_fits_take_one_thread(variant):
     rows = as_rows(X)
     task = model._task(rows, model._encode(rows, y), None, Clock())
     assert model._n_multiplications(task.problem) <= SMALL_PRODUCT
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_origin_of_the_rows_costs_no_steps(variant, dtype):
+    X, y = load_iris(return_X_y=True)
+    near, far = (fitted(variant, (X - X.mean(axis=0) + offset).astype(dtype), y, tol=1e-3) for offset in (0, 128))
+    assert abs(near.n_iter_ - far.n_iter_) <= 1
+    np.testing.assert_allclose(far.history_[-1].objective, near.history_[-1].objective, rtol=1e-2)

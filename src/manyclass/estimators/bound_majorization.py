@@ -21,6 +21,10 @@ from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
 from manyclass.solvers.majorize import Majorize
 
+FAR = 2.0
+"""Mean of a column, in standard deviations, from which rows are shifted for bounds of single rows, which couple W and b
+by it."""
+
 
 @dataclass(eq=False, repr=False)
 class BoundMajorizationClassifier(LinearClassifier):
@@ -167,8 +171,12 @@ class BoundMajorizationClassifier(LinearClassifier):
         return choose(problem, self.tol, Majorize())
 
     def _stochastic(self, task: Task) -> Iterates:
-        frame = Frame(task.problem, rotate=self.rank is None and task.rows.has_row_space)
-        problem, start = frame.problem, frame.project(self._start(task.problem))
+        given = task.problem
+        near = given.rows.pilot(given.weight, FAR) if given.fit_intercept and given.shift is None else None
+        if near is not None:
+            given = given.variant(rows=given.rows.shifted(near), shift=near)
+        frame = Frame(given, rotate=self.rank is None and task.rows.has_row_space)
+        problem, start = frame.problem, frame.project(self._start(given))
         problem.centred = False
         stochastic = StochasticBound(
             problem,
