@@ -251,6 +251,12 @@ class TestSeveralLabels:
         assert [row["label"] for row in judged["classes"]] == ["red", "green", "blue"]
         assert run_ok("predict", model, rows).splitlines()[0] == "red,green,blue"
 
+    def test_their_number_holds_for_other_files_too(self, run_ok, run_json, rows, tmp_path):
+        model = tmp_path / "m.skops"
+        fitted = run_json("fit", rows, "--labels", 3, "--test", rows, "-o", model)
+        judged = run_json("evaluate", model, rows, "--labels", 3)
+        assert judged["log_loss"] == fitted["log_loss"] == run_json("evaluate", model, rows)["log_loss"]
+
     def test_labels_of_another_order_are_put_right(self, run_ok, run_json, rows, tmp_path):
         model = tmp_path / "m.skops"
         run_ok("fit", rows, "--labels", 3, "-o", model)

@@ -201,6 +201,8 @@ def test_labels_in_another_file(write):
     assert dataset.label_names == ("red", "blue")
     with pytest.raises(DataFileError, match=r"labels\.txt: it holds 4 labels and .* has 2 rows"):
         read(path, labels=write("x\ny\nx\ny\n", "labels.txt"))
+    with pytest.raises(DataFileError, match="some rows hold 2 labels and row 1 does not: give each row one, in quotes"):
+        read(path, labels=write("x\ny,z\n", "labels.txt"))
 
 
 def test_drop(write):

@@ -58,12 +58,14 @@ _CHUNK_ROWS = _data(
     "sorted files first.",
 )
 _PIECE_ROWS = _data("--chunk-rows", min=1, help="Read the file so many rows at a time, twice. Default: all at once.")
-_MEMORY_LIMIT = _data(
-    "--memory-limit",
-    metavar="SIZE",
-    help="What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in "
-    "pieces, the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files "
-    "is a file, too. --scale has to be none or auto, which is none here.",
+_STORED = (
+    "What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in pieces, "
+    "the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files is a "
+    "file, too."
+)
+_MEMORY_LIMIT = _data("--memory-limit", metavar="SIZE", help=_STORED)
+_FIT_LIMIT = _data(
+    "--memory-limit", metavar="SIZE", help=f"{_STORED} --scale has to be none or auto, which is none here."
 )
 _SOLVER = _model(
     "--solver",
@@ -164,7 +166,7 @@ def fit(
     holdout: Annotated[float, _HOLDOUT] = 0.2,
     scale: Annotated[str, _SCALE] = "auto",
     chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
-    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
+    memory_limit: Annotated[str | None, _FIT_LIMIT] = None,
     solver: Annotated[str, _SOLVER] = "auto",
     loss: Annotated[str | None, _LOSS] = None,
     alpha: Annotated[float | None, _ALPHA] = None,

@@ -63,10 +63,11 @@ def _targets(names: Sequence[str] | None, n_columns: int, remaining: list[int], 
         wanted = [c for c in request.targets if not (optional and isinstance(c, str) and c not in (names or ()))]
         return [_position(column, names, n_columns) for column in wanted]
     if request.n_label_columns is not None:
-        if not 0 < request.n_label_columns < len(remaining):
+        # Where features are known by name, those that remain are all labels.
+        if not 0 < request.n_label_columns < len(remaining) + (request.feature_names is not None):
             raise DataFileError(
                 f"it has {n_columns} columns, so the last {request.n_label_columns} cannot be its labels: "
-                "give a smaller number"
+                "give a number above 0 that leaves features"
             )
         return remaining[-request.n_label_columns :]
     if names is not None:

@@ -80,6 +80,12 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], tuple[str, .
         return as_labels([row[0] for row in rows]), None
     if names is not None and len(names) != n_columns:
         raise DataFileError(f"its first line names {len(names)} labels and the others hold {n_columns}: correct it")
+    short = next((place for place, row in enumerate(rows, 1 + (names is not None)) if len(row) != n_columns), None)
+    if short is not None:
+        raise DataFileError(
+            f"some rows hold {n_columns} labels and row {short} does not: give each row one, in quotes where it holds "
+            "a delimiter, or 0 or 1 for each label"
+        )
     try:
         return as_indicator(np.array(rows, dtype=np.float64), names), names
     except ValueError as error:
