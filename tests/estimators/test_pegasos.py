@@ -369,3 +369,13 @@ def test_compilation_is_told_apart(rows):
     X, y = rows
     model = PegasosClassifier().fit(X, y)
     assert 0 <= model.compile_seconds_ <= model.history_[0].seconds
+
+
+def test_rows_longer_than_most_do_not_throw_the_model_beyond_zero():
+    rng, codes = np.random.default_rng(0), np.arange(300) % 6
+    X = (rng.normal(size=(300, 1)) + 3 * rng.normal(size=(6, 1))[codes]) * (rng.random((300, 1)) < 0.6)
+    options = {"loss": "squared_hinge", "fit_intercept": False, "random_state": 0}
+    model = PegasosClassifier(1e-2, max_iter=20, **options).fit(X, codes)
+    signs = np.where(codes[:, None] == np.arange(6), 1.0, -1.0)
+    objective = np.mean(np.sum(np.maximum(0.0, 1.0 - signs * (X @ model.coef_.T)) ** 2, axis=1))
+    assert objective + 5e-3 * np.sum(model.coef_**2) < 6.0  # of the zero model

@@ -42,10 +42,11 @@ class Targets(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weight of each row, empty if all are 1, and the reciprocal of their mean."""
+    """Weight of each row, empty if all are 1, the reciprocal of their mean, and ‖x‖² where `Rule.curvature` needs it."""
 
     values: np.ndarray
     unit: float
+    squares: np.ndarray
 
 
 class Memory(NamedTuple):
@@ -74,7 +75,13 @@ class Memory(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The constants of a run."""
+    """The constants of a run.
+
+    Attributes
+    ----------
+    curvature : float
+        Of a loss whose subgradients are not bounded: steps on single rows go no further than it allows. Else 0.
+    """
 
     loss: Formula
     columns: bool
@@ -87,6 +94,7 @@ class Rule(NamedTuple):
     average: bool
     intercept: int
     unit: float
+    curvature: float
 
 
 class Scratch(NamedTuple):
@@ -196,8 +204,12 @@ def gather(rows, i, table, stride, width, v):
 
 @inner(fastmath={"contract", "nsz"})
 def gather_in_units(rows, i, table, offsets, least_offset, t, stride, width, v):
-    """v = Σ_j x_ij V_j/(t + offset_j); a number so large that it would overshoot by itself raises its offset first."""
+    """v = Σ_j x_ij V_j/(t + offset_j); a number so large that it would overshoot by itself raises its offset first.
+
+    Σ_j x_ij²/(t + offset_j) is returned.
+    """
     start, stop, base = row_of(rows, i)
+    reach = 0.0
     for c in range(width):
         v[c] = 0
     for p in range(start, stop):
@@ -206,10 +218,12 @@ def gather_in_units(rows, i, table, offsets, least_offset, t, stride, width, v):
             continue
         feature = np.uint64(rows.indices[p - base])
         offsets[feature] = max(offsets[feature], least_offset * x * x)
+        reach += x * x / (t + offsets[feature])
         x /= t + offsets[feature]
         at = feature * stride
         for c in range(width):
             v[c] += x * table[at + c]
+    return reach
 
 
 @inner(fastmath={"contract", "nsz"})
@@ -296,9 +310,10 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             position += 1
             picked[a] = i
             if offsets.size:
-                gather_in_units(rows, i, table, offsets, rule.least_offset, t, stride, width, v)
+                reach = gather_in_units(rows, i, table, offsets, rule.least_offset, t, stride, width, v)
             else:
                 gather(rows, i, table, stride, width, v)
+                reach = weights.squares[i] / (before + 1.0) if rule.curvature > 0.0 else 0.0
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
             if rule.columns:
@@ -309,9 +324,13 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             weight = weights.values[i] * weights.unit if len(weights.values) else 1.0
             totals[LOSS] += weight * loss
             totals[LOSS_ROWS] += weight
-            totals[BOUND] += weight * bound
             totals[BOUND_ROWS] += weight
             share = weight / size
+            if rule.curvature * share * reach > rule.alpha:
+                # A part of a tangent bounds a loss that is nowhere negative, too.
+                weight *= rule.alpha / (rule.curvature * share * reach)
+                share = weight / size
+            totals[BOUND] += weight * bound
             for c in range(k):
                 step = share * g[c]
                 mean_g[c] += step

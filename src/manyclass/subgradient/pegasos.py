@@ -52,17 +52,29 @@ class Pegasos:
             average=state.average,
             intercept=state.intercept,
             unit=state.unit,
+            curvature=self.loss.curvature() if state.capped else 0.0,
         )
 
     def _show(self, rows: Rows, problem: Problem, draws: Draws) -> None:
         """From now on rows are drawn from these; their targets and weights are those of `problem`."""
         self.draws = draws
-        data, indices, indptr = (rows if self.state.shift is None else rows.shifted(self.state.shift)).arrays()
+        seen = rows if self.state.shift is None else rows.shifted(self.state.shift)
+        data, indices, indptr = seen.arrays()
         dense = not len(indices)
         shared = np.arange(rows.n_features, dtype=np.uint32) if dense else indices
         self.rows = kernel.Rows(data, shared, indptr, dense)
         self.targets = _targets(problem)
-        self.weights = _weights(problem, rows, self._unit)
+        self.weights = _weights(problem, rows, self._unit, self._squares(seen))
+
+    def _squares(self, rows: Rows) -> np.ndarray:
+        """‖x‖² of each row, and of what stands for the intercept; none where steps are not held back by them."""
+        if not self.state.capped:
+            return np.empty(0)
+        ones = np.ones((rows.n_features, 1), dtype=rows.dtype)
+        parts = rows.blocks(rows.rows_per_block())
+        with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
+            squares = np.concatenate([part.map(np.square).matmat(ones)[:, 0] for _, part in parts])
+        return squares.astype(np.float64) + (self.state.unit if self.state.intercept == kernel.AS_FEATURE else 0.0)
 
     def compile(self) -> float:
         """Compile the loop, or load it; seconds. It happens once in a process for each type of data."""
@@ -139,12 +151,12 @@ def _targets(problem: Problem) -> kernel.Targets:
     return kernel.Targets(np.empty(0, dtype=np.int64), np.ascontiguousarray(Y).reshape(-1))
 
 
-def _weights(problem: Problem, rows: Rows, unit: float) -> kernel.Weights:
+def _weights(problem: Problem, rows: Rows, unit: float, squares: np.ndarray) -> kernel.Weights:
     """Relative to the mean weight of the rows so far."""
     if problem.weight is None and unit == 1.0:
-        return kernel.Weights(np.empty(0, dtype=problem.rows.dtype), 1.0)
+        return kernel.Weights(np.empty(0, dtype=problem.rows.dtype), 1.0, squares)
     weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
-    return kernel.Weights(np.ascontiguousarray(weight), unit)
+    return kernel.Weights(np.ascontiguousarray(weight), unit, squares)
 
 
 class ChunkedPegasos(Pegasos):

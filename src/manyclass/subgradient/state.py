@@ -59,6 +59,9 @@ class State:
     memory : Memory
     rows_seen, weight_sum : float
         Of the rows of this fit, or of all chunks.
+    capped : bool
+        Whether a step on a row goes no further than the curvature of the loss allows: where subgradients grow with the
+        scores, a row much longer than most would throw W ever further.
     bounded : bool
         Whether V is the sum of the gradients counted in ``memory.totals``, as the lower bound needs.
     """
@@ -74,6 +77,7 @@ class State:
     weight_sum: float = 0.0
     bounded: bool = True
     unit: float = 1.0
+    capped: bool = False
 
     @classmethod
     def begin(cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws) -> State:
@@ -92,7 +96,9 @@ class State:
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
         memory = Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
         rule = intercept_rule(problem)
-        return cls(problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory, unit=unit)
+        capped = LOSSES[problem.loss.name].squared and schedule.offset is None
+        given = (problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory)
+        return cls(*given, unit=unit, capped=capped)
 
     def fits(self, problem: Problem, schedule: Schedule) -> bool:
         """Whether steps on this problem can follow those taken so far."""
