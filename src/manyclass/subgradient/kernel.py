@@ -42,7 +42,7 @@ class Targets(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weight of each row, empty if all are 1, the reciprocal of their mean, and ‖x‖² where `Rule.curvature` needs it."""
+    """Weight of each row, empty if all are 1, the reciprocal of their mean, and ‖x‖² where a curvature needs it."""
 
     values: np.ndarray
     unit: float
