@@ -16,6 +16,8 @@ from manyclass.model.losses import loss_sums
 
 FEWEST_ROWS, MOST_ROWS, SHARE = 512, 4096, 8
 """Rows on which the length is chosen: one of so many, and between these. They are looked at a few tens of times."""
+SCORES = 1 << 19
+"""Numbers at each look, up to which these are more than the fewest."""
 LONGEST = 50.0
 """The logarithm of the largest length: along directions that hardly change the scores every length is as good."""
 
@@ -50,7 +52,7 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     unit = xp.astype(problem.loss.lipschitz * problem.feature_variance + problem.alpha, cross.dtype)[:, None]
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
     other = _lowest_along(problem, base, plain)
-    noise = 3.0 / _n_looked_at(problem.rows.n_rows) ** 0.5
+    noise = 3.0 / _n_looked_at(problem, problem.rows.n_rows) ** 0.5
     doubts = other.progress > (1.0 + noise) * own.progress
     return Start(other.theta if doubts else own.theta, doubts)
 
@@ -84,8 +86,9 @@ def _lowest_along(problem: Problem, base: Array, direction: Array) -> Lowest:
     return Lowest(base + length * direction, progress) if progress > 0 else Lowest(base, 0.0)
 
 
-def _n_looked_at(n_rows: float) -> int:
-    return int(min(max(n_rows / SHARE, FEWEST_ROWS), MOST_ROWS, n_rows))
+def _n_looked_at(problem: Problem, n_rows: float) -> int:
+    enough = min(n_rows / SHARE, MOST_ROWS, SCORES / problem.n_outputs)
+    return int(min(max(enough, FEWEST_ROWS), n_rows))
 
 
 Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
@@ -95,7 +98,7 @@ Scored = tuple[Targets, Array, list[tuple[slice, Array, Array]]]
 def _scored(
     part: Problem, rng: np.random.Generator, direction: tuple[Array, Array], base: tuple[Array, Array]
 ) -> Scored:
-    sample = uniform_sample(part, _n_looked_at(part.rows.n_rows / part.share), rng)
+    sample = uniform_sample(part, _n_looked_at(part, part.rows.n_rows / part.share), rng)
     index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
     pieces, weights, start = [], [], 0
     for block, weight in sample.blocks(part):
