@@ -36,6 +36,10 @@ class Entry:
         The last that was fitted.
     n_judged : int
         Rows that it was judged by.
+    parts : dict
+        Those of the last round it took part in.
+    was_led : bool
+        Whether its fits began where those at a larger penalty had ended.
     """
 
     candidate: Candidate
@@ -45,6 +49,8 @@ class Entry:
     model: Any = None
     seconds: float = 0.0
     n_judged: int = 0
+    parts: Parts = field(default_factory=dict)
+    was_led: bool = False
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected of a fit to so many rows."""
@@ -169,23 +175,36 @@ class Search:
         return ranked
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse: the one of the least log loss.
+        """The best of those that came furthest, or a linear model that is hardly worse.
 
-        Where the penalty is tiny a few rows more or less that are right say little, and their probabilities much. What
-        there was no time for on more rows is preferred to what is worse on them.
+        What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
+        models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
+        penalty has led is judged anew as its parameters alone would have it, which is how it would be taken.
         """
-        best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
-        furthest = [one for one in ranked if one.scores.keys() == best.scores.keys()]
-        level = best.accuracy - ALIKE * best.standard_error
-        linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
-        taken = best if self.objective != "accuracy" or not linear else min(linear, key=lambda one: one.log_loss)
-        if taken is best:
-            why = f"the best on {best.n_judged:,} rows that it had not seen"
-        else:
-            than = "has the larger log loss" if best.candidate.is_linear else "is less simple"
-            why = f"as the best, {best.told()}, is hardly better and {than}"
+        while True:
+            best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
+            places = [place for place, one in enumerate(ranked) if one.scores.keys() == best.scores.keys()]
+            furthest = sorted((ranked[place] for place in places), key=self.key, reverse=True)
+            for place, one in zip(places, furthest, strict=True):
+                ranked[place] = one
+            level = best.accuracy - ALIKE * best.standard_error
+            linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
+            simpler = not best.candidate.is_linear and self.objective == "accuracy" and len(linear) > 0
+            taken = linear[0] if simpler else best
+            if not self._judge_alone(taken):
+                break
+        why = f"the best on {best.n_judged:,} rows that it had not seen"
+        why = f"as the best, {best.told()}, is hardly better and less simple" if simpler else why
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
+
+    def _judge_alone(self, entry: Entry) -> bool:
+        """Fit without a start what had one, if there is time; whether there was something to be done."""
+        if not entry.was_led or _needed(entry, entry.parts) > self.search_end - time.perf_counter():
+            return False
+        entry.scores, entry.was_led = {}, False
+        self._try(entry, entry.parts, {})
+        return True
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
@@ -221,7 +240,7 @@ class Search:
     def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
         X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
-        n_fits = 0
+        n_fits, entry.parts = 0, parts
         for place, (number, (learn, judge)) in enumerate(parts.items()):
             if number in entry.scores:
                 scores[number] = entry.scores[number]
@@ -229,6 +248,7 @@ class Search:
             # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
             # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
             start = neighbours.get((entry.candidate.family, number))
+            entry.was_led = entry.was_led or (start is not None and bool(entry.candidate.family))
             left = self.search_end - time.perf_counter()
             seconds = min(left, max(OVERRUN * entry.seconds_for(len(learn)), 0.5 * left / (len(parts) - place)))
             entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
