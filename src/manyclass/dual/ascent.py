@@ -24,7 +24,7 @@ PHASE_SHARE = 0.5
 """Share of max_iter and max_time that the phases before the last may use together."""
 ROUNDING = 1e-12
 """Relative gap below which float64 sums may leave nothing to gain."""
-LOSS, A_SECOND = 50.0, 1e9
+LOSS, A_SECOND = 200.0, 3e9
 """What the first gap is taken to need: multiplications for a loss, beside two for each number of a row, and a second's.
 """
 LATE = 1.05, 0.1
