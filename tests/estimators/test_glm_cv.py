@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score, train_test_split
 
 from manyclass import GLMClassifier, GLMClassifierCV
+from manyclass.choice import descent
 from manyclass.fit import Status
 from tests.problems import rows
 
@@ -50,6 +51,22 @@ def test_the_path_is_that_of_separate_fits(loss, n_classes):
             assert path.scores_[fold, place] == pytest.approx(one.score(X[test], y[test]))
     final = GLMClassifier(path.alpha_, loss=loss, tol=1e-10).fit(X, y)
     assert_same_rule(columns(path), columns(final), loss)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["rows-shared", "rows-copied"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_whose_rows_are_copied_and_those_that_share_them_are_separate_fits(share, sparse, weighted, monkeypatch):
+    monkeypatch.setattr(descent, "COPIES_SHARE", share)
+    X, y, s = rows(5, n=60, d=4)
+    s = s if weighted else np.ones(len(s))
+    data = sp.csr_array(X) if sparse else X
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    path = GLMClassifierCV(ALPHAS, cv=splits, tol=1e-10).fit(data, y, s)
+    for fold, (train, _) in enumerate(splits):
+        for place in np.flatnonzero(~np.isnan(path.scores_[fold])):
+            one = GLMClassifier(path.alphas_[place], tol=1e-10).fit(X[train], y[train], s[train])
+            assert_same_rule(path.coefs_paths_[fold, place], columns(one), "softmax")
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (12, 20)])
