@@ -113,4 +113,5 @@ def test_columns_that_are_hardly_ever_present_get_no_matrix_that_takes_longer_th
         ways = represent(given, n_folds=5, chooses_alpha=True, tries=True)
         assert ways[0].name == name
         alone = {one.name: one.seconds for one in represent(given, n_folds=5, chooses_alpha=True)}
-        assert all(one.seconds >= alone[one.name] for one in ways)
+        for one in ways:
+            assert (one.seconds > alone[one.name]) == (one.name != "products")

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyclass.dual import Limits, ascend, kernels
-from manyclass.dual.ascent import start_state
+from manyclass.dual.ascent import _Ascent, start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
 from manyclass.fit import Clock, OutOfTime, Run, Status
 from tests.covering import every_pair, in_turn
@@ -335,6 +335,17 @@ def test_a_gap_that_takes_longer_than_there_is_time_is_not_measured(monkeypatch,
     found = run(ascend(built, [built.alpha], Limits(0.0, 100, run.clock)), lambda: None)
     assert found.status is Status.MAX_TIME and found.duality_gap == math.inf
     assert np.isfinite(found.model.coef).all() and len(np.unique(found.model.dual, axis=0)) > 1
+
+
+def test_after_one_gap_the_next_is_expected_to_take_as_long(monkeypatch):
+    monkeypatch.setattr("manyclass.dual.ascent.A_SECOND", 1.0)
+    X, codes, _ = small(18, n=200)
+    built = problem("hinge", X, targets("hinge", codes), 0.05)
+    run = _Ascent(built, start_state(built), Limits(0.0, 100, Clock(60.0)), None)
+    run.begin_phase(0.05)
+    assert not run.can_measure()
+    run.measure()
+    assert run.can_measure()
 
 
 def test_a_later_interruption_keeps_the_best_measured_model(monkeypatch):
