@@ -1,5 +1,6 @@
 """`AutoClassifier`: it is not worse than what one would have taken, and says the truth about what it did."""
 
+import math
 import time
 import warnings
 
@@ -130,9 +131,67 @@ def test_what_was_better_on_fewer_rows_is_taken_and_fitted_to_as_many_as_there_i
     monkeypatch.setattr(Entry, "seconds_for", lambda self, n: 1e9 * (n > 100 and self.candidate.estimator == slow))
     monkeypatch.setattr(Entry, "rows_in", lambda self, seconds: 300)
     model = AutoClassifier(max_time=1e6).fit(X, y)
-    assert type(model.best_estimator_).__name__ == slow and model.leaderboard_[0]["estimator"] != slow
+    assert type(model.best_estimator_).__name__ == slow
+    assert any("not compared on more rows" in sentence for sentence in model.why_)
     assert "fitted to 300 rows" in model.why_[-1] and model.score(X, y) > 0.98
     assert set(model.best_estimator_.classes_) == {0, 1, 7}
+
+
+def test_what_is_clearly_worse_than_generated_features_is_not_tried_on_more_rows(few, monkeypatch):
+    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
+    monkeypatch.setattr(candidates, "FIRST_ROWS", 500)
+    model = AutoClassifier().fit(*make_moons(4000, noise=0.1, random_state=0))
+    went_on = {row["estimator"] for row in model.leaderboard_ if row["n_rows"] > 500}
+    assert went_on == {"StagewiseClassifier"}
+    assert {row["estimator"] for row in model.leaderboard_} > went_on
+
+
+@pytest.mark.parametrize("max_time", [None, 1e6])
+def test_time_that_is_left_is_used_for_more_features(few, max_time):
+    X, y = make_moons(300, noise=0.1, random_state=0)
+    model = AutoClassifier(max_time=max_time).fit(X, y)
+    found = model.best_estimator_
+    n_models = 1 if max_time is None else math.ceil(300 / 64)
+    assert found.n_models == n_models == len(found.models_)
+    assert any(f"mean of {n_models} models" in sentence for sentence in model.why_) == (n_models > 1)
+
+
+def test_features_are_fewer_where_there_is_no_time_for_all(few, monkeypatch):
+    X, y = make_moons(300, noise=0.1, random_state=0)
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 300)
+    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 4)
+    refit = Search.refit
+
+    def without_time(search, entry):
+        search.end = time.perf_counter() + 0.5 * entry.seconds_for(300)
+        return refit(search, entry)
+
+    monkeypatch.setattr(Search, "refit", without_time)
+    model = AutoClassifier(max_time=1e6).fit(X, y)
+    assert 0.25 * 300 < model.best_estimator_.n_components < 0.5 * 300 and "of its features" in model.why_[-1]
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_penalties_of_newton_steps_fall_with_the_rows(loss):
+    y = np.arange(400) % 3
+    X, indicator = np.random.default_rng(0).standard_normal((400, 4)), np.eye(3)[y]
+    listed, _ = candidates.candidates(as_rows(X), 0, multilabel=loss == "logistic")
+    steps = [one for one in listed if one.loss == loss and not one.is_linear]
+    assert {one.penalty for one in steps} == set(candidates.STEP_PENALTIES)
+    for one in steps:
+        assert one.built(200, math.inf).alpha == pytest.approx(2.0 * one.model.alpha)
+        one.built(200, math.inf).fit(X[:200], y[:200] if loss == "softmax" else indicator[:200])
+
+
+def test_what_a_fit_to_few_rows_takes_beside_its_work_does_not_grow_with_them():
+    (*_, one), _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal((400, 4))), 0)
+    entry = Entry(one, 100.0, 100_000, of_all=(100.0, 100_000))
+    assert entry.seconds_for(50_000) == pytest.approx(50.0)
+    entry.expected, entry.n_rows = 2.0, 1000  # where work alone would take 0.1
+    assert 100.0 < entry.seconds_for(100_000) < 102.0
+    assert entry.rows_in(entry.seconds_for(70_000)) == pytest.approx(70_000, rel=1e-3)
+    entry.expected = 0.001
+    assert entry.seconds_for(100_000) < 10.0
 
 
 def test_without_time_there_is_a_model_all_the_same(few):

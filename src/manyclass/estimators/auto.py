@@ -37,10 +37,12 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended,
     `CalibratedLeastSquaresClassifier`, and for dense data `StagewiseClassifier` on random Fourier features of two
-    bandwidths; the linear ones on columns as given and, where these differ in size, on columns of one size. They are
-    tried on few rows first, in the order of their estimated seconds; a third of them, and those that the held-out
-    rows do not tell from the best, go on to more rows (successive halving). Fewer than 3000 rows are cross-validated.
-    Of models within half a standard error of the best the simplest is taken, and fitted to all rows.
+    bandwidths, by least squares and, for the better of the two, by Newton's steps of several penalties; all on columns
+    as given and, where these differ in size, on columns of one size. They are tried on few rows first, in the order of
+    their estimated seconds; a third of them, and those that the held-out rows do not tell from the best, go on to more
+    rows (successive halving), but none that is clearly worse than generated features. Fewer than 3000 rows are
+    cross-validated. Of models within half a standard error of the best the simplest is taken, and fitted to all rows;
+    where these are more than its features and `max_time` leaves time, it is averaged with others on other features.
 
     Parameters
     ----------
@@ -136,9 +138,10 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         labels = encode(y, "AutoClassifier")
         y = np.asarray(y) if labels.codes is not None else to_numpy(labels.indicator)
         self.classes_, rng = labels.classes, generator(self.random_state)
-        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight)
+        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, y.ndim == 2)
         rounds = splits(rows, labels, self.validation_fraction, rng)
-        entries = [Entry(one, seconds, rows.n_rows) for one, seconds in _expected(listed, costs(rows, labels), rows)]
+        expected = _expected(listed, costs(rows, labels), rows)
+        entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
         scaled = {name: held for name, (_, held) in scalings.items()}
         judging = check_weights(rows, y, weight, self.class_weight)
         weights = (weight, None if judging is None else to_numpy(judging))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -28,7 +29,13 @@ MEASURED_ROWS = 512
 """By which that variance is estimated."""
 BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
-FEWEST_FEATURES, MOST_FEATURES, BLOCK = 256, 8192, 1024
+FEWEST_FEATURES, MOST_FEATURES = 256, 8192
+BLOCKS = {"squared": 1024, "softmax": 512, "logistic": 512}
+"""Features of a stage, by loss: a Newton step is right near where it is taken only, so that many small ones go further
+than few large ones."""
+STEP_PENALTIES = (1.0, 1e-2, 1e-4)
+"""Of Newton's steps on generated features, whose rows have the mean squared norm 1; over the number of rows, as what
+is right for few of these is too large for many."""
 WIDEST = 5000
 """Columns up to which a kernel of their distances is tried."""
 UNEVEN = 3.0
@@ -53,27 +60,64 @@ class Candidate:
     is_linear : bool
     family : str
         Models of one family can begin where another ended.
-    follows : bool
-        Whether it is only tried with the scaling that has served best so far.
+    bandwidth : float
+        Of generated features, in units of the median squared distance.
+    penalty : float
+        On the sum over the rows, where alpha is not that of the model.
+    follows : tuple of str
+        Attributes in which it has to agree with the best so far, of linear models or of the others, to be tried.
     """
 
     model: Any
     scaling: str
     is_linear: bool
     family: str = field(default="")
-    follows: bool = False
+    bandwidth: float = 0.0
+    penalty: float = 0.0
+    follows: tuple[str, ...] = ()
 
     @property
     def estimator(self) -> str:
         return type(self.model).__name__
 
-    def built(self, n_rows: int, seconds: float, start: Any = None) -> Any:
-        """The estimator for so many rows and seconds, beginning from a fitted one where it can."""
+    @property
+    def loss(self) -> str:
+        return str(self.model.get_params(deep=False).get("loss"))
+
+    def work(self, n_rows: int) -> float:
+        """What a fit to so many rows takes, in a unit of its own."""
+        return float(n_rows) * (1 if self.is_linear else self._n_features(n_rows))
+
+    def rows_for(self, work: float) -> int:
+        """The rows that a fit takes so much for."""
+        if self.is_linear:
+            return int(work)
+        return int(work / MOST_FEATURES if work >= MOST_FEATURES**2 else work**0.5)
+
+    def most_share(self, n_rows: int) -> float:
+        """How many times as many features as it is judged with serve so many rows."""
+        return 1.0 if self.is_linear else max(n_rows / MOST_FEATURES, 1.0)
+
+    def _n_features(self, n_rows: int) -> int:
+        """More features than rows add little that a penalty does not take away again."""
+        return int(np.clip(n_rows, FEWEST_FEATURES, MOST_FEATURES))
+
+    def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
+        """The estimator for so many rows and seconds, beginning from a fitted one where it can.
+
+        Parameters
+        ----------
+        share : float
+            Of the features that go with so many rows; more than all are spread over models that are averaged.
+        """
         given = self.model.get_params(deep=False)
-        if "n_components" in given:
-            # More features than rows add little that a penalty does not take away again.
-            n_components = int(np.clip(n_rows, FEWEST_FEATURES, given["n_components"]))
-            given |= {"n_components": n_components, "block_size": min(BLOCK, n_components)}
+        if not self.is_linear:
+            n_models = max(math.ceil(share), 1)
+            n_components = max(FEWEST_FEATURES, int(share / n_models * self._n_features(n_rows)))
+            given |= {"n_components": n_components, "block_size": min(given["block_size"], n_components)}
+            given |= {"n_models": n_models}
+        if self.penalty:
+            given["alpha"] = self.penalty / n_rows
         given["max_time"] = None if np.isinf(seconds) else max(seconds, 1e-3)
         can_start = start is not None and "warm_start" in given
         return (deepcopy(start) if can_start else clone(self.model)).set_params(**given)
@@ -102,7 +146,9 @@ def _told(value: Any) -> str:
     return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
-def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
+def candidates(
+    rows: Rows, seed: int, class_weight: Any = None, multilabel: bool = False
+) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
     """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
     found = ranges(rows)
     held = rows.unwrapped()
@@ -119,17 +165,29 @@ def candidates(rows: Rows, seed: int, class_weight: Any = None) -> tuple[list[Ca
         for share in PENALTIES
     ]
     calibrated = CalibratedLeastSquaresClassifier(random_state=seed)
-    listed += [Candidate(calibrated, name, True, follows=True) for name in scalings]
+    listed += [Candidate(calibrated, name, True, follows=("scaling",)) for name in scalings]
     if rows.can_be_centred and rows.n_features <= WIDEST:
-        for name, (_, scaled) in scalings.items():
-            median = median_squared_distance(scaled)
-            for share in BANDWIDTHS:
-                features = RandomFourierFeatures(bandwidth=share * median)
-                model = StagewiseClassifier(features, n_components=MOST_FEATURES, random_state=seed)
-                listed.append(Candidate(model, name, False))
+        listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows.n_rows, seed, multilabel)
     for one in listed:
         one.model.set_params(class_weight=class_weight)
     return listed, scalings
+
+
+def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: bool) -> list[Candidate]:
+    """Least squares on the features of each kernel, then Newton's steps on those of the best."""
+    medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
+    smooth = "logistic" if multilabel else "softmax"
+    found = []
+    for penalty in (0.0, *STEP_PENALTIES):
+        loss, alpha = (smooth, penalty / n_rows) if penalty else ("squared", "auto")
+        follows = ("scaling", "bandwidth") if penalty else ()
+        given: dict[str, Any] = {"loss": loss, "alpha": alpha, "block_size": BLOCKS[loss], "random_state": seed}
+        for name in scalings:
+            for share in BANDWIDTHS:
+                features = RandomFourierFeatures(bandwidth=share * medians[name])
+                model = StagewiseClassifier(features, n_components=MOST_FEATURES, **given)
+                found.append(Candidate(model, name, False, bandwidth=share, penalty=penalty, follows=follows))
+    return found
 
 
 def leading_variance(rows: Rows, seed: int) -> float:

@@ -18,8 +18,13 @@ SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
 """How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
-ALIKE = 0.5
-"""Standard errors of the held-out accuracy within which a linear model is preferred to generated features."""
+ALIKE, CLEARLY = 0.5, 3.0
+"""Standard errors of the held-out accuracy within which a linear model is preferred to generated features, and those of
+a difference beyond which nothing gets as good as generated features on more rows."""
+FEWEST_SHARE = 0.25
+"""Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
+AVERAGING = 0.9
+"""Share of the time left that the models of an average may take."""
 
 
 @dataclass(eq=False)
@@ -40,6 +45,8 @@ class Entry:
         Those of the last round it took part in.
     was_led : bool
         Whether its fits began where those at a larger penalty had ended.
+    of_all : tuple of float and int, optional
+        Seconds of a fit to so many rows by the cost model.
     """
 
     candidate: Candidate
@@ -51,19 +58,28 @@ class Entry:
     n_judged: int = 0
     parts: Parts = field(default_factory=dict)
     was_led: bool = False
+    of_all: tuple[float, int] | None = None
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected of a fit to so many rows."""
-        return self.expected * float((n_rows / self.n_rows) ** self._growth)
+        fixed, per_work = self._seconds()
+        return fixed + per_work * self.candidate.work(n_rows)
 
     def rows_in(self, seconds: float) -> int:
         """To which a fit is expected to take so long."""
-        return int(self.n_rows * (max(seconds, 0.0) / self.expected) ** (1.0 / self._growth))
+        fixed, per_work = self._seconds()
+        return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
 
-    @property
-    def _growth(self) -> float:
-        """The number of features grows with the rows."""
-        return 1.0 if self.candidate.is_linear else 2.0
+    def _seconds(self) -> tuple[float, float]:
+        """Of any fit, and more of one for its work.
+
+        What generated features take on few rows beyond what was expected does not grow with these.
+        """
+        expected, work = self.expected, self.candidate.work(self.n_rows)
+        if self.candidate.is_linear or self.of_all is None:
+            return 0.0, expected / work
+        likely = self.of_all[0] * work / self.candidate.work(self.of_all[1])
+        return max(expected - likely, 0.0), min(expected, likely) / work
 
     @property
     def kin(self) -> Any:
@@ -159,6 +175,8 @@ class Search:
             alive = _middle_first(alive)
         ranked: list[Entry] = []
         for parts in rounds:
+            if ranked and not self._is_worth(alive, parts):
+                break
             tried = self._round(alive, parts, one_at_least=not ranked)
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
@@ -168,14 +186,44 @@ class Search:
             level = tried[0].accuracy - tried[0].standard_error
             n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
             going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
+            if not tried[0].candidate.is_linear:
+                going_on = [one for one in going_on if not self._is_clearly_worse(one, tried)]
             # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
             # of a path begins where a larger penalty has led.
             families = list(dict.fromkeys(one.kin for one in going_on))
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
+    def _is_clearly_worse(self, one: Entry, tried: list[Entry]) -> bool:
+        """Than generated features; and these, than others by the same loss: losses gain differently by more rows."""
+        best = tried[0]
+        if not one.candidate.is_linear:
+            kin = (one.candidate.loss, False)
+            best = next(other for other in tried if (other.candidate.loss, other.candidate.is_linear) == kin)
+        margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
+        return self.objective == "accuracy" and best.accuracy - one.accuracy > margin
+
+    def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
+        """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
+
+        Generated features gain more from all rows, and from more features, than from a choice between the last few.
+        """
+        best = alive[0]
+        if best.candidate.is_linear:
+            return True
+        if len(alive) == 1:
+            return False
+        needed = sum(_needed(one, parts) for one in alive) + best.seconds_for(len(self.y))
+        if time.perf_counter() + needed <= self.end:
+            return True
+        self.why.append(
+            f"{len(alive)} models were not compared on more rows, for which {needed:.2g} s would be needed."
+        )
+        return False
+
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse.
+        """The best of those that came furthest, or a linear model that is hardly worse, or else the one with the least
+        log loss of the generated features that are: where accuracies cannot be told apart, that knows more of the rows.
 
         What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
         models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
@@ -189,12 +237,16 @@ class Search:
                 ranked[place] = one
             level = best.accuracy - ALIKE * best.standard_error
             linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
-            simpler = not best.candidate.is_linear and self.objective == "accuracy" and len(linear) > 0
-            taken = linear[0] if simpler else best
+            taken = best
+            if not best.candidate.is_linear and self.objective == "accuracy":
+                near = [one for one in furthest if one.accuracy >= best.accuracy - best.standard_error]
+                taken = linear[0] if linear else min(near, key=lambda one: one.log_loss)
             if not self._judge_alone(taken):
                 break
         why = f"the best on {best.n_judged:,} rows that it had not seen"
-        why = f"as the best, {best.told()}, is hardly better and less simple" if simpler else why
+        if taken is not best:
+            reason = "less simple" if taken.candidate.is_linear else "has more log loss"
+            why = f"as the best, {best.told()}, is hardly better and {reason}"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
@@ -209,21 +261,36 @@ class Search:
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
         X, left, n = self.scaled[entry.candidate.scaling], self.end - time.perf_counter(), len(self.y)
-        chosen = None
-        if entry.model is not None and (entry.was_interrupted or entry.seconds_for(n) > left):
-            n = 0 if entry.was_interrupted else entry.rows_in(left)
-            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
-            if n <= entry.n_rows:
-                return entry.model
-            codes = self.y if self.y.ndim == 1 else None
-            chosen = np.sort(in_random_order(np.arange(len(self.y)), codes, np.random.default_rng(0))[:n])
+        if entry.model is None or not (entry.was_interrupted or entry.seconds_for(n) > left):
+            share = self._share(entry, left)
+            if share > 1.0:
+                told = f"{np.ceil(share):.0f} models on features of their own"
+                self.why.append(f"It is the mean of {told}, as there was time for more features.")
+            return self._fitted(entry.candidate.built(n, left, share=share), X)
+        share = 0.0 if entry.was_interrupted else AVERAGING * left / entry.seconds_for(n)
+        if not entry.candidate.is_linear and share >= FEWEST_SHARE:
+            self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
+            return self._fitted(entry.candidate.built(n, left, share=share), X)
+        n = 0 if entry.was_interrupted else entry.rows_in(left)
+        self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
+        if n <= entry.n_rows:
+            return entry.model
+        codes = self.y if self.y.ndim == 1 else None
+        chosen = np.sort(in_random_order(np.arange(len(self.y)), codes, np.random.default_rng(0))[:n])
         return self._fitted(entry.candidate.built(n, left), X, chosen)
+
+    def _share(self, entry: Entry, left: float) -> float:
+        """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
+        if entry.model is None or not np.isfinite(left):
+            return 1.0
+        n, most = len(self.y), entry.candidate.most_share(len(self.y))
+        return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
 
     def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
         tried: list[Entry] = []
         neighbours: dict[tuple[str, int], Any] = {}
         for entry in alive:
-            if entry.candidate.follows and tried and entry.candidate.scaling != self.best(tried).candidate.scaling:
+            if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
                 continue
             left = self.search_end - time.perf_counter()
             needed = _needed(entry, parts)
@@ -236,6 +303,12 @@ class Search:
             if entry.was_interrupted:
                 break
         return tried
+
+    def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
+        """Whether the best so far speaks against what a candidate would be tried with."""
+        kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
+        best = self.best(kin).candidate if kin else candidate
+        return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
