@@ -339,3 +339,7 @@ def test_names_of_rows_that_pandas_stored_are_no_feature(tmp_path):
     assert dataset.y.tolist() == [2**63 + 6, 2**63 + 5, 3]
     frame.set_index("label").to_parquet(tmp_path / "rows.parquet")
     assert read(tmp_path / "rows.parquet", target="label").feature_names == ("a",)
+    frame["b"] = [4, 5, 4]
+    frame.set_index("label").to_parquet(tmp_path / "rows.parquet")
+    dataset = read(tmp_path / "rows.parquet")
+    assert dataset.feature_names == ("a", "b") and dataset.y.tolist() == [2**63 + 5, 3, 2**63 + 6]

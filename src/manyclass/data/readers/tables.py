@@ -149,14 +149,15 @@ class Layout:
 
 
 def _index_columns(schema: pa.Schema, request: Request) -> list[str]:
-    """What pandas stored as the names of the rows, unless it is asked for."""
+    """What pandas stored as the names of the rows, unless it is asked for, by its name or by one that labels have."""
     try:
         stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
     except (ValueError, AttributeError):
         return []
     wanted = {*(request.feature_names or ()), *(request.targets or ()), *request.drop}
-    found = stored if isinstance(stored, list) else []
-    return [name for name in found if isinstance(name, str) and name in schema.names and name not in wanted]
+    found = [name for name in stored if isinstance(name, str)] if isinstance(stored, list) else []
+    found = [name for name in found if name.strip().lower() not in TARGET_NAMES]
+    return [name for name in found if name in schema.names and name not in wanted]
 
 
 def _entries(columns: Sequence[str], widths: dict[str, int]) -> list[tuple[str, int | None]]:

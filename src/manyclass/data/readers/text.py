@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -138,7 +139,7 @@ class _Text:
         try:
             # Arrow's threads may let go of what they read from after Python has ended, which a file of Python's own
             # does not survive.
-            path, is_plain = str(self.source.path), not self.source.is_compressed
+            path, is_plain = os.fsencode(self.source.path), not self.source.is_compressed
             with pa.OSFile(path) if is_plain else self.source.binary() as file:
                 yield read(file, reading, parsing, converting)
         except pa.ArrowException as error:
