@@ -2,6 +2,8 @@
 
 import gzip
 import lzma
+import os
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -287,3 +289,8 @@ def test_labels_that_are_long_numbers_keep_every_digit(write):
     names = [str(2**64 + 1), str(2**64), "1"]
     rows = "".join(f"{i},{name}\n" for i, name in enumerate(names))
     assert read(write("a,label\n" + rows)).y.tolist() == names
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_of_files_need_not_be_text(write):
+    assert read(write("a,label\n1,p\n2,q\n", name=os.fsdecode(b"rows\xff.csv"))).y.tolist() == ["p", "q"]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -202,6 +203,25 @@ def powers(exponent):
     return lambda v: v**exponent
 
 
+def nested(exponent):
+    return (lambda v: list(map(lambda one: one**2, v))) if exponent == 2 else lambda v: list(map(lambda one: one**3, v))
+
+
+def recursive(base):
+    def found(v):
+        return found(v[1:]) if len(v) else base
+
+    return found
+
+
+class Power:
+    def __init__(self, exponent):
+        self.exponent = exponent
+
+    def of(self, v):
+        return v**self.exponent
+
+
 @pytest.mark.parametrize(
     ("one", "same", "other"),
     [
@@ -209,6 +229,10 @@ def powers(exponent):
         (make_scorer(f1_score), make_scorer(f1_score), make_scorer(accuracy_score)),
         (partial(np.power, 2), partial(np.power, 2), partial(np.power, 3)),
         (powers(2), powers(2), powers(3)),
+        (nested(2), nested(2), nested(3)),
+        (recursive(2), recursive(2), recursive(3)),
+        (Power(2).of, Power(2).of, Power(3).of),
+        (itemgetter(1), itemgetter(1), itemgetter(2)),
         (np.tanh, np.tanh, np.sin),
     ],
 )

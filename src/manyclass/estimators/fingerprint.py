@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from types import CodeType, MethodType
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ def _told(value: Any) -> str:
         return str({str(name): _told(held) for name, held in value.items()})
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_told, value))}]"
+    if isinstance(value, set | frozenset):  # in an order that is another in every process
+        return f"{{{', '.join(sorted(map(_told, value)))}}}"
     if isinstance(value, np.random.RandomState):
         return _told(value.get_state(legacy=False))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
@@ -56,16 +59,28 @@ def _told(value: Any) -> str:
 
 def _told_callable(value: Any) -> str:
     """A function by its name, and where that is no name of its own by what it does; an object by what it holds."""
+    if isinstance(value, MethodType):
+        owner = value.__self__
+        held = owner if isinstance(owner, type) else getattr(owner, "__dict__", owner)
+        return f"{_told_callable(value.__func__)} of {_told(held)}"
     name = getattr(value, "__qualname__", None)
     if name is None:  # a scorer, or a partial
         called = [getattr(value, part) for part in ("func", "args", "keywords") if hasattr(value, part)]
-        return f"{type(value).__module__}.{type(value).__qualname__}({_told(vars(value))}{_told(called)})"
+        held = getattr(value, "__dict__", None)
+        told = repr(value) if held is None else f"{_told(held)}{_told(called)}"
+        return f"{type(value).__module__}.{type(value).__qualname__}({told})"
     code = getattr(value, "__code__", None)
     if "<" in name and code is not None:  # <lambda>, <locals>
-        held = [held for held in code.co_consts if not hasattr(held, "co_code")]
-        held += [value.__defaults__, *(cell.cell_contents for cell in value.__closure__ or ())]
-        name += hashlib.sha256(f"{code.co_code!r}{code.co_names!r}{_told(held)}".encode()).hexdigest()
+        cells = (cell.cell_contents for cell in value.__closure__ or ())
+        held = [value.__defaults__, *(cell for cell in cells if cell is not value)]  # it may call itself
+        name += hashlib.sha256(f"{_told_code(code)}{_told(held)}".encode()).hexdigest()
     return f"{getattr(value, '__module__', '')}.{name}"
+
+
+def _told_code(code: CodeType) -> str:
+    """What is done, by the functions within, too."""
+    consts = [_told_code(one) if isinstance(one, CodeType) else _told(one) for one in code.co_consts]
+    return f"{code.co_code!r}{code.co_names!r}{_told(consts)}"
 
 
 def _digest(array: np.ndarray) -> str:
