@@ -261,6 +261,25 @@ def test_a_block_of_constants_does_not_choose_the_penalty(rng):
     assert_allclose(first.alpha_ / 5, last.alpha_ / 4, rtol=1e-6)
 
 
+def checkerboard(n, seed):
+    X = np.random.default_rng(seed).uniform(0, 6, size=(n, 2)).astype(np.float32)
+    return X, np.floor(X).astype(int).sum(axis=1) % 3
+
+
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
+def test_the_penalty_is_that_of_all_blocks_together(loss, monkeypatch):
+    (X, y), (X_test, y_test) = checkerboard(6000, 0), checkerboard(4000, 1)
+    features = RandomFourierFeatures(bandwidth=2.0)
+    model = StagewiseClassifier(features, loss=loss, n_components=1024, block_size=128, random_state=0)
+    chosen = clone(model).fit(X, y)
+    weighted = clone(model).fit(X, y, sample_weight=np.full(len(y), 1e-3))
+    assert 0.05 < weighted.alpha_ / chosen.alpha_ < 20.0  # a step more or less, where both leave the same loss
+    monkeypatch.setattr(StagewiseClassifier, "_trials", lambda *_: None)
+    of_the_first = model.fit(X, y)
+    assert chosen.alpha_ < 0.5 * of_the_first.alpha_
+    assert chosen.score(X_test, y_test) > of_the_first.score(X_test, y_test) + 0.004
+
+
 def test_more_features_than_rows_do_not_overfit(digits):
     X, X_test, y, y_test = digits
     model = StagewiseClassifier(n_components=512, block_size=256).fit(X[:256], y[:256])

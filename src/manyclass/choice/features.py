@@ -77,9 +77,9 @@ def errors_of_representations(
     most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features) if generators else 0
     n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
-    sample, targets, weight = rows.take(index), problem.targets.take(index), rows.place.gather(problem.weight)
-    if weight is not None:
-        weight = xp.astype(xp.take(weight, rows.asarray(index, xp.int64), axis=0), xp.float64)
+    part = problem.taken(index)
+    sample, targets = part.rows, part.targets
+    weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
     kinds: dict[str, Rows] = {COLUMNS: sample}

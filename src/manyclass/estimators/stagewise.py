@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval
 
@@ -20,6 +22,7 @@ from manyclass.choice.features import (
 )
 from manyclass.choice.frame import Frame
 from manyclass.choice.representations import represent
+from manyclass.data.memory import room_for
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
@@ -28,12 +31,17 @@ from manyclass.estimators.stagewise_base import StagewiseClassifierBase, Stagewi
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.stagewise import UPDATES, DrawnBlocks
+from manyclass.stagewise import UPDATES, DrawnBlocks, HeldOutJudge, SmallerTrials
 from manyclass.stagewise.blocks import Blocks
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
 COPIES = 5
 """Matrices of a block's size that are there while its normal equations are made."""
+TRIAL_PART, TRIAL_ROWS, LEAST_TRIAL_ROWS = 8, 4096, 256
+"""Smaller penalties are tried by fits to that part of the rows, but to so many if these are up to half of them (and to
+no more of rows that are read or sent for it); by none to fewer than the last."""
+TRIAL_ROOM = 0.05
+"""Share of the room for them."""
 FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -72,8 +80,40 @@ class GeneratedBlocks(StagewiseEstimator):
         return (yield from self._on_columns(task, frame, equations))
 
     def _generated(self, task: Task) -> Iterates:
-        solver = self._solver(task.problem, self._draw_blocks(task), judge_of(task), task.clock)
+        generator = self._generator(task)
+
+        def draw() -> Blocks:
+            return DrawnBlocks(generator, self.block_size, self.n_components, task.rng)
+
+        solver = self._solver(task.problem, draw, judge_of(task), task.clock)
+        # Of no more rows than a block has features, its errors are those of any number of such blocks.
+        if solver.chooses_alpha and generator.capacity is None and task.problem.rows.n_rows > self.block_size:
+            solver.trials = self._trials(task, generator)
         return (yield from solver.iterates(task.saved))
+
+    def _trials(self, task: Task, generator: FeatureGenerator) -> SmallerTrials | None:
+        """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
+        problem = task.problem
+        rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)[0]
+        is_near = rows.place.is_here and math.isinf(rows.block_limit)
+        most = max(rows.n_rows // TRIAL_PART, TRIAL_ROWS) if is_near else TRIAL_ROWS
+        n_fitted = int(min(most, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
+        sample = problem.taken(problem.sample(2 * n_fitted))
+        fitted = np.random.default_rng(0).permutation(sample.rows.n_rows) % 2 == 0
+        share = fitted.sum() / rows.n_rows
+        if fitted.sum() < LEAST_TRIAL_ROWS:
+            return None
+        total, size = max(round(share * self.n_components), 1), max(round(share * self.block_size), 1)
+        inside = sample.rows.asarray(fitted, sample.rows.dtype)
+        weight = 1.0 if sample.weight is None else sample.weight
+        part, judge = sample.variant(weight=inside * weight), HeldOutJudge((1.0 - inside) * weight)
+
+        def draw() -> Blocks:
+            return DrawnBlocks(generator, size, total, np.random.default_rng(0))
+
+        fit = self._solver(part, draw, judge, task.clock)
+        fit.chooses_alpha, fit.n_models = False, 1
+        return SmallerTrials([fit], [judge], [1.0], scale=problem.total_weight / part.total_weight)
 
     def _choice(self, task: Task) -> dict[str, Any]:
         """Columns or generated features, as they are or in units of the columns."""
@@ -90,8 +130,8 @@ class GeneratedBlocks(StagewiseEstimator):
         features = in_units if in_units_is_better(errors, given, in_units) else given
         return {"features": features, "representation": way, "errors": errors}
 
-    def _draw_blocks(self, task: Task) -> Callable[[], Blocks]:
-        """What gives the blocks of each model."""
+    def _generator(self, task: Task) -> FeatureGenerator:
+        """What draws the blocks of each model, fitted."""
         in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
         default = RandomFourierFeatures(standardize=in_units)
         generator: FeatureGenerator = default if self.features is None else clone(self.features)
@@ -107,7 +147,7 @@ class GeneratedBlocks(StagewiseEstimator):
                 f"{name} has {generator.capacity} features and no others for a second model; use n_models=1, or a "
                 "generator of random features."
             )
-        return lambda: DrawnBlocks(generator, self.block_size, self.n_components, task.rng)
+        return generator
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         size = min(self.block_size, self.n_components or self.block_size)
@@ -156,7 +196,9 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     alpha : float or "auto", default="auto"
         Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
         four rows for each feature) for the first block that is not constant, of the linearised loss, times the number
-        of blocks: their kernels add up. (Where all are constant, it is 0.)
+        of blocks: their kernels add up. (Where all are constant, it is 0.) Where there are more rows than features in a
+        block, and any number of features, tenths of it are tried for as long as held-out rows say so, by fits to an
+        eighth of the rows (at least 4096, at most half of them), with an eighth of the features.
         Generators scale their features so that rows have the mean squared norm 1 in every block, whatever its size
         and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
         `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.

@@ -145,6 +145,12 @@ class Problem:
         present = present_rows(self.rows.n_rows, self.rows.place.gather(self.weight))
         return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
 
+    def taken(self, index: np.ndarray) -> Problem:
+        """That of some rows, with their weights, brought here."""
+        held = self.rows.place.gather(self.weight)
+        weight = None if held is None else self.xp.take(held, self.rows.asarray(index, self.xp.int64), axis=0)
+        return self.variant(rows=self.rows.take(index), targets=self.targets.take(index), weight=weight)
+
     @property
     def traffic(self) -> dict[str, Any]:
         """For the record: ``bytes`` that the fit has moved between parts so far, where there are several."""

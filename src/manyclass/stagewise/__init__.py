@@ -1,7 +1,7 @@
 """Stagewise regression: *Least Squares Revisited*, Algorithm 3, and Algorithm 2, which is the same over one block."""
 
 from manyclass.stagewise.blocks import DrawnBlocks, OriginalColumns
-from manyclass.stagewise.judges import FoldsJudge, HeldOutJudge, Trials
+from manyclass.stagewise.judges import FoldsJudge, HeldOutJudge, SmallerTrials, Trials
 from manyclass.stagewise.solver import Stagewise
 from manyclass.stagewise.stage import Stage, StagewiseModel
 from manyclass.stagewise.updates import UPDATES, Update
@@ -12,6 +12,7 @@ __all__ = [
     "FoldsJudge",
     "HeldOutJudge",
     "OriginalColumns",
+    "SmallerTrials",
     "Stage",
     "Stagewise",
     "StagewiseModel",

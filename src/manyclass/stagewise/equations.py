@@ -300,12 +300,10 @@ class ProductEquations(Equations):
         problem, xp, responses = self.problem, self.problem.xp, responses.sketched()
         own = (responses.residual(responses.stage, responses.state, slice(i, i + 1)) for i in self.sample.tolist())
         R = xp.concat([xp.astype(each, xp.float64) for each in own])
-        weight = problem.weight
-        if weight is not None:
-            index = problem.rows.asarray(self.sample, xp.int64)
-            weight = xp.astype(xp.take(weight, index, axis=0), xp.float64)
+        part = problem.taken(self.sample)
+        weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
-        alphas, errors, _ = path_of_rows(problem.rows.take(self.sample), R, weight, fit_intercept=self.fit_intercept)
+        alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
         return best(alphas, errors) * math.sqrt(S / problem.total_weight)
 
 

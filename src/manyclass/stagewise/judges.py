@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +40,11 @@ class Score(NamedTuple):
     def is_better(self, other: Score) -> bool:
         """Of a smaller loss, clearly, and of at least one error less."""
         fewer = (other.errors - self.errors) * self.n_labels
-        return bool(self.loss < (1.0 - ALIKE) * other.loss and fewer > 0.5)
+        return self.has_less_loss(other) and bool(fewer > 0.5)
+
+    def has_less_loss(self, other: Score) -> bool:
+        """Clearly."""
+        return self.loss < (1.0 - ALIKE) * other.loss
 
 
 class Judge(ABC):
@@ -150,18 +155,28 @@ class Trials:
         equations : Equations
             Of the first block, for fits that do not know their own.
         """
+        return self._walk(alpha, 10.0, lambda alpha, until: self._least(alpha, equations, until), Score.is_better)
+
+    def _walk(
+        self,
+        alpha: float,
+        factor: float,
+        score_of: Callable[[float, float], Score],
+        is_better: Callable[[Score, Score], bool],
+    ) -> float:
+        """The last penalty on the way by that factor before one that is not better, or for which there is no time."""
         least: Score | None = None
         now = time.perf_counter()
         until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
         while True:
             try:
-                found = self._least(alpha, equations, until)
+                found = score_of(alpha, until)
             except OutOfTime:
                 break
-            if least is not None and not found.is_better(least):
+            if least is not None and not is_better(found, least):
                 break
-            least, alpha = found, 10.0 * alpha
-        return alpha if least is None else alpha / 10.0
+            least, alpha = found, factor * alpha
+        return alpha if least is None else alpha / factor
 
     def _least(self, alpha: float, equations: Equations, until: float) -> Score:
         """The score with the least loss of the first stages, until there has been none lower for some."""
@@ -178,6 +193,37 @@ class Trials:
             for judge in self.judges:
                 judge.plain = None
         return min(scores)
+
+
+@dataclass
+class SmallerTrials(Trials):
+    """Fits of as many blocks to a share of the rows, with the same share of the features.
+
+    Parameters
+    ----------
+    scale : float
+        Times which the penalty of all rows is that of these, for the same share of the loss.
+    """
+
+    scale: float = 1.0
+
+    def best_penalty(self, alpha: float, equations: Equations) -> float:
+        """A tenth, again and again, for as long as that leaves clearly less loss.
+
+        Leave-one-out errors of the first block choose what is best where the other blocks are not there: what these
+        will explain counts as noise, and the more rows there are for each feature of a block, the more of it.
+        """
+        return self._walk(alpha, 0.1, self._last, Score.has_less_loss)
+
+    def _last(self, alpha: float, until: float) -> Score:
+        """The score of all stages."""
+        (fit,), (judge,) = self.fits, self.judges
+        fit.problem.alpha, judge.plain = self.scale * alpha, None
+        for _ in fit.iterates():
+            if time.perf_counter() > until:
+                raise OutOfTime
+        assert judge.latest is not None
+        return judge.latest
 
 
 @dataclass
