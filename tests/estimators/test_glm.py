@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import scale
 
 from manyclass import GLMClassifier
 from manyclass.estimators.vocabulary import LOSSES_OF
@@ -385,3 +387,13 @@ def test_without_a_penalty_a_fit_goes_on_for_as_long_as_steps_gain_something(cur
     model = GLMClassifier(0.0, curvature=curvature).fit(X, y)
     assert model.status_ is Status.STATIONARY
     assert model.history_[-1].objective < 3 * model.tol * np.log(3)
+
+
+def test_a_warm_start_that_is_worse_than_the_zero_model_is_left():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    model = GLMClassifier(alpha=1e-7, warm_start=True).fit(X, y)
+    cold = clone(model).fit(X, 1 - y)
+    model.fit(X, 1 - y)
+    assert model.status_ is Status.CONVERGED
+    assert model.n_iter_ == cold.n_iter_

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score, train_test_split
+from sklearn.preprocessing import scale
 
 from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.choice import descent
@@ -379,3 +380,12 @@ def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits
     assert model.status_ is Status.MAX_TIME and model.alpha_ == model.alphas_[len(model.alphas_) // 2]
     assert np.isnan(model.scores_).all() and np.isnan(model.best_score_) and model.score(X, y) > 0.9
     assert model.duality_gap_ <= 1e-3
+
+
+def test_folds_without_a_class_leave_a_model_of_all_rows_that_is_the_minimum():
+    X, y = load_wine(return_X_y=True)
+    X, cv = scale(X), KFold(3)  # sorted by class: each fold lacks one
+    model = GLMClassifierCV(cv=cv, tol=1e-3).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert model.duality_gap_ <= 1e-3
+    assert model.score(X, y) > 0.98

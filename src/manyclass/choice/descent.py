@@ -88,7 +88,7 @@ class Descent:
         self._objectives: deque[float] = deque()
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
-        """The model at `alpha`, from W and b or from those before.
+        """The model at `alpha`, from W and b (where the zero model is not better) or from those before.
 
         Raises
         ------
@@ -114,7 +114,10 @@ class Descent:
         """
         problem = self.problem
         problem.alpha = alpha
-        self.started = theta = self._start(alpha) if start is None else problem.pack(*start)
+        theta = None if start is None else problem.pack(*start)
+        if theta is not None and not problem.value_and_gradient(theta).value <= problem.zero_value:
+            theta = self.solver.begin(problem, self.curvature).theta  # folds without a class, or of other labels
+        self.started = theta = self._start(alpha) if theta is None else theta
         if self.leader is None:
             whole = problem if self.whole is None else self.whole
             whole.alpha, before = alpha, whole.n_passes

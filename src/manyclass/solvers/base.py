@@ -83,7 +83,8 @@ def iterates_in(
     start: tuple[Array, Array] | None = None,
     saved: Mapping[str, Any] | None = None,
 ) -> Iterates:
-    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins.
+    """A solver in the metric of a kind of curvature, from W and b or, where the zero model is better, as that solver
+    begins.
 
     Or from the `state` of one of its iterates, which is the first then.
 
@@ -105,7 +106,13 @@ def iterates_in(
         problem.n_passes = saved["n_passes"]
         yield replace(first, n_passes=problem.n_passes)
         return (yield from iterates)
-    begun = solver.begin(problem, curvature) if start is None else Start(problem.pack(*start))
+    if start is not None:
+        iterates = solver.iterates(problem, curvature, problem.pack(*start))
+        first = next(iterates)
+        if first.objective <= problem.zero_value:
+            yield first
+            return (yield from iterates)
+    begun = solver.begin(problem, curvature)
     iterates = solver.iterates(problem, curvature, begun.theta)
     if begun.doubts:
         yield replace(next(iterates), doubts=True)
