@@ -16,6 +16,7 @@ run_all(
         "newsgroups",
         "calibration",
         "memory",
+        "penalty",
         "cifar exact",
         "cifar averages",
         "cifar linear",

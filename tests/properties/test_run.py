@@ -237,3 +237,11 @@ def test_pickles_and_copies_keep_status_and_history(fitted):
     assert_same(pickle.loads(pickle.dumps(fitted)), fitted)
     assert_same(copy.deepcopy(fitted), fitted)
     assert isinstance(fitted.status_, Status)  # being written has not changed the estimator itself
+
+
+@every_estimator
+def test_a_class_derived_from_an_estimator_is_fitted_as_that_is(name):
+    given = make(name, random_state=0)
+    mine = type("Mine", (type(given),), {})(**given.get_params(deep=False))
+    found, wanted = (quietly(clone(one)).predict(X) for one in (mine, given))
+    np.testing.assert_array_equal(found, wanted)

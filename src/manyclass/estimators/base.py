@@ -26,7 +26,7 @@ from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
-from manyclass.estimators.vocabulary import check_loss
+from manyclass.estimators.vocabulary import check_loss, known_as
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
@@ -232,7 +232,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         super()._validate_params()
         loss = vars(self).get("loss")
         if isinstance(loss, str):
-            check_loss(type(self).__name__, loss, self._also_losses)
+            check_loss(known_as(type(self)), loss, self._also_losses)
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
         rng = generator(self.random_state)

@@ -24,6 +24,11 @@ LOSSES_OF: dict[str, tuple[str, ...]] = {
 }
 
 
+def known_as(kind: type) -> str:
+    """The name in the table of an estimator, or of that which it is derived from."""
+    return next(one.__name__ for one in kind.__mro__ if one.__name__ in LOSSES_OF)
+
+
 def check_loss(estimator: str, loss: str, also: tuple[str, ...] = ()) -> None:
     """Refuse a loss that the estimator does not fit.
 
