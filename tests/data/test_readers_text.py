@@ -82,6 +82,14 @@ def test_header_and_default_target(write, text, target, names):
         assert dataset.y.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("first", ["K,5.1,3.5,0", "K,5,3,3", "5.1,unknown,1.4,0"])
+def test_a_row_with_one_text_above_numbers_is_no_header_unless_its_numbers_can_be_names(write, first):
+    rows = [first, "1,4.9,3.0,1", "2,4.7,3.2,0", "3,4.6,3.1,1"]
+    with pytest.raises(DataFileError, match="in line 1"):
+        read(write("\n".join(rows) + "\n"), labels=3)
+    assert read(write("2019,2020,outcome\n1,2,0\n3,4,1\n")).feature_names == ("2019", "2020")
+
+
 def test_header_can_be_said(write):
     assert read(write("1,2,3\n4,5,6\n"), header=True).feature_names == ("1", "2")
     assert read(write("1,x\n2,y\n"), header=False).y.tolist() == ["x", "y"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics import log_loss
 
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
@@ -102,3 +102,13 @@ def test_pegasos_calibrates_the_same_way(calibrate):
     np.testing.assert_array_equal(model.predict_proba(X_test), P)
     model.set_params(calibrate=None).partial_fit(X, y)
     assert not hasattr(model, "calibration_") and not hasattr(model, "predict_proba")
+
+
+def test_sigmoids_do_not_depend_on_the_unit_of_weights_below_one():
+    X, y = load_digits(return_X_y=True)
+    X, weight = X[:400] / 16, np.random.default_rng(0).random(400) * 0.9 + 0.1
+    wanted, found = (
+        SDCAClassifier("hinge", alpha=1e-3, calibrate="sigmoid", random_state=0).fit(X, y[:400], unit * weight)
+        for unit in (1.0, 1e-4)
+    )
+    np.testing.assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=0.02)

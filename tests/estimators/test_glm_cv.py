@@ -374,7 +374,7 @@ def test_a_callable_that_would_be_given_scores_for_rows_is_refused():
 
 def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits, monkeypatch):
     X, _, y, _ = digits
-    monkeypatch.setattr("manyclass.choice.methods.Method.seconds", property(lambda self: 10.0))
+    monkeypatch.setattr("manyclass.estimators.search.seconds_of_path", lambda *_: 100.0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = GLMClassifierCV(max_time=30.0).fit(X, y)
     assert model.status_ is Status.MAX_TIME and model.alpha_ == model.alphas_[len(model.alphas_) // 2]
@@ -389,3 +389,23 @@ def test_folds_without_a_class_leave_a_model_of_all_rows_that_is_the_minimum():
     assert model.status_ is Status.CONVERGED
     assert model.duality_gap_ <= 1e-3
     assert model.score(X, y) > 0.98
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
+def test_leave_one_out_does_not_depend_on_the_size_of_the_columns(size, dtype):
+    X, y, _ = rows(n=120)
+    wanted, found = (
+        GLMClassifierCV(alphas=[1e-3 * one**2], cv="loo", tol=1e-7).fit((one * X).astype(dtype), y).scores_
+        for one in (1.0, size)
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+
+
+def test_prediction_sets_do_not_shrink_where_all_weigh_less(digits):
+    X, X_test, y, _ = digits
+    wanted, found = (
+        GLMClassifierCV(alphas=[1e-3], leave_one_out=True).fit(X, y, np.full(len(y), size)).predict_set(X_test)
+        for size in (1.0, 1e-6)
+    )
+    assert np.mean(found != wanted) < 1e-3

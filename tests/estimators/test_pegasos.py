@@ -1,10 +1,13 @@
 """PegasosClassifier as its users meet it."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -379,3 +382,14 @@ def test_rows_longer_than_most_do_not_throw_the_model_beyond_zero():
     signs = np.where(codes[:, None] == np.arange(6), 1.0, -1.0)
     objective = np.mean(np.sum(np.maximum(0.0, 1.0 - signs * (X @ model.coef_.T)) ** 2, axis=1))
     assert objective + 5e-3 * np.sum(model.coef_**2) < 6.0  # of the zero model
+
+
+def test_no_estimate_of_the_gap_outlives_the_rows_that_it_is_of():
+    X, y = load_digits(return_X_y=True)
+    X = X[:600] / 16
+    model = PegasosClassifier(alpha=1e-2, tol=0.05, warm_start=True, random_state=0).fit(X, y[:600])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, 9 - y[:600])
+    assert model.status_ is not Status.SETTLED
+    assert model.score(X, 9 - y[:600]) > 0.9

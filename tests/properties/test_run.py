@@ -245,3 +245,19 @@ def test_a_class_derived_from_an_estimator_is_fitted_as_that_is(name):
     mine = type("Mine", (type(given),), {})(**given.get_params(deep=False))
     found, wanted = (quietly(clone(one)).predict(X) for one in (mine, given))
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.endswith(("Classifier", "CV"))])
+def test_weights_that_are_none_leave_the_model_that_was_there(name):
+    model = quietly(make(name, random_state=0))
+    wanted = model.predict(X)
+    with pytest.raises(ValueError, match="Negative values"):
+        model.fit(X, np.array(["a", "b", "c"])[y], sample_weight=-np.ones(len(y)))
+    np.testing.assert_array_equal(model.predict(X), wanted)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, None, "1"])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.endswith(("Classifier", "CV"))])
+def test_weights_of_classes_are_numbers_from_0_up(name, weight):
+    with pytest.raises(ValueError, match="class_weight gives class 1 the weight"):
+        make(name, class_weight={1: weight}).fit(X, y)

@@ -35,10 +35,14 @@ def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) 
     looks = 1.0 + len(alphas) / LOOKS
 
     def seconds(one: Method) -> float:
-        passes = max(one.passes, WARM * math.sqrt(one.passes) * len(alphas) * n_paths)
-        return looks * one.set_up + passes * one.per_pass
+        return looks * one.set_up + max(one.passes * one.per_pass, seconds_of_path(one, len(alphas), n_paths))
 
     return min(candidates, key=seconds)
+
+
+def seconds_of_path(method: Method, n_alphas: int, n_paths: int) -> float:
+    """Of fits that each begin near where they end."""
+    return WARM * math.sqrt(method.passes) * n_alphas * n_paths * method.per_pass
 
 
 def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> tuple[Solver, Curvature]:

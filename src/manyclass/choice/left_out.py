@@ -47,10 +47,11 @@ def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     H = hessian_matrix(problem, theta)
     if problem.fit_intercept and problem.loss.domain.exclusive:
         # No row pulls at a common shift of the intercepts, nor at that of a class whose rows all weigh nothing.
-        unseen = xp.linalg.diagonal(H) <= problem.rows.precision
+        unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= problem.rows.precision, xp.float64)
         H[-k:, -k:] += 1.0 / k
-        add_to_diagonal(H, xp.astype(unseen, xp.float64))
-    add_to_diagonal(H, problem.rows.precision**0.75 * float(xp.max(xp.linalg.diagonal(H))) * 1e-3)
+        H[-k:, -k:] += xp.eye(k, dtype=xp.float64) * unseen
+    # A share of each, as features may be of any size.
+    add_to_diagonal(H, 1e-3 * problem.rows.precision**0.75 * xp.linalg.diagonal(H))
     # Feature, output, output, feature.
     inverse = xp.permute_dims(xp.reshape(xp.linalg.inv(H), (size, k, size, k)), (0, 1, 3, 2))
     inverse, found = xp.reshape(inverse, (size, -1)), []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -112,6 +114,13 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
     return rows
 
 
+def _check_class_weight(class_weight: Any) -> None:
+    for each in class_weight if isinstance(class_weight, list) else [class_weight]:
+        for label, weight in each.items() if isinstance(each, dict) else ():
+            if not (isinstance(weight, Real) and 0.0 <= float(weight) < math.inf):
+                raise ValueError(f"class_weight gives class {label!r} the weight {weight!r}; use numbers from 0 up.")
+
+
 def check_weights(
     rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, is_part: bool = False, may_be_none: bool = False
 ) -> Array | None:
@@ -128,6 +137,7 @@ def check_weights(
     """
     if sample_weight is None and class_weight is None:
         return None
+    _check_class_weight(class_weight)
     if not rows.place.is_here and y is not None:
         return y.weights(rows, sample_weight, class_weight)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):

@@ -157,18 +157,22 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, top_k: int | None = None) -> Any:
         """Labels of the rows, by ``best_estimator_``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        top_k : int, default=None
+            So many labels with the largest scores, the best first; not for several labels per row.
 
         Returns
         -------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels)
+            With `top_k` of shape (n_samples, top_k).
         """
-        return self._best().predict(check_rows(self, X, reset=False)[0].unwrapped())
+        options = {} if top_k is None else {"top_k": top_k}
+        return self._best().predict(check_rows(self, X, reset=False)[0].unwrapped(), **options)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""

@@ -149,8 +149,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         limit = None if memory_limit is None else as_bytes(memory_limit)
         rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         self._check_rows(rows)
+        weight = self._row_weights(rows, y, sample_weight)  # before `_encode` sets what predictions need
         encoded = self._encode(rows, y)
-        weight = self._row_weights(rows, y, sample_weight)
         task = self._task(rows, encoded, weight, clock)
         task.problem.memory_limit = limit
         check_memory(self._memory(task.problem), memory_limit, self._memory_advice)

@@ -80,7 +80,10 @@ class CrossCalibrated(LinearClassifier):
         targets, n_outputs, xp = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1], task.rows.xp
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
             Y = targets.dense(slice(None), Z[:0], xp)
-            links = (_SigmoidCalibration().fit(z, y, task.weight) for z, y in zip(Z.T, Y.T, strict=True))
+            problem, weight = task.problem, task.weight
+            if weight is not None:  # the prior counts are of rows
+                weight = to_numpy(weight) * (problem.effective_rows(weight) / problem.total_weight)
+            links = (_SigmoidCalibration().fit(z, y, weight) for z, y in zip(Z.T, Y.T, strict=True))
             return -np.array([(link.a_, link.b_) for link in links]).T
         link = SMOOTH_LOSSES[self._link]
         if n_outputs == 1 and link.column_loss is not None:

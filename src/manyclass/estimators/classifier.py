@@ -76,7 +76,8 @@ class Classifier(ClassifierMixin, Estimator):
         """
         rows = self._fitted_rows(X)
         n_classes = int(self.classes_.shape[0])
-        if top_k is not None and (self.multilabel_ or not 1 <= top_k <= n_classes):
+        is_count = top_k in range(1, n_classes + 1)
+        if top_k is not None and (self.multilabel_ or not is_count):
             raise ValueError(
                 f"top_k={top_k!r} asks for the best of {n_classes} classes, of which each row has one; use a number "
                 "from 1 to that, and decision_function where rows have several labels."

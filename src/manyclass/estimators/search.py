@@ -19,6 +19,7 @@ from manyclass.choice.descent import (
     past_rounding,
     path_curvature,
     path_method,
+    seconds_of_path,
     stride,
 )
 from manyclass.choice.frame import Frame
@@ -278,7 +279,7 @@ class DescentSearch(Search):
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
             return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem)
 
-        if saved is None and (1 + plan.n_judged) * method.seconds > clock.deadline - clock.started - clock.seconds:
+        if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))
         first, *others = of_folds(problem, [fold.weight for fold in plan.folds])
         descents = [descent(first)]
@@ -315,7 +316,7 @@ class DescentSearch(Search):
         return outcome.status
 
     def _without_search(self, full: Descent) -> Iterates:
-        """Where one penalty for each fold takes longer than there is time: the middle one, of all rows."""
+        """Where there is no time to compare three penalties: the middle one, of all rows."""
         alpha = float(self.plan.alphas[len(self.plan.alphas) // 2])
         found = full.attempt(alpha)
         last = found.history[-1].objective if found.history else math.nan

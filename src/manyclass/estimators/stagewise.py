@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -95,8 +94,7 @@ class GeneratedBlocks(StagewiseEstimator):
         """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
         problem = task.problem
         rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)[0]
-        is_near = rows.place.is_here and math.isinf(rows.block_limit)
-        most = max(rows.n_rows // TRIAL_PART, TRIAL_ROWS) if is_near else TRIAL_ROWS
+        most = max(rows.n_rows // TRIAL_PART, TRIAL_ROWS) if rows.at_hand else TRIAL_ROWS
         n_fitted = int(min(most, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
         fitted = np.random.default_rng(0).permutation(sample.rows.n_rows) % 2 == 0

@@ -63,7 +63,8 @@ def _threshold(fit: np.ndarray, weight: np.ndarray, coverage: float) -> float:
     kept = weight > 0
     order = np.argsort(fit[kept], kind="stable")
     fit, weight = fit[kept][order], weight[kept][order]
-    # A new row counts as one of weight 1.
+    # In copies of a row, as a new one is one.
+    weight = weight * (weight.sum() / max(float(weight @ np.minimum(weight, 1.0)), 1e-300))
     below = np.cumsum(weight) <= (1.0 - coverage) * (weight.sum() + 1.0) * (1.0 + 1e-12)
     count = int(below.sum())
     return float(fit[count - 1]) if count else -np.inf

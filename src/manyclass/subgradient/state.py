@@ -138,6 +138,7 @@ class State:
         self.memory.totals[DRAWN] = 0
         if not more:
             self.rows_seen = self.weight_sum = 0.0
+            self.bounded = self.bounded and self.t == 0  # tangents of other rows bound nothing here
 
     def restart_loss(self) -> None:
         """Forget the losses of the rows drawn so far."""

@@ -208,7 +208,11 @@ def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Re
     n_truths = sum(_is_truth(cell) and _all(_is_truth, j, below) for j, cell in enumerate(cells))
     if 2 * (len(numbers) + n_truths) < len(cells) or (counts_up and not n_truths):
         return True
-    return any(name.lower() in TARGET_NAMES or _is_name(name, j, below) for j, name in enumerate(names))
+    if any(name.lower() in TARGET_NAMES for name in names):
+        return True
+    # Numbers are names, too, where they are years and the like: whole ones, each another.
+    are_names = len(set(numbers)) == len(numbers) and all(number >= 1000 and number % 1 == 0 for number in numbers)
+    return are_names and any(_is_name(name, j, below) for j, name in enumerate(names))
 
 
 def _is_name(cell: str, j: int, below: Sequence[Sequence[str]]) -> bool:
