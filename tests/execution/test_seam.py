@@ -89,6 +89,13 @@ def test_class_weights_and_names_of_classes(data, class_weight):
     assert_same(found, GLMClassifier(**model.get_params()).fit(X, y, weight), X)
 
 
+def test_a_part_may_weigh_nothing(data):
+    X, y, weight = data
+    weight = np.where(np.arange(len(y)) < len(y) // 2, 0.0, weight)
+    model = GLMClassifier(alpha=1e-2, tol=1e-13)
+    assert_same(fit_parts(model, X, y, weight), GLMClassifier(**model.get_params()).fit(X, y, weight), X)
+
+
 def test_two_classes_several_labels_and_single_precision(data):
     X, y, weight = data
     several = np.stack([y == 0, y > 1, X[:, 0] > 0], axis=1).astype(int)

@@ -230,3 +230,16 @@ def test_several_columns_of_signs_are_labels():
     one, other = (module.RidgeClassifier(tol=1e-10).fit(X, Y) for module in (ours, theirs))
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
     np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-6)
+
+
+def test_weights_of_rows_and_of_classes_that_leave_none_are_refused():
+    X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
+    model = ours.RidgeClassifier(class_weight={0: 0.0, 1: 1.0})
+    with pytest.raises(ValueError, match="non-zero"):
+        model.fit(X, y, sample_weight=1.0 - y)
+
+
+@pytest.mark.parametrize("alphas", [[], [[1.0, 2.0], [3.0, 4.0]]])
+def test_penalties_are_one_or_a_list(alphas):
+    with pytest.raises(ValueError, match="must be one penalty or a list"):
+        ours.RidgeClassifierCV(alphas=alphas).fit(np.eye(6), [0, 1] * 3)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import warnings
 from functools import partial
 from operator import itemgetter
@@ -214,9 +215,26 @@ def recursive(base):
     return found
 
 
+def parity(first):
+    def even(n):
+        return odd(n - 1) if n else first
+
+    def odd(n):
+        return even(n - 1) if n else not first
+
+    return even
+
+
+def by_keyword(exponent):
+    return lambda v, *, exponent=exponent: v**exponent
+
+
 class Power:
     def __init__(self, exponent):
-        self.exponent = exponent
+        self.exponent, self.itself, self.method, self.lock = exponent, self, self.of, threading.Lock()
+
+    def __call__(self, v):
+        return self.of(v)
 
     def of(self, v):
         return v**self.exponent
@@ -231,7 +249,10 @@ class Power:
         (powers(2), powers(2), powers(3)),
         (nested(2), nested(2), nested(3)),
         (recursive(2), recursive(2), recursive(3)),
+        (parity(2), parity(2), parity(3)),
+        (by_keyword(2), by_keyword(2), by_keyword(3)),
         (Power(2).of, Power(2).of, Power(3).of),
+        (Power(2), Power(2), Power(3)),
         (itemgetter(1), itemgetter(1), itemgetter(2)),
         (np.tanh, np.tanh, np.sin),
     ],

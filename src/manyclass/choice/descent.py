@@ -168,8 +168,12 @@ def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method,
     given = frame.given
     if outcome.status is not Status.STALLED or given.rows.itemsize >= 8:
         return outcome
-    wide = Frame(given, rotate=method.row_space, wide=True)
-    finer = Descent(wide.problem, *path_curvature(wide.problem, method, rng), full.clock, full.tol, full.max_iter)
+    try:
+        wide = Frame(given, rotate=method.row_space, wide=True)
+        metric = path_curvature(wide.problem, method, rng)
+    except OutOfTime:
+        return replace(outcome, status=Status.MAX_TIME)
+    finer = Descent(wide.problem, *metric, full.clock, full.tol, full.max_iter)
     found = finer.attempt(full.problem.alpha, wide.project(frame.lift(*outcome.model)))
     model = frame.project(wide.lift(*found.model))
     n_iter, n_passes = outcome.n_iter + found.n_iter, outcome.n_passes + found.n_passes

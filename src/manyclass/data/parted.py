@@ -27,6 +27,7 @@ from manyclass.execution import Executor, Parts
 
 FEW = 1 << 11
 """Rows that may be brought here, where consecutive ones are asked for."""
+_OF_A_PART: dict[str, Any] = {"dtype": np.float64, "ensure_non_negative": True, "allow_all_zero_weights": True}
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,7 @@ def _targets(y: Any, classes: Array, dtype: Any, values: tuple[float, float] | N
 
 def _weights(y: Any, sample_weight: Any, classes: Array, table: np.ndarray | None, dtype: Any) -> Array:
     y = _array(y)
-    weight = _check_sample_weight(_array(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(_array(sample_weight), y, **_OF_A_PART)
     if table is not None:
         with np.errstate(invalid="ignore"):
             weight = np.where(weight > 0, weight * table[np.searchsorted(classes, y)], 0.0)
@@ -291,7 +292,7 @@ def _look(X: Any, number: int, y: Any, weight: Any) -> Seen:
         check_classification_targets(y)
     indicator = y.ndim == 2
     if weight is not None:
-        weight = _check_sample_weight(_array(weight), y, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(_array(weight), y, **_OF_A_PART)
     if indicator:
         labels = counts = np.arange(y.shape[1])
     else:

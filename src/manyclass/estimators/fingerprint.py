@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
-from types import CodeType, MethodType
+from contextvars import ContextVar
+from types import CellType, CodeType, MethodType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from manyclass.data.rows import Array, to_numpy
 
 SAMPLED_ROWS = 256
 """Rows whose numbers are looked at."""
+_AROUND: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("_AROUND", default=())
+"""Callables within which one is told: what holds itself has no end."""
 
 
 def fingerprint(
@@ -54,11 +58,23 @@ def _told(value: Any) -> str:
         return _told(value.get_state(legacy=False))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.shape}: {_digest(to_numpy(value))}"
-    return _told_callable(value) if callable(value) else repr(value)
+    return _told_callable(value) if callable(value) else re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def _told_callable(value: Any) -> str:
     """A function by its name, and where that is no name of its own by what it does; an object by what it holds."""
+    known = id(getattr(value, "__func__", value)), id(getattr(value, "__self__", None))
+    around = _AROUND.get()
+    if known in around:
+        return "itself"
+    token = _AROUND.set((*around, known))
+    try:
+        return _told_as_it_is(value)
+    finally:
+        _AROUND.reset(token)
+
+
+def _told_as_it_is(value: Any) -> str:
     if isinstance(value, MethodType):
         owner = value.__self__
         held = owner if isinstance(owner, type) else getattr(owner, "__dict__", owner)
@@ -71,8 +87,9 @@ def _told_callable(value: Any) -> str:
         return f"{type(value).__module__}.{type(value).__qualname__}({told})"
     code = getattr(value, "__code__", None)
     if "<" in name and code is not None:  # <lambda>, <locals>
-        cells = (cell.cell_contents for cell in value.__closure__ or ())
-        held = [value.__defaults__, *(cell for cell in cells if cell is not value)]  # it may call itself
+        # A cell is empty until what it is named for is defined.
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+        held = [value.__defaults__, value.__kwdefaults__, *cells]
         name += hashlib.sha256(f"{_told_code(code)}{_told(held)}".encode()).hexdigest()
     return f"{getattr(value, '__module__', '')}.{name}"
 

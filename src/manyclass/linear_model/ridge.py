@@ -41,7 +41,9 @@ class _Ridge(LinearClassifier):
         """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
         of_class = check_weights(rows, y, None, self.class_weight)
         weight = check_weights(rows, y, sample_weight, None)
-        return weight if of_class is None else of_class if weight is None else of_class * weight
+        if of_class is None or weight is None:
+            return weight if of_class is None else of_class
+        return check_weights(rows, None, of_class * weight, None)
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)
@@ -174,6 +176,8 @@ class RidgeClassifierCV(_Ridge, Folds):
         super()._validate_params()
         if self.store_cv_results and self.cv is not None:
             raise ValueError("cv!=None and store_cv_results=True are incompatible; leave one of them out.")
+        if np.ndim(self.alphas) > 1 or not np.size(self.alphas):
+            raise ValueError(f"alphas={self.alphas!r} must be one penalty or a list of penalties.")
         alphas = np.ravel(np.asarray(self.alphas, dtype=object))
         for place, alpha in enumerate(alphas):
             name = f"alphas[{place}]" if len(alphas) > 1 else "alphas"
