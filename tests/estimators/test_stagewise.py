@@ -273,11 +273,11 @@ def test_the_penalty_is_that_of_all_blocks_together(loss, monkeypatch):
     model = StagewiseClassifier(features, loss=loss, n_components=1024, block_size=128, random_state=0)
     chosen = clone(model).fit(X, y)
     weighted = clone(model).fit(X, y, sample_weight=np.full(len(y), 1e-3))
-    assert 0.05 < weighted.alpha_ / chosen.alpha_ < 20.0  # a step more or less, where both leave the same loss
     monkeypatch.setattr(StagewiseClassifier, "_trials", lambda *_: None)
     of_the_first = model.fit(X, y)
     assert chosen.alpha_ < 0.5 * of_the_first.alpha_
-    assert chosen.score(X_test, y_test) > of_the_first.score(X_test, y_test) + 0.004
+    for model in (chosen, weighted):  # not always of one penalty, where two leave the same loss
+        assert model.score(X_test, y_test) > of_the_first.score(X_test, y_test) + 0.004
 
 
 def test_more_features_than_rows_do_not_overfit(digits):
