@@ -112,3 +112,9 @@ def test_sigmoids_do_not_depend_on_the_unit_of_weights_below_one():
         for unit in (1.0, 1e-4)
     )
     np.testing.assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=0.02)
+
+
+def test_too_few_rows_to_calibrate_by_are_told_so():
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    with pytest.raises(ValueError, match="calibrate='sigmoid' leaves one part of 5 out"):
+        SDCAClassifier("hinge", calibrate="sigmoid").fit(X, [0, 1, 0, 1])

@@ -14,6 +14,7 @@ from manyclass.data.cells import refusal
 from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 from manyclass.data.readers.columns import TARGET_NAMES
+from manyclass.data.readers.dataset import quoted
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def load(
     else:
         dataset = opened(path, None if labels_needed else False, memory_limit, **given)
     if labels_needed:
-        check_labels(path, dataset)
+        check_labels(path, dataset, options.target)
         if schema is None and isinstance(given["labels"], str | Path):
             check_no_other_labels(path, dataset, given["labels"])
     if memory_limit is None:
@@ -111,8 +112,10 @@ def check_no_other_labels(path: Path, dataset: Dataset, labels: str | Path) -> N
         )
 
 
-def check_labels(path: Path, dataset: Dataset) -> None:
+def check_labels(path: Path, dataset: Dataset, target: tuple[str, ...] = ()) -> None:
     y = dataset.y
+    if y is None and target:
+        raise CommandError(f"{path} has no column {quoted(target)} for the labels: correct --target")
     if y is None:
         raise CommandError(f"{path} has no labels: name their column with --target or their file with --labels")
     # Whole numbers have become integers when they were read.

@@ -66,7 +66,14 @@ class CrossCalibrated(LinearClassifier):
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
-        for fold in folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight):
+        try:
+            parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
+        except ValueError as error:
+            raise ValueError(
+                f"calibrate={self.calibrate!r} leaves one part of {N_FOLDS} out at a time, and there are too few "
+                "rows of positive weight that differ; leave it None, or give more rows."
+            ) from error
+        for fold in parts:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model = type(self)(**options).fit(task.rows, to_numpy(task.encoded.guide), fold.weight)
