@@ -324,7 +324,7 @@ class DataReport:
         if found.pairs:
             pairs = (f"{names[true]} for {names[told]} ({n})" for true, told, n in found.pairs[:SHOWN])
             facts.append(("confused", "taken " + ", ".join(pairs)))
-        return f"a linear model, each of {found.n_rows:,} rows left out", facts
+        return f"a linear model, {found.n_rows:,} rows left out a tenth at a time", facts
 
     def costs_table(self) -> list[tuple[str, ...]]:
         """Names of columns, and a row for each method."""

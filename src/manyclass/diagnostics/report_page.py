@@ -94,8 +94,8 @@ def worst(report: DataReport, found: Mistakes) -> list[Html]:
     names, noun = [str(name) for name in report.labels.classes], report.labels.nouns[0]
     n_rows = found.n_rows if report.hardness is None else report.hardness.n_rows
     note = (
-        f"A linear model of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, each left out of the "
-        f"model that judges it: {100 * found.error:.3g} % errors."
+        f"A linear model of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, a tenth at a time "
+        f"left out of it: {100 * found.error:.3g} % errors."
     )
     tables = side_by_side(mistakes_by_class(found, names, noun), pairs_of_classes(found, names))
     return [tag("p", note, class_="note"), tables]
