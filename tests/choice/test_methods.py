@@ -2,12 +2,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
+from sklearn.datasets import load_digits
 
-from manyclass import GLMClassifier
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.choice import choose
+from manyclass.choice.costs import costs
 from manyclass.choice.representations import represent
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
+from manyclass.data.labels import encode
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
 
@@ -115,3 +118,10 @@ def test_columns_that_are_hardly_ever_present_get_no_matrix_that_takes_longer_th
         alone = {one.name: one.seconds for one in represent(given, n_folds=5, chooses_alpha=True)}
         for one in ways:
             assert (one.seconds > alone[one.name]) == (one.name != "products")
+
+
+def test_what_calibration_is_told_to_take_is_what_the_estimator_expects():
+    X, y = load_digits(return_X_y=True)
+    told = {one.estimator: one.seconds for one in costs(as_rows(X), encode(y, "A test"))}
+    expected = CalibratedLeastSquaresClassifier().fit(X, y).choice_["estimates"].values()
+    assert told["CalibratedLeastSquaresClassifier"] == pytest.approx(min(expected), rel=1e-6)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from manyclass.choice.methods import Shape, choose
-from manyclass.choice.representations import represent
+from manyclass.choice.representations import represent, tries_penalties
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
@@ -72,7 +72,7 @@ def _linear(problem: Problem, loss: str) -> Iterator[Cost]:
 def _calibrated(problem: Problem) -> Iterator[Cost]:
     n_folds = FOLDS if problem.rows.n_rows < MANY_ROWS else 0
     try:
-        best = represent(problem, n_folds=n_folds, chooses_alpha=True)[0]
+        best = represent(problem, n_folds=n_folds, chooses_alpha=True, tries=tries_penalties(problem))[0]
     except MemoryError:
         return
     yield Cost("CalibratedLeastSquaresClassifier", "calibrated", best.name, best.seconds, best.memory, True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from manyclass.choice.methods import Shape
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
+from manyclass.model.calibrator import WIDE_FEATURES
 from manyclass.stagewise.equations import SAMPLED_ROWS
 
 SOLVES = 8
@@ -37,6 +38,15 @@ class Representation:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.seconds:.2g} s, {self.memory / 1e9:.2g} GB"
+
+
+def tries_penalties(problem: Problem, n_powers: int = BASIS) -> bool:
+    """Whether larger penalties than that of the first least squares are worth to be tried.
+
+    Those of fewer rows than features already fit all that a penalty leaves; and where calibration is between a thousand
+    functions, trials would take longer than all the rest.
+    """
+    return problem.rows.n_rows >= problem.rows.n_features and problem.n_outputs * n_powers <= WIDE_FEATURES
 
 
 def represent(

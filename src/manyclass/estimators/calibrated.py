@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.costs import FOLDS, MANY_ROWS
 from manyclass.choice.frame import Frame
-from manyclass.choice.representations import represent
+from manyclass.choice.representations import represent, tries_penalties
 from manyclass.data import Moments, Rows
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
@@ -22,7 +22,6 @@ from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.fit import Iterates
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
-from manyclass.model.calibrator import WIDE_FEATURES
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, Trials
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquations, ProductEquations
 
@@ -154,10 +153,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
-        # Of fewer rows than features the first least squares already fit all that a penalty leaves; and where
-        # calibration is between a thousand functions, trials would take longer than all the rest.
-        is_cheap = given.n_outputs * len(self.basis) <= WIDE_FEATURES
-        tries = self.alpha == "auto" and given.rows.n_rows >= given.rows.n_features and is_cheap
+        tries = self.alpha == "auto" and tries_penalties(given, len(self.basis))
         if task.saved is None:
             # What is told where the time is over before anything is chosen; so in all that choose.
             self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
