@@ -9,7 +9,7 @@ rows to say how far the choice is from the best; nothing is chosen by it.
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -62,7 +62,7 @@ def main(names: Annotated[list[str] | None, typer.Argument()] = None, n_componen
     for name in names or NAMES:
         split = rows(name)
         for loss in ("squared", "softmax"):
-            n, given = len(split[1]), {"loss": loss, "n_components": n_components, "random_state": 0}
+            n, given = len(split[1]), dict[str, Any](loss=loss, n_components=n_components, random_state=0)
             first = FirstBlock(RandomFourierFeatures(), **given)
             auto = StagewiseClassifier(RandomFourierFeatures(), **given)
             grid = [StagewiseClassifier(RandomFourierFeatures(), alpha=share / n, **given) for share in GRID]
