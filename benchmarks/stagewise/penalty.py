@@ -31,7 +31,8 @@ LEAST = 1e-6
 class FirstBlock(StagewiseClassifier):
     """Takes what the first block chooses."""
 
-    _trials = lambda *_: None  # noqa: E731
+    def _trials(self, *_: Any) -> None:
+        """None."""
 
 
 def rows(name: str) -> data.Split:

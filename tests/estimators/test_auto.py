@@ -72,6 +72,9 @@ def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-12)
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(model, method)(X), getattr(model.best_estimator_, method)(X))
+    best = model.predict(X, top_k=2)
+    assert best.shape == (len(X), 2)
+    np.testing.assert_array_equal(best[:, 0], model.predict(X))
 
 
 def test_the_choice_is_what_its_parameters_give_by_themselves(few, rng):

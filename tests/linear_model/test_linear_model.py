@@ -106,6 +106,7 @@ CV_OPTIONS = {
     "new": {"use_legacy_attributes": False, "l1_ratios": (0,), "scoring": "neg_log_loss"},
     "legacy": {"use_legacy_attributes": True, "l1_ratios": None, "scoring": "accuracy"},
     "legacy, ratios": {"use_legacy_attributes": True, "l1_ratios": [0.0], "scoring": "neg_brier_score"},
+    "legacy, mean of the folds": {"use_legacy_attributes": True, "scoring": "accuracy", "refit": False},
     "mean of the folds": {"use_legacy_attributes": False, "l1_ratios": (0,), "scoring": None, "refit": False},
 }
 
@@ -127,6 +128,8 @@ def test_logistic_regression_cv(name, options):
             assert list(one) == list(other)
             one, other = np.stack(list(one.values())), np.stack(list(other.values()))
         assert np.shape(one) == np.shape(other)
+        if attribute in ("l1_ratio_", "l1_ratios_"):
+            np.testing.assert_array_equal(one, other)
         if attribute in ("C_", "Cs_", "scores_", "coefs_paths_"):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
     assert found.score(X, y) == pytest.approx(expected.score(X, y), abs=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ def column_units(problem: Problem) -> Array | None:
 
 def advice(problem: Problem) -> str:
     """What to do about columns of very different size, for a warning; only where to look at them takes no reading."""
-    unit = column_units(problem) if problem.rows.at_hand else None
+    unit = column_units(problem) if math.isinf(problem.rows.block_limit) else None
     if unit is None:
         return ""
     ratio = float(problem.xp.max(unit) / problem.xp.min(unit))

@@ -80,11 +80,6 @@ class Rows(ABC):
     block_limit: float = math.inf
     """Memory of a block that is never exceeded, in bytes."""
 
-    @property
-    def at_hand(self) -> bool:
-        """Whether some of them can be taken without reading or sending others."""
-        return self.place.is_here and math.isinf(self.block_limit)
-
     # -- what a kind of rows has to say -----------------------------------------------------------------------------
 
     @property

@@ -19,6 +19,7 @@ from manyclass.fit import Status
 from manyclass.fit.folds import folds
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
+from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
 
@@ -87,9 +88,7 @@ class CrossCalibrated(LinearClassifier):
         targets, n_outputs, xp = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1], task.rows.xp
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
             Y = targets.dense(slice(None), Z[:0], xp)
-            problem, weight = task.problem, task.weight
-            if weight is not None:  # the prior counts are of rows
-                weight = to_numpy(weight) * (problem.effective_rows(weight) / problem.total_weight)
+            weight = None if task.weight is None else in_copies(to_numpy(task.weight).astype(np.float64))
             links = (_SigmoidCalibration().fit(z, y, weight) for z, y in zip(Z.T, Y.T, strict=True))
             return -np.array([(link.a_, link.b_) for link in links]).T
         link = SMOOTH_LOSSES[self._link]

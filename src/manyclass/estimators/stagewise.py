@@ -36,9 +36,8 @@ from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquati
 
 COPIES = 5
 """Matrices of a block's size that are there while its normal equations are made."""
-TRIAL_PART, TRIAL_ROWS, LEAST_TRIAL_ROWS = 8, 4096, 256
-"""Smaller penalties are tried by fits to that part of the rows, but to so many if these are up to half of them (and to
-no more of rows that are read or sent for it); by none to fewer than the last."""
+TRIAL_ROWS, LEAST_TRIAL_ROWS = 4096, 256
+"""Smaller penalties are tried by fits to half of the rows, and to no more than that; by none to fewer."""
 TRIAL_ROOM = 0.05
 """Share of the room for them."""
 FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
@@ -94,8 +93,7 @@ class GeneratedBlocks(StagewiseEstimator):
         """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
         problem = task.problem
         rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)[0]
-        most = max(rows.n_rows // TRIAL_PART, TRIAL_ROWS) if rows.at_hand else TRIAL_ROWS
-        n_fitted = int(min(most, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
+        n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
         fitted = np.random.default_rng(0).permutation(sample.rows.n_rows) % 2 == 0
         share = fitted.sum() / rows.n_rows
@@ -195,8 +193,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
         four rows for each feature) for the first block that is not constant, of the linearised loss, times the number
         of blocks: their kernels add up. (Where all are constant, it is 0.) Where there are more rows than features in a
-        block, and any number of features, tenths of it are tried for as long as held-out rows say so, by fits to an
-        eighth of the rows (at least 4096, at most half of them), with an eighth of the features.
+        block, and any number of features, tenths of it are tried for as long as held-out rows say so, by fits to half
+        of the rows, at most 4096, with the same share of the features.
         Generators scale their features so that rows have the mean squared norm 1 in every block, whatever its size
         and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
         `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.

@@ -143,7 +143,8 @@ class LogisticRegressionCV(Logistic, Folds):
             return
         classes = to_numpy(self.classes_)
         classes = classes[1:] if len(classes) == 2 else classes
-        self.C_, self.l1_ratio_ = np.full(len(classes), C), np.full(len(classes), self.l1_ratios_[0] or 0.0)
+        ratio = self.l1_ratios_[0] if self.refit else self.l1_ratios_[0] or 0.0
+        self.C_, self.l1_ratio_ = np.full(len(classes), C), np.full(len(classes), ratio)
         self.scores_ = {label: self._with_ratios(scores)[0] for label in classes}
         if paths is not None:
             plain = self.l1_ratios_[0] is None

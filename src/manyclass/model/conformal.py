@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.model.sums import in_copies
+
 
 @dataclass(frozen=True)
 class Conformity:
@@ -63,8 +65,7 @@ def _threshold(fit: np.ndarray, weight: np.ndarray, coverage: float) -> float:
     kept = weight > 0
     order = np.argsort(fit[kept], kind="stable")
     fit, weight = fit[kept][order], weight[kept][order]
-    # In copies of a row, as a new one is one.
-    weight = weight * (weight.sum() / max(float(weight @ np.minimum(weight, 1.0)), 1e-300))
+    weight = in_copies(weight)  # as a new row is one
     below = np.cumsum(weight) <= (1.0 - coverage) * (weight.sum() + 1.0) * (1.0 + 1e-12)
     count = int(below.sum())
     return float(fit[count - 1]) if count else -np.inf

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from manyclass.model.problem import Problem
 
 
-def copies_of_rows(part: Problem, weight: Array) -> tuple[float, float]:
+def copies_of_rows(part: Any, weight: Array) -> tuple[float, float]:
     """Σ s and Σ s·min(s, 1)."""
     s = to_numpy(weight).astype(np.float64)
     return float(s.sum()), float((s * np.minimum(s, 1.0)).sum())
+
+
+def in_copies(weight: np.ndarray) -> np.ndarray:
+    """Weights, in a unit in which their sum is the number of rows that they tell as much as (`effective_rows`)."""
+    total, copies = copies_of_rows(None, weight)
+    return weight * (total / max(copies, 1e-300))
 
 
 def weight_sum(part: Problem) -> float:

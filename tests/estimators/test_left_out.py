@@ -1,0 +1,130 @@
+"""What GLMClassifierCV makes of rows left out one at a time: scores, temperatures and prediction sets."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from manyclass import GLMClassifierCV
+from tests.problems import rows
+
+ALPHAS = np.logspace(1, -3, 5)
+LOSSES = ["softmax", "logistic", "squared", "sparsemax"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X, y, train_size=0.5, random_state=1)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_newton_step_is_close_to_refits(loss, n_classes):
+    X, y, s = rows(6, n=200, d=4, k=n_classes)
+    model = GLMClassifierCV([0.1], loss=loss, loo_refits=30, tol=1e-8).fit(X, y, s)
+    check = model.loo_check_
+    assert check["rows"] == 30 and check["correlation"] > 0.9999
+    assert abs(check["mean_difference"]) < 6e-3
+    assert model.loo_proba_.shape == (200, n_classes)
+    seen = -log_loss(y, model.predict_proba(X), sample_weight=s)
+    assert model.loo_score_ < seen  # who has seen a row knows it better
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_intercepts_of_columns_apart_are_left_out_of_like_their_coefficients(n_classes):
+    X, y, _ = rows(6, n=200, d=4, k=n_classes)
+    model = GLMClassifierCV([0.1], loss="logistic", loo_refits=30, tol=1e-8).fit(X, y)
+    assert abs(model.loo_check_["mean_difference"]) < 5e-4
+    assert model.loo_check_["largest"] < 5e-3
+
+
+def test_leaving_out_does_not_see_a_class_whose_rows_weigh_nothing():
+    X, y = load_wine(return_X_y=True)
+    X = X / X.std(0)
+    three = GLMClassifierCV([0.02], leave_one_out=True, tol=1e-8).fit(X, y, y > 0)
+    two = GLMClassifierCV([0.01], leave_one_out=True, tol=1e-8).fit(X[y > 0], y[y > 0])  # one column for two classes
+    np.testing.assert_allclose(three.loo_proba_[y > 0, 1:], two.loo_proba_, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_outputs_by_themselves_come_close_where_the_hessian_would_be_too_large(digits, monkeypatch, alpha, weighted):
+    from manyclass.choice import left_out
+
+    X, _, y, _ = digits
+    X, y, weight = X[:400] / 16, y[:400], np.arange(400) % 3 + 0.5 if weighted else None
+    options = {"leave_one_out": True, "tol": 1e-6}
+    exact = GLMClassifierCV([alpha], **options).fit(X, y, weight)
+    monkeypatch.setattr(left_out, "EXACT", 0)
+    apart = GLMClassifierCV([alpha], **options).fit(X, y, weight)
+    assert apart.loo_score_ == pytest.approx(exact.loo_score_, rel=0.1)
+    own = [np.log(m.loo_proba_[np.arange(400), y]) for m in (apart, exact)]
+    assert np.corrcoef(*own)[0, 1] > 0.995
+
+
+def test_a_temperature_mends_scores_that_are_too_sure(digits):
+    X, X_test, y, y_test = digits
+    X, y = X[:250], y[:250]
+    plain = GLMClassifierCV([1e-5], leave_one_out=True, cv=2, tol=1e-6).fit(X, y)
+    mended = GLMClassifierCV([1e-5], calibrate="temperature", cv=2, tol=1e-6).fit(X, y)
+    assert plain.temperature_ == 1.0 and mended.temperature_ > 1.2
+    assert mended.loo_score_ == plain.loo_score_
+    before, after = (log_loss(y_test, model.predict_proba(X_test)) for model in (plain, mended))
+    assert after < before
+    np.testing.assert_array_equal(plain.predict(X_test), mended.predict(X_test))
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+@pytest.mark.parametrize("coverage", [0.8, 0.95])
+def test_sets_cover_new_rows(digits, loss, coverage):
+    X, X_test, y, y_test = digits
+    model = GLMClassifierCV(8, loss=loss, leave_one_out=True).fit(X, y)
+    own = np.arange(len(y_test)), y_test
+    sets = model.predict_set(X_test, coverage)
+    assert sets[own].mean() == pytest.approx(coverage, abs=0.03)
+    by_class = model.predict_set(X_test, coverage, by_class=True)
+    covered = [by_class[own][y_test == j].mean() for j in range(10)]
+    assert np.mean(covered) == pytest.approx(coverage, abs=0.03) and min(covered) > coverage - 0.12
+
+
+def test_sets_of_several_labels_hold_all_of_them():
+    X, Y = make_multilabel_classification(1200, n_classes=4, random_state=0)
+    model = GLMClassifierCV(6, leave_one_out=True).fit(X[:600], Y[:600])
+    sets, truth = model.predict_set(X[600:], 0.85), Y[600:] > 0
+    assert (sets | ~truth).all(axis=1).mean() == pytest.approx(0.85, abs=0.04)
+    by_label = model.predict_set(X[600:], 0.85, by_class=True)
+    for j in range(4):
+        assert by_label[truth[:, j], j].mean() == pytest.approx(0.85, abs=0.08)
+    squared = GLMClassifierCV(6, loss="squared", leave_one_out=True).fit(X[:600], Y[:600])
+    assert (squared.predict_set(X[600:], 0.85) | ~truth).all(axis=1).mean() == pytest.approx(0.85, abs=0.04)
+
+
+def test_sets_need_scores_of_rows_left_out():
+    X, y = load_iris(return_X_y=True)
+    model = GLMClassifierCV(3, leave_one_out=True).fit(X, y)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_set(X, 1.0)
+    with pytest.raises(ValueError, match="leave_one_out=True"):
+        model.set_params(leave_one_out=False).fit(X, y).predict_set(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
+def test_leave_one_out_does_not_depend_on_the_size_of_the_columns(size, dtype):
+    X, y, _ = rows(n=120)
+    wanted, found = (
+        GLMClassifierCV(alphas=[1e-3 * one**2], cv="loo", tol=1e-7).fit((one * X).astype(dtype), y).scores_
+        for one in (1.0, size)
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+
+
+def test_prediction_sets_do_not_shrink_where_all_weigh_less(digits):
+    X, X_test, y, _ = digits
+    wanted, found = (
+        GLMClassifierCV(alphas=[1e-3], leave_one_out=True).fit(X, y, np.full(len(y), size)).predict_set(X_test)
+        for size in (1.0, 1e-6)
+    )
+    assert np.mean(found != wanted) < 1e-3
