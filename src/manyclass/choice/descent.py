@@ -16,7 +16,7 @@ from manyclass.data.rows import Array, present_rows
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
-from manyclass.solvers.base import LOOKS_BACK, Solver
+from manyclass.solvers.base import LOOKS_BACK, Solver, iterates_at
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 WARM = 1.4
@@ -92,7 +92,7 @@ class Descent:
         self._objectives: deque[float] = deque()
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
-        """The model at `alpha`, from W and b (where the zero model is not better) or from those before.
+        """The model at `alpha`, from W and b or from those before.
 
         Raises
         ------
@@ -118,10 +118,7 @@ class Descent:
         """
         problem = self.problem
         problem.alpha = alpha
-        theta = None if start is None else problem.pack(*start)
-        if theta is not None and not problem.value_and_gradient(theta).value <= problem.zero_value:
-            theta = self.solver.begin(problem, self.curvature).theta  # folds without a class, or of other labels
-        self.started = theta = self._start(alpha) if theta is None else theta
+        self.started = theta = self._start(alpha) if start is None else problem.pack(*start)
         if self.leader is None:
             whole = problem if self.whole is None else self.whole
             whole.alpha, before = alpha, whole.n_passes
@@ -130,7 +127,7 @@ class Descent:
             problem.n_passes += taken
         run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
         self._objectives = deque(maxlen=LOOKS_BACK + 1)
-        outcome = run(self.solver.iterates(problem, self.curvature, theta), lambda: problem.coefficients(theta))
+        outcome = run(iterates_at(self.solver, problem, self.curvature, theta), lambda: problem.coefficients(theta))
         self.known.append((math.log(alpha), problem.pack(*outcome.model)))
         return outcome
 

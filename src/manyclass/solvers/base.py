@@ -83,8 +83,7 @@ def iterates_in(
     start: tuple[Array, Array] | None = None,
     saved: Mapping[str, Any] | None = None,
 ) -> Iterates:
-    """A solver in the metric of a kind of curvature, from W and b or, where the zero model is better, as that solver
-    begins.
+    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins (see `iterates_at`).
 
     Or from the `state` of one of its iterates, which is the first then.
 
@@ -106,8 +105,13 @@ def iterates_in(
         problem.n_passes = saved["n_passes"]
         yield replace(first, n_passes=problem.n_passes)
         return (yield from iterates)
-    if start is not None:
-        iterates = solver.iterates(problem, curvature, problem.pack(*start))
+    return (yield from iterates_at(solver, problem, curvature, None if start is None else problem.pack(*start)))
+
+
+def iterates_at(solver: Solver, problem: Problem, curvature: Curvature, theta: Array | None) -> Iterates:
+    """From theta, or from where the solver begins if there is none or the zero model is better."""
+    if theta is not None:
+        iterates = solver.iterates(problem, curvature, theta)
         first = next(iterates)
         if first.objective <= problem.zero_value:
             yield first
