@@ -280,6 +280,16 @@ def test_the_penalty_is_that_of_all_blocks_together(loss, monkeypatch):
         assert model.score(X_test, y_test) > of_the_first.score(X_test, y_test) + 0.004
 
 
+def test_trials_hold_the_sum_of_their_losses_back_as_the_fit_does_that_of_all_rows(monkeypatch):
+    X, y = checkerboard(1500, 0)
+    made, make = [], StagewiseClassifier._trials
+    monkeypatch.setattr(StagewiseClassifier, "_trials", lambda *given: made.append(make(*given)) or made[-1])
+    model = StagewiseClassifier(loss="softmax", n_components=256, block_size=64, random_state=0).fit(X, y)
+    tried = made[0].fits[0].problem
+    tenths = np.log10(tried.alpha * tried.total_weight / (model.alpha_ * len(y)))  # of the last trial
+    assert_allclose(tenths, np.round(tenths), atol=1e-9)
+
+
 def test_more_features_than_rows_do_not_overfit(digits):
     X, X_test, y, y_test = digits
     model = StagewiseClassifier(n_components=512, block_size=256).fit(X[:256], y[:256])
