@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
 from sklearn.linear_model import LogisticRegression
@@ -195,6 +196,45 @@ def test_what_a_fit_to_few_rows_takes_beside_its_work_does_not_grow_with_them():
     assert entry.rows_in(entry.seconds_for(70_000)) == pytest.approx(70_000, rel=1e-3)
     entry.expected = 0.001
     assert entry.seconds_for(100_000) < 10.0
+
+
+def test_what_has_no_time_to_begin_anew_goes_on_with_all_rows(rng):
+    X = rng.standard_normal((600, 5))
+    y = (X @ rng.standard_normal((5, 4)) + rng.standard_normal((600, 4))).argmax(axis=1)
+    learn, judge = np.arange(300), np.arange(300, 600)
+    linear = candidates.Candidate(GLMClassifier(alpha=1e-3, warm_start=True), candidates.AS_GIVEN, True)
+    search = Search("accuracy", {candidates.AS_GIVEN: X}, y, np.unique(y), limit=60.0)
+    entry = Entry(linear, 1e-3, 300)
+    assert search._round([entry], {0: (learn, judge)}, one_at_least=True) == [entry]
+    entry.expected = 50.0  # for half of the rows
+    model = search.refit(entry)
+    assert "begin anew" in search.why[-1] and model.n_passes_ < entry.model.n_passes_
+    assert_allclose(model.coef_, GLMClassifier(alpha=1e-3).fit(X, y).coef_, atol=1e-3)
+    entry.expected = 50.0 * entry.model.n_passes_  # for each pass more than is left
+    assert search.refit(entry) is entry.model and "no time for all" in search.why[-1]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 40.0])
+def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, seconds):
+    X = rng.standard_normal((4000, 3))
+    y = (X[:, 0] > 0).astype(int)
+    linear = [candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True) for one in (1e-2, 1e-3)]
+    search = Search("accuracy", {candidates.AS_GIVEN: X}, y, np.unique(y), limit=100.0)
+    entries = [Entry(one, 1e-3, 4000) for one in linear]
+    sizes = []
+
+    def tried(alive, parts, **_):
+        ((learn, judge),) = parts.values()
+        sizes.append(len(learn))
+        for one in alive:
+            one.model, one.scores, one.n_judged, one.n_rows = GLMClassifier(), {0: (0.9, 0.1)}, len(judge), len(learn)
+            one.model.status_, one.expected = Status.CONVERGED, seconds * len(learn) / 3000
+        return list(alive)
+
+    search._round = tried
+    index = np.arange(4000)
+    search.run(entries, [{i: (index[:n], index[3000:])} for i, n in enumerate((200, 1000, 3000))])
+    assert sizes == ([200, 3000] if seconds == 1.0 else [200, 1000, 3000])
 
 
 def test_without_time_there_is_a_model_all_the_same(few):

@@ -84,6 +84,11 @@ class Candidate:
     def loss(self) -> str:
         return str(self.model.get_params(deep=False).get("loss"))
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a fit can begin where another ended."""
+        return bool(getattr(self.model, "warm_start", False))
+
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
         return float(n_rows) * (1 if self.is_linear else self._n_features(n_rows))
@@ -119,8 +124,7 @@ class Candidate:
         if self.penalty:
             given["alpha"] = self.penalty / n_rows
         given["max_time"] = None if np.isinf(seconds) else max(seconds, 1e-3)
-        can_start = start is not None and "warm_start" in given
-        return (deepcopy(start) if can_start else clone(self.model)).set_params(**given)
+        return (deepcopy(start) if start is not None and self.can_go_on else clone(self.model)).set_params(**given)
 
     def __str__(self) -> str:
         told = ", ".join(f"{name}={_told(value)}" for name, value in chosen_parameters(self.model).items())

@@ -14,6 +14,8 @@ from manyclass.fit import Status
 
 KEPT = 3
 """One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
+FINALISTS = 2
+"""Go on from any round."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
@@ -23,6 +25,8 @@ ALIKE, CLEARLY = 0.5, 3.0
 a difference beyond which nothing gets as good as generated features on more rows."""
 FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
+FEWEST_PASSES = 3.0
+"""Over all rows, which rather go on from a fit to some of them than a new one is fitted to fewer."""
 AVERAGING = 0.9
 """Share of the time left that the models of an average may take."""
 
@@ -69,6 +73,12 @@ class Entry:
         """To which a fit is expected to take so long."""
         fixed, per_work = self._seconds()
         return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
+
+    def passes_in(self, seconds: float, n_rows: int) -> float:
+        """Over so many rows, of a fit that goes on from the last; none where it cannot."""
+        if not self.candidate.can_go_on:
+            return 0.0
+        return seconds / (self.seconds_for(n_rows) / max(self.model.n_passes_, 1.0))
 
     def _seconds(self) -> tuple[float, float]:
         """Of any fit, and more of one for its work.
@@ -175,6 +185,8 @@ class Search:
             alive = _middle_first(alive)
         ranked: list[Entry] = []
         for parts in rounds:
+            if ranked and parts is not rounds[-1] and self._can_be_last(alive, rounds[-1]):
+                continue
             if ranked and not self._is_worth(alive, parts):
                 break
             tried = self._round(alive, parts, one_at_least=not ranked)
@@ -185,7 +197,7 @@ class Search:
             self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
             level = tried[0].accuracy - tried[0].standard_error
             n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
-            going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), 2)]
+            going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), FINALISTS)]
             if not tried[0].candidate.is_linear:
                 going_on = [one for one in going_on if not self._is_clearly_worse(one, tried)]
             # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
@@ -203,18 +215,26 @@ class Search:
         margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
         return self.objective == "accuracy" and best.accuracy - one.accuracy > margin
 
+    def _can_be_last(self, alive: list[Entry], parts: Parts) -> bool:
+        """Whether those left can be compared on all rows at once: from two on no round takes one away."""
+        return len(alive) <= FINALISTS and self._needed_to_end(alive, parts) <= self.end - time.perf_counter()
+
+    def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
+        """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
+        in_round = sum(_needed(one, parts) for one in alive)
+        return in_round + max(alive[0].seconds_for(len(self.y)), self.end - self.search_end)
+
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
         """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
 
         Generated features gain more from all rows, and from more features, than from a choice between the last few.
         """
-        best = alive[0]
-        if best.candidate.is_linear:
+        if alive[0].candidate.is_linear:
             return True
         if len(alive) == 1:
             return False
-        needed = sum(_needed(one, parts) for one in alive) + best.seconds_for(len(self.y))
-        if time.perf_counter() + needed <= self.end:
+        needed = self._needed_to_end(alive, parts)
+        if needed <= self.end - time.perf_counter():
             return True
         self.why.append(
             f"{len(alive)} models were not compared on more rows, for which {needed:.2g} s would be needed."
@@ -271,6 +291,10 @@ class Search:
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
             self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
             return self._fitted(entry.candidate.built(n, left, share=share), X)
+        if not entry.was_interrupted and entry.passes_in(left, n) >= FEWEST_PASSES:
+            told = f"{entry.n_rows:,} had led: there was no time to begin anew"
+            self.why.append(f"It is fitted to all rows from where {told}.")
+            return self._fitted(entry.candidate.built(n, left, entry.model), X)
         n = 0 if entry.was_interrupted else entry.rows_in(left)
         self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
