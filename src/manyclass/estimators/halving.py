@@ -78,7 +78,7 @@ class Entry:
         """Over so many rows, of a fit that goes on from the last; none where it cannot."""
         if not self.candidate.can_go_on:
             return 0.0
-        return seconds / (self.seconds_for(n_rows) / max(self.model.n_passes_, 1.0))
+        return seconds / self.seconds_for(n_rows) * max(float(self.model.n_passes_), 1.0)
 
     def _seconds(self) -> tuple[float, float]:
         """Of any fit, and more of one for its work.
