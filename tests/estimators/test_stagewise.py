@@ -369,3 +369,16 @@ def test_wide_sparse_rows_are_fitted_by_their_columns_without_a_matrix_of_them(l
     model = StagewiseClassifier(loss=loss, n_components=256, random_state=0).fit(X, y)
     assert set(model.choice_["errors"]) == {"columns", "RandomFourierFeatures"}
     assert model.predict(X).shape == (120,) and set(model.predict(X)) <= set(y)
+
+
+def test_newton_steps_on_wide_sparse_columns_end_at_the_joint_solution(monkeypatch):
+    monkeypatch.setattr("manyclass.estimators.stagewise.columns_suffice", all)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 3000), density=0.02, format="csr", rng=rng)
+    y = np.asarray(X @ rng.standard_normal((3000, 3))).argmax(axis=1)
+    weight = rng.random(200) + 0.5
+    model = StagewiseClassifier(loss="softmax", max_iter=12).fit(X, y, sample_weight=weight)
+    assert (model.choice_["features"], model.choice_["representation"] != "moments") == ("columns", True)
+    other = GLMClassifier(alpha=model.alpha_, tol=1e-8).fit(X, y, sample_weight=weight)
+    assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-3)
+    assert np.all(np.diff([record.objective for record in model.history_]) <= 1e-9)

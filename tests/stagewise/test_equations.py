@@ -43,6 +43,24 @@ def test_products_solve_what_a_factor_solves(monkeypatch, weighted, fit_intercep
     assert products.best_alpha(responses) == pytest.approx(moments.best_alpha(responses), rel=1e-6)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_products_weighed_by_a_curvature_solve_what_a_factor_of_these_weights_solves(monkeypatch, fit_intercept):
+    monkeypatch.setattr(equations, "ACCURACY", 1e-9)
+    _, products, responses = build(True, fit_intercept)
+    problem, curvature = responses.stage, np.random.default_rng(3).random(40)
+    weighed = products.weighed(curvature)
+    factor = NormalEquations.of(Moments.of(problem.rows, weight=curvature * problem.weight), problem)
+    assert weighed.share == pytest.approx(factor.share)
+    for one, two in zip(
+        factor.solve(responses.cross, responses.mean, 1e-2),
+        weighed.solve(responses.cross, responses.mean, 1e-2),
+        strict=True,
+    ):
+        assert_allclose(two, one, atol=1e-7)
+    # Those of another curvature are of these weights times it, not of both.
+    assert weighed.weighed(np.ones(40)).share == pytest.approx(1.0)
+
+
 def test_random_sums_of_many_responses_choose_the_penalty_that_all_of_them_choose(monkeypatch):
     rng = np.random.default_rng(2)
     X, label = rng.standard_normal((300, 12)), rng.integers(0, 60, 300)

@@ -30,7 +30,7 @@ from manyclass.estimators.stagewise_base import StagewiseClassifierBase, Stagewi
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.fit import Iterates
 from manyclass.model import Problem
-from manyclass.stagewise import UPDATES, DrawnBlocks, HeldOutJudge, SmallerTrials
+from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials
 from manyclass.stagewise.blocks import Blocks
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
@@ -120,9 +120,7 @@ class GeneratedBlocks(StagewiseEstimator):
             generators[FOURIER_IN_UNITS] = RandomFourierFeatures(standardize=True, random_state=0)
         errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components)
         way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
-        # Newton's weights are others at each stage, and take the second moments of all columns.
-        takes_columns = columns_suffice(errors) and (way == "moments" or not UPDATES[self.loss_].weighs_rows)
-        given, in_units = (COLUMNS, IN_UNITS) if takes_columns else (FOURIER, FOURIER_IN_UNITS)
+        given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
         return {"features": features, "representation": way, "errors": errors}
 

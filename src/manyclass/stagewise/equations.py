@@ -25,6 +25,8 @@ SAMPLED_ROWS = 1024
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
+LEAST_SHARE = 1e-12
+"""Of the curvature of a row, below which it has none."""
 CONSTANT = 100.0
 """Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
 
@@ -167,6 +169,10 @@ class Equations(ABC):
         """The same, not knowing of solutions so far: a second penalty may cost more than a first."""
         return self
 
+    def weighed(self, curvature: Array) -> Equations | None:
+        """Those of other weights h = s·curvature; None if they have to be summed for it."""
+        return None
+
     @abstractmethod
     def _solve(self, cross: Array, alpha: float) -> Array:
         """Coefficients for a right-hand side that is centred."""
@@ -192,7 +198,7 @@ class NormalEquations(Equations):
     @classmethod
     def of(cls, moments: Moments, problem: Problem, rows: Rows | None = None) -> NormalEquations:
         """From the moments of a block under the weights h."""
-        share = max(moments.weight / problem.total_weight, 1e-12)
+        share = max(moments.weight / problem.total_weight, LEAST_SHARE)
         second = moments.covariance if problem.fit_intercept else moments.second_moment
         precision = (problem.rows if rows is None else rows).precision
         # Relative to rounding alone, no penalty would be large.
@@ -240,13 +246,22 @@ class ProductEquations(Equations):
         Whose rows are the features, and whose weights are h.
     sample : ndarray of integers
         Rows that the penalty is chosen from.
+    given : Problem, optional
+        Whose weights are s, where h is another.
     """
 
-    share = 1.0
     n_bytes = 0.0
 
-    def __init__(self, problem: Problem, sample: np.ndarray):
+    def __init__(self, problem: Problem, sample: np.ndarray, given: Problem | None = None):
         self.problem, self.sample, self.fit_intercept = problem, sample, problem.fit_intercept
+        self.given = given or problem
+        self.share = max(problem.total_weight / self.given.total_weight, LEAST_SHARE)
+
+    def weighed(self, curvature: Array) -> Equations:
+        given = self.given
+        curvature = given.xp.clip(curvature, LEAST_SHARE)
+        weight = curvature if given.weight is None else curvature * given.weight
+        return ProductEquations(given.variant(weight=weight), self.sample, given)
 
     @property
     def center(self) -> Array:
@@ -287,8 +302,8 @@ class ProductEquations(Equations):
         for _, block, weight in problem.blocks(GRAM_BLOCK_BYTES):
             scores = block.matmat(narrow) - origin
             block.rmatmat(scores if weight is None else scores * weight[:, None], total)
-        problem.n_passes += 2
-        total /= problem.total_weight
+        self.given.n_passes += 2
+        total /= self.given.total_weight
         return total
 
     def best_alpha(self, responses: Responses) -> float:
@@ -304,7 +319,7 @@ class ProductEquations(Equations):
         weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
-        return best(alphas, errors) * math.sqrt(S / problem.total_weight)
+        return self.share * best(alphas, errors) * math.sqrt(S / problem.total_weight)
 
 
 def _varies(covariance: Array, moments: Moments, precision: float) -> bool:

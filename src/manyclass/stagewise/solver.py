@@ -239,6 +239,8 @@ class _Fit:
     def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array]:
         """The normal equations of a block, and Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r."""
         known, total = self.equations.get(index), self.problem.total_weight
+        if known is not None and self.update.weighs_rows:
+            known = known.weighed(self.update.row_weight(self.state))
         cross, mean, *moments = stage.sum(sums_of_block, self.state, self.update.on, known is None)
         if known is None:
             known = NormalEquations.of(moments.pop(), self.problem)
@@ -249,6 +251,8 @@ class _Fit:
         return self.problem.sum(gradient_in_columns, self.state, self.update.on)
 
     def _keep(self, index: int, equations: Equations, visit: int) -> None:
+        if index in self.solver.equations:
+            return
         if self.update.weighs_rows or self.blocks.redraws or visit + 1 == self.solver.max_iter:
             self.equations.pop(index, None)
         elif sum(kept.n_bytes for kept in self.equations.values()) + equations.n_bytes <= self._factor_bytes:
