@@ -82,3 +82,28 @@ def test_a_limit_on_the_way_to_finer_products_keeps_the_model_that_is_there(monk
     given = SimpleNamespace(rows=SimpleNamespace(itemsize=4))
     found = past_rounding(stalled, None, SimpleNamespace(given=given), SimpleNamespace(row_space=False), None)
     assert found.model == stalled.model and found.status is Status.MAX_TIME
+
+
+@pytest.mark.parametrize("n_rows", [60, 200])
+def test_labels_that_are_noise_are_not_foretold_by_what_other_folds_know_of_them(n_rows):
+    """Where directions that no row of a fold has are left as the folds before it have them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n_rows, 4 * n_rows)), rng.integers(0, 2, n_rows)
+    options = {"alphas": np.logspace(1, -4, 6), "cv": KFold(5), "scoring": "accuracy"}
+    loose = GLMClassifierCV(**options, tol=3e-2).fit(X, y)
+    tight = GLMClassifierCV(**options, tol=1e-8).fit(X, y)
+    assert np.nanmax(loose.scores_.mean(axis=0)) <= np.nanmax(tight.scores_.mean(axis=0)) + 0.1
+
+
+@pytest.mark.parametrize("curvature", ["jacobi", "sampled-hessian"])
+def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvature, monkeypatch):
+    """Which was estimated from rows that a fold does not have."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6000, 3)), rng.integers(0, 3, 6000)
+    method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
+    monkeypatch.setattr(search, "path_method", lambda *given: method)
+    monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 2)
+    options = {"alphas": [1e-2, 1e-4], "cv": 3, "tol": 1e-6}
+    handed_over = GLMClassifierCV(**options).fit(X, y)
+    monkeypatch.undo()
+    np.testing.assert_allclose(handed_over.scores_, GLMClassifierCV(**options).fit(X, y).scores_, rtol=1e-4)

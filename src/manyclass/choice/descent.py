@@ -137,8 +137,10 @@ class Descent:
         return len(values) > LOOKS_BACK and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
 
     def _start(self, alpha: float) -> Array:
-        leader = self.leader
-        if leader is None:
+        leader, rows = self.leader, self.problem.rows
+        # What a leader knows of rows that judge here, in directions that no row here has, only the penalty would take
+        # away, and not before the fit ends.
+        if leader is None or len(present_rows(rows.n_rows, self.problem.weight)) <= 2 * rows.n_features:
             return self._predicted(alpha)
         W, b = leader.problem.coefficients(leader.known[-1][1])
         if self.known:

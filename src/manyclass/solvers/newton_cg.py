@@ -28,12 +28,20 @@ class NewtonCG(Solver):
     """Truncated Newton: conjugate gradients on the Hessian of the rows that matter, preconditioned by the curvature.
 
     The gradient is exact; the Hessian is that of the rows that hold its weight tr ∇²Φ(z_i) (all of them for small
-    problems, a weighted sample otherwise), so a product costs a fraction of a pass. The curvature is refreshed at
-    the same rows before each Newton step. If a step on a sample fails, the sample doubles, up to all rows.
+    problems, a weighted sample otherwise), so a product costs a fraction of a pass. If a step on a sample fails, the
+    sample doubles, up to all rows.
+
+    Parameters
+    ----------
+    refreshes : bool
+        Whether the curvature is estimated anew before each Newton step.
     """
 
     name = "newton-cg"
     needs_majorizer = False
+
+    def __init__(self, refreshes: bool = True):
+        self.refreshes = refreshes
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
@@ -48,7 +56,8 @@ class NewtonCG(Solver):
         while True:
             assert evaluation.row_weight is not None
             sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
-            curvature.refresh(problem, theta, evaluation.row_weight)
+            if self.refreshes:
+                curvature.refresh(problem, theta, evaluation.row_weight)
             hessian = Hessian.at(problem, theta, sample)
             direction = conjugate_gradients(hessian, curvature, evaluation.gradient, known["forcing"])
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)

@@ -32,7 +32,7 @@ class QuasiNewton(Solver):
     Parameters
     ----------
     refresh : set of int
-        Iterations after which the curvature is estimated anew.
+        Iterations after which the curvature is estimated anew; where there are none, `NewtonCG` does not either.
     """
 
     name = "quasi-newton"
@@ -40,12 +40,13 @@ class QuasiNewton(Solver):
 
     def __init__(self, refresh: frozenset[int] = REFRESH):
         self.refresh = refresh
+        self.ending = NewtonCG(refreshes=bool(refresh))
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
         if "forcing" in saved:  # it had been handed over
-            return (yield from NewtonCG().iterates(problem, curvature, theta, n_iter, saved))
+            return (yield from self.ending.iterates(problem, curvature, theta, n_iter, saved))
         known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None}
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
         if known["refreshed_at"] is not None:
@@ -76,7 +77,7 @@ class QuasiNewton(Solver):
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
             yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        return (yield from NewtonCG().iterates(problem, curvature, theta, n_iter))
+        return (yield from self.ending.iterates(problem, curvature, theta, n_iter))
 
     @staticmethod
     def _iterate(
