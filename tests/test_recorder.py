@@ -1,12 +1,13 @@
-"""What benchmarks record of a fit: every iterate, whatever the estimator."""
+"""What benchmarks record of a fit, every iterate, whatever the estimator; and what they draw."""
 
 import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import manyclass
-from benchmarks.battery import methods
+from benchmarks.battery import drawn, methods
 from benchmarks.recorder import EachIteration, Recorder
 from tests.problems import ESTIMATORS, rows
 
@@ -40,3 +41,14 @@ def test_the_battery_runs_the_method_that_it_names(method, tmp_path):
     X, y, _ = rows()
     methods.fit(methods.OWN + method, X, y, 1e-3, Recorder(tmp_path, 60.0))
     assert json.loads((tmp_path / "choice.json").read_text())["chosen"] == method
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_drawn_at_random_are_the_same_each_time_and_have_several_classes(seed):
+    X, y = drawn.arrays(seed)
+    drawn._drawn.cache_clear()
+    again, labels = drawn.arrays(seed)
+    assert X.shape[0] == len(y) and len(np.unique(y)) >= 2 and X.dtype == np.float32
+    values = X.data if sparse.issparse(X) else X
+    assert np.isfinite(values).all() and np.array_equal(y, labels)
+    assert np.array_equal(values, again.data if sparse.issparse(again) else again)

@@ -21,14 +21,15 @@ THREADED = ("digits", "letter", "banking77-tfidf-10", "gauss-3000x1000-k20-decay
 
 class Part(StrEnum):
     """What is measured: seconds to the same points; our methods to certificates; the default on shapes drawn at random;
-    every estimator on such shapes with odd weights and labels; errors of defaults; how limits are kept; all threads
-    against one; thousands of classes."""
+    every estimator on such shapes with odd weights and labels; errors of defaults, and on sets drawn at random; how
+    limits are kept; all threads against one; thousands of classes."""
 
     SPEED = "speed"
     CERTIFICATES = "certificates"
     SHAPES = "shapes"
     ODD = "odd"
     ERRORS = "errors"
+    DRAWN = "drawn"
     LIMITS = "limits"
     THREADS = "threads"
     CLASSES = "classes"
@@ -64,10 +65,12 @@ def main(
             publish_shapes(range(*seeds)[: 50 if quick else None], limit, suffix, as_json)
         elif one is Part.ODD:
             publish_odd(range(*seeds)[: 20 if quick else None], limit, suffix, as_json)
-        elif one is Part.ERRORS:
+        elif one in (Part.ERRORS, Part.DRAWN):
             before = {line["case"]: errors.Result(**line) for line in lines_of(known) if "errors" in line}
-            contests = (before.get(name) or compared(name, limit, as_json) for name in found)
-            publish_errors(list(contests), limit, suffix, as_json)
+            drawn_names = [f"{cases.DRAWN}{seed}" for seed in range(*seeds)[: 20 if quick else None]]
+            compared_names = found if one is Part.ERRORS else drawn_names
+            contests = (before.get(name) or compared(name, limit, as_json) for name in compared_names)
+            publish_errors(list(contests), limit, ("_drawn" if one is Part.DRAWN else "") + suffix, as_json)
         elif one is Part.LIMITS:
             grid = limits.LIMITS[:2] if quick else limits.LIMITS
             publish_limits(
@@ -229,6 +232,7 @@ def chosen(names: list[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         matching = cases.forms(name) if data.is_file(name) else [one for one in known if name in one]
+        matching = [name] if name.startswith(cases.DRAWN) else matching
         if not matching:
             raise SystemExit(f"There is no case and no file {name!r}; the cases are: {', '.join(known)}.")
         found += [one for one in matching if one not in found]

@@ -15,12 +15,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import data
+from benchmarks.battery import drawn
 from benchmarks.text import newsgroups_texts
 from manyclass.data.readers import read
 
 ALPHAS = (1e-2, 1e-4, 1e-6)
 Pair = tuple[Any, np.ndarray]
 TABULAR = ("letter", "satimage", "optdigits", "ecoli", "adult", "shuttle", "kddcup", "connect_4", "krkopt")
+DRAWN = "drawn-"
+"""Before the seed of rows drawn at random."""
 LARGEST_QUICK = 2e7
 """Numbers in X times classes, above which a quick run leaves a case out."""
 
@@ -36,11 +39,13 @@ def registry() -> dict[str, Callable[[], Pair]]:
 
 
 def arrays(name: str) -> Pair:
-    """X (dense or CSR) and y of a case, from the cache once it has been made; or the rows of a file by path."""
+    """X (dense or CSR) and y: of a case, from the cache once it has been made; of a file by path; or drawn by seed."""
     path, _, form = name.partition("@")
     if data.is_file(path):
         X, y = data.rows(path)
         return (_standardised(X) if form == "standardised" else X), y
+    if name.startswith(DRAWN):
+        return drawn.arrays(int(name.removeprefix(DRAWN)))
     folder = data.CACHE / "battery" / name
     if not (folder / "y.npy").exists():
         X, y = registry()[name]()

@@ -1,4 +1,5 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -184,12 +185,12 @@ def test_two_classes_have_the_objective_of_the_glm(digits, loss):
 
 def test_squared_scores_become_probabilities(digits):
     X, X_test, y, _ = digits
-    model = StagewiseClassifier(**SMALL).fit(X, y)
+    model = StagewiseClassifier(**SMALL, loss="squared").fit(X, y)
     P = model.predict_proba(X_test)
     inside = (P > 0).all(axis=1)
     near = (1 + model.decision_function(X_test)) / 2
     assert_allclose(np.diff(P[inside]), np.diff(near[inside]), atol=1e-5)  # a projection inside shifts all alike
-    binary = StagewiseClassifier(**SMALL).fit(X, y > 4)
+    binary = StagewiseClassifier(**SMALL, loss="squared").fit(X, y > 4)
     expected = np.clip((1 + binary.decision_function(X_test)) / 2, 0, 1)
     assert_allclose(binary.predict_proba(X_test)[:, 1], expected, atol=1e-6)
 
@@ -323,7 +324,7 @@ def test_columns_are_taken_where_they_predict_better_and_generated_features_else
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 60))
     linear, round_ = X @ rng.standard_normal(60) > 0, (X[:, :2] ** 2).sum(axis=1) > 1.4
-    assert StagewiseClassifier(random_state=0).fit(X, linear).choice_["features"] == "columns"
+    assert StagewiseClassifier(loss="squared").fit(X, linear).choice_["features"] == "columns"
     found = StagewiseClassifier(random_state=0).fit(X[:, :2], round_)
     assert found.choice_["features"] == "RandomFourierFeatures"
     assert found.score(X[:, :2], round_) > 0.9
@@ -351,7 +352,7 @@ def test_models_of_standardized_columns_are_those_of_columns_that_were_standardi
     X = rng.standard_normal((300, 60))
     y = X @ rng.standard_normal(60) > 0
     X = X * np.logspace(-3, 3, 60) + 5.0
-    for kind in (StagewiseClassifier, CalibratedLeastSquaresClassifier):
+    for kind in (partial(StagewiseClassifier, loss="squared"), CalibratedLeastSquaresClassifier):
         model = kind(random_state=0).fit(X, y)
         assert model.choice_["features"] == "standardized columns"
         scaled = StandardScaler().fit(X)

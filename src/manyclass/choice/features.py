@@ -73,8 +73,7 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp, generators = problem.rows, problem.xp, generators or {}
-    n_features = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
-    most = min(rows.n_rows, SAMPLED_ROWS), min(n_components or n_features, n_features) if generators else 0
+    most = min(rows.n_rows, SAMPLED_ROWS), features_to_look_at(rows, n_components) if generators else 0
     n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
     part = problem.taken(index)
@@ -100,6 +99,11 @@ def errors_of_representations(
         else:
             found[name] = float(xp.sum(residual**2)) / max(float(xp.sum((Y - xp.mean(Y, axis=0)) ** 2)), 1e-300)
     return found
+
+
+def features_to_look_at(rows: Rows, n_components: int | None) -> int:
+    most = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
+    return min(n_components or most, most)
 
 
 def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float | None) -> tuple[int, int]:

@@ -18,6 +18,8 @@ class Here:
     """In one place: a problem is asked itself. See `Problem` for what the methods mean."""
 
     is_here = True
+    leaves_out = True
+    """Whether rows can be left out by their numbers, in folds or one by one."""
 
     def map(self, problem: Any, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(problem, *arguments)
@@ -58,7 +60,7 @@ class Elsewhere(Here):
         The number of the first row of each part.
     """
 
-    is_here = False
+    is_here = leaves_out = False
 
     def __init__(self, parts: Parts, firsts: np.ndarray):
         self.parts, self.firsts = parts, firsts

@@ -117,7 +117,7 @@ class Classifier(ClassifierMixin, Estimator):
     def _choose_loss(self, encoded: Labels) -> tuple[str, Loss]:
         name = getattr(self, "loss", "auto")
         if name == "auto":
-            name = "logistic" if encoded.is_multilabel else "softmax"
+            name = self._loss_to_begin_with(encoded)
         loss = LOSSES[name]
         if encoded.is_multilabel:
             if loss.label_loss is None:
@@ -129,6 +129,10 @@ class Classifier(ClassifierMixin, Estimator):
         if encoded.is_binary and loss.column_loss is not None:
             return name, LOSSES[loss.column_loss]
         return name, loss
+
+    def _loss_to_begin_with(self, encoded: Labels) -> str:
+        """Of loss="auto"."""
+        return "logistic" if encoded.is_multilabel else "softmax"
 
     def _is_single(self, scores: Array) -> bool:
         return int(scores.shape[1]) == 1 and not self.multilabel_

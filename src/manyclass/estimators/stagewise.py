@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -17,13 +17,16 @@ from manyclass.choice.features import (
     column_units,
     columns_suffice,
     errors_of_representations,
+    features_to_look_at,
     in_units_is_better,
 )
 from manyclass.choice.frame import Frame
 from manyclass.choice.representations import represent
+from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
+from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
@@ -69,6 +72,8 @@ class GeneratedBlocks(StagewiseEstimator):
             self.choice_ = {"features": "auto", "representation": "auto", "errors": {}}
             self.choice_ = self._choice(task)
         features = self.choice_["features"]
+        if features == LINKED:
+            return (yield from LinearRival(self, task, column_units(problem)).iterates())
         if features not in (COLUMNS, IN_UNITS):
             return (yield from self._generated(task))
         frame = Frame(problem, unit=column_units(problem) if features == IN_UNITS else None)
@@ -122,7 +127,22 @@ class GeneratedBlocks(StagewiseEstimator):
         way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
         given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
+        rival = self._rival(task, unit)
+        if rival is not None and rival.wins(errors, self._few_features(problem, errors)):
+            features = LINKED
         return {"features": features, "representation": way, "errors": errors}
+
+    def _rival(self, task: Task, unit: Array | None) -> LinearRival | None:
+        """What may take the place of the stages."""
+        return None
+
+    def _few_features(self, problem: Problem, errors: Mapping[str, float]) -> Self:
+        """Those of the kernel with the smaller error, as many as are looked at."""
+        in_units = in_units_is_better(errors, FOURIER, FOURIER_IN_UNITS)
+        n_components = features_to_look_at(problem.rows, self.n_components)
+        options = {"n_components": n_components, "loss": "squared", "random_state": 0, "max_time": None}
+        few: Self = clone(self).set_params(features=RandomFourierFeatures(standardize=in_units), **options)
+        return few
 
     def _generator(self, task: Task) -> FeatureGenerator:
         """What draws the blocks of each model, fitted."""
@@ -182,11 +202,13 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
         errors on a sample of rows are smaller for these. Where the spread of one dense column is more than ten times
         that of another, either is also tried on standardised columns (see ``choice_``).
-    loss : {"squared", "calibrated", "softmax", "logistic"}, default="squared"
-        "squared": ½‖z − y‖² with y = ±1, least squares on the residuals, the fastest. "calibrated": the same with y = 0
-        or 1, and Algorithm 2's calibration and projection after each visit of all blocks. "softmax": a Newton step on
-        the log loss of a block, with the running scores as offset; "logistic" the same with one logistic loss per class
-        or label.
+    loss : {"auto", "squared", "calibrated", "softmax", "logistic"}, default="auto"
+        "auto": "squared"; or softmax (logistic, for several labels) on the columns, with the penalty of
+        `GLMClassifierCV`, where rows left out speak for it (see ``choice_``): not with `features` or a penalty given,
+        several models, early stopping, or rows in partitions. "squared": ½‖z − y‖² with y = ±1, least squares on the
+        residuals, the fastest. "calibrated": the same with y = 0 or 1, and Algorithm 2's calibration and projection
+        after each visit of all blocks. "softmax": a Newton step on the log loss of a block, with the running scores as
+        offset; "logistic" the same with one logistic loss per class or label.
     alpha : float or "auto", default="auto"
         Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
         four rows for each feature) for the first block that is not constant, of the linearised loss, times the number
@@ -222,7 +244,9 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         The penalty in use.
     choice_ : dict
         Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
-        `CalibratedLeastSquaresClassifier`) and the leave-one-out errors (``errors``).
+        `CalibratedLeastSquaresClassifier`) and the errors on rows left out (``errors``). "columns with a link" is the
+        linear model of ``loss="auto"``, of standardised columns where their spreads differ by more than ten; it is
+        fitted at once, with a ``duality_gap_``.
     <shared>
 
     Raises
@@ -255,10 +279,11 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         **CLASS_WEIGHT,
         "loss": [str],
     }
+    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
 
     features: FeatureGenerator | None = None
     _: KW_ONLY
-    loss: str = "squared"
+    loss: str = "auto"
     alpha: float | str = "auto"
     n_components: int | None = 8192
     block_size: int = 1024
@@ -271,6 +296,13 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     n_iter_no_change: int = 10
     max_time: float | None = None
     random_state: Any = None
+
+    def _loss_to_begin_with(self, encoded: Labels) -> str:
+        return "squared"
+
+    def _rival(self, task: Task, unit: Array | None) -> LinearRival | None:
+        can_rival = self.loss == "auto" and not self.early_stopping and task.rows.place.leaves_out
+        return LinearRival(self, task, unit) if can_rival else None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several).

@@ -1,0 +1,171 @@
+"""A linear model with a link as a model of one stage: what least squares on whatever features has to be better than."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import ShuffleSplit
+
+from manyclass.choice.features import COLUMNS, IN_UNITS, SAMPLED_ROWS
+from manyclass.choice.frame import Frame
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.classifier import Classifier
+from manyclass.estimators.glm_cv import GLMClassifierCV
+from manyclass.estimators.search import mean_square_norm
+from manyclass.fit import Iterate, Iterates, Status, changed
+from manyclass.model import Problem
+from manyclass.stagewise import Stage, StagewiseModel
+
+LINKED = "columns with a link"
+NEAR = 1.25
+"""Times the error of the rival, up to which generated features may do better with more rows."""
+PENALTIES = 10.0 ** -np.arange(1, 6)
+"""By which few rows are looked at, in units of their mean squared norm."""
+COARSE = 1e-2
+"""The gap of these fits."""
+MANY_ROWS = 5000
+"""From which a fifth of them is enough to choose the final penalty by; fewer are cross-validated."""
+MOST_ROWS = 4096
+"""Of a second look; as many others judge."""
+SHARE_OF_TIME = 0.2
+"""Of what is left, for one look."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRival:
+    """`GLMClassifierCV` on the columns, in place of the stages of a classifier.
+
+    Attributes
+    ----------
+    owner : Classifier
+        Its loss and its penalty are set where this takes its place.
+    task : Task
+        What the owner is fitted to.
+    unit : array of shape (n_features,) or None
+        What the columns are divided by; the penalty is on coefficients of these.
+    """
+
+    owner: Classifier
+    task: Task
+    unit: Array | None = None
+
+    def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
+        """Whether it errs less than all others do, and than generated features on more rows where these are near.
+
+        Parameters
+        ----------
+        errors : dict
+            Those of `errors_of_representations`, to which the own one is added.
+        generated : Classifier
+            On generated features.
+        """
+        others, errors[LINKED] = dict(errors), self._error(SAMPLED_ROWS)
+        if not errors[LINKED] < min(others.values()):
+            return False
+        of_generated = min(error for name, error in others.items() if name not in (COLUMNS, IN_UNITS))
+        knows_all = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
+        return knows_all or of_generated > NEAR * errors[LINKED] or self._errs_less(generated)
+
+    def iterates(self) -> Iterates:
+        """A search for the penalty with all rows, each model one stage."""
+        given, frame = self.task.problem, self._frame
+        cv = 5 if given.rows.n_rows < MANY_ROWS else ShuffleSplit(1, test_size=0.2, random_state=0)
+        model = self._model(10, cv=cv)
+        model.classes_, model.multilabel_ = self.owner.classes_, self.owner.multilabel_
+        problem = model._problem(frame.problem.rows, self.task.encoded, given.weight, self.task.clock)
+        problem.memory_limit = given.memory_limit
+
+        def staged(iterate: Iterate) -> Iterate:
+            self.owner.loss_ = model.loss_
+
+            def stages() -> tuple[StagewiseModel, ...]:
+                found = iterate.model()
+                given.alpha = found.alpha
+                return (StagewiseModel((None,), (Stage(0, *frame.lift(found.coef, found.intercept)),)),)
+
+            # The last is the one that has a bound.
+            return replace(iterate, model=stages, n_iter=float(not math.isnan(iterate.duality_gap)))
+
+        return (yield from changed(model._iterates(replace(self.task, problem=problem)), staged))
+
+    # -- the looks ----------------------------------------------------------------------------------------------------
+
+    def _error(self, n_rows: int) -> float:
+        """By cross-validation of so many rows, in the measure of `errors_of_representations`; nan where unknown."""
+        part, y = self._some(n_rows)
+        if y.ndim == 1 and np.ptp(y) == 0:
+            return math.nan
+        scoring: Any = "accuracy"
+        if self._has_columns:
+            scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
+        model = self._fit(self._model(PENALTIES * mean_square_norm(part), scoring=scoring, tol=COARSE), part, y)
+        best = float(model.best_score_)
+        return -best / _variance(y) if self._has_columns else 1.0 - best
+
+    def _errs_less(self, other: Classifier) -> bool:
+        """On rows that neither it nor the other was fitted to."""
+        part, y = self._some(2 * MOST_ROWS)
+        is_fitted = np.random.default_rng(0).permutation(len(y)) % 2 == 0
+        fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
+        if y.ndim == 1 and np.ptp(y[fitted]) == 0:
+            return False
+        ours, theirs = (
+            self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
+            for model in (self._model(5, tol=COARSE), other)
+        )
+        return ours < theirs
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame(self.task.problem, unit=self.unit)
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether outputs are labels of their own, and squared errors are compared."""
+        return bool(self.task.encoded.is_multilabel or self.task.encoded.is_binary)
+
+    def _model(self, alphas: Any, **options: Any) -> GLMClassifierCV:
+        return GLMClassifierCV(alphas, fit_intercept=self.task.problem.fit_intercept, **options)
+
+    def _some(self, n_rows: int) -> tuple[Problem, np.ndarray]:
+        """Rows of the frame, and their classes by number, or labels."""
+        problem = self._frame.problem
+        index = problem.sample(min(n_rows, problem.rows.n_rows))
+        return problem.taken(index), to_numpy(self.task.encoded.guide)[index]
+
+    def _fit(self, model: Any, part: Problem, y: np.ndarray) -> Any:
+        clock = self.task.clock
+        left = clock.deadline - time.perf_counter()
+        model.set_params(max_time=None if math.isinf(left) else max(SHARE_OF_TIME * left, 1e-3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(part.rows, y, part.weight, memory_limit=part.memory_limit)
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        clock.check()
+        return model
+
+    def _error_on(self, model: Any, part: Problem, y: np.ndarray) -> float:
+        weight = None if part.weight is None else to_numpy(part.weight)
+        if not self._has_columns:
+            return 1.0 - float(model.score(part.rows, y, weight))
+        P = to_numpy(model.predict_proba(part.rows))
+        return _square(y, P[:, 1] if y.ndim == 1 else P, weight) / _variance(y)
+
+
+def _square(y: np.ndarray, P: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """The mean squared error of probabilities of labels that are 0 or 1."""
+    return float(np.average((P - y) ** 2, axis=0, weights=sample_weight).mean())
+
+
+def _variance(y: np.ndarray) -> float:
+    return max(float(np.var(y, axis=0).mean()), 1e-300)

@@ -1,0 +1,145 @@
+"""Where a linear model with a link predicts better than least squares on any features, it is what loss="auto" fits."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from manyclass import GLMClassifier, GLMClassifierCV, StagewiseClassifier
+from manyclass.estimators.linear_rival import LINKED, LinearRival
+from manyclass.features import RandomFourierFeatures
+from manyclass.fit import Status
+
+
+def taught(n=900, d=10, k=6, seed=0):
+    """Heavy tails and no noise: what least squares is led astray by."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, (n, d))
+    return X, (X @ rng.standard_normal((d, k))).argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    X, y = taught()
+    return X, y, StagewiseClassifier(random_state=0).fit(X[:600], y[:600])
+
+
+def test_it_is_taken_where_labels_follow_from_linear_scores(linear):
+    X, y, model = linear
+    assert model.choice_["features"] == LINKED and model.loss_ == "softmax"
+    assert model.choice_["errors"][LINKED] == min(model.choice_["errors"].values())
+    squared = StagewiseClassifier(loss="squared", random_state=0).fit(X[:600], y[:600])
+    assert 1 - model.score(X[600:], y[600:]) < 0.7 * (1 - squared.score(X[600:], y[600:]))
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_it_is_the_model_whose_penalty_cross_validation_chooses(linear):
+    X, y, model = linear
+    chosen = GLMClassifierCV(10, cv=5).fit(X[:600], y[:600])
+    assert model.alpha_ == chosen.alpha_
+    assert_allclose(model.coef_, chosen.coef_)
+    assert_allclose(model.predict_proba(X[600:]), chosen.predict_proba(X[600:]))
+    assert (model.status_, model.n_iter_, model.duality_gap_) == (Status.FINISHED, 1, chosen.duality_gap_)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3])
+def test_sizes_and_origins_of_columns_do_not_matter_to_it(linear, far):
+    X, y, _ = linear
+    X = X[:, :8]
+    y = (X @ np.random.default_rng(1).standard_normal((8, 4))).argmax(axis=1)
+    other = (X + far) * np.logspace(-4, 4, 8)
+    models = [StagewiseClassifier(random_state=0).fit(rows[:600], y[:600]) for rows in (X, other)]
+    assert [one.choice_["features"] for one in models] == [LINKED, LINKED]
+    scores = [one.score(rows[600:], y[600:]) for one, rows in zip(models, (X, other), strict=True)]
+    assert scores[1] > scores[0] - 0.02
+
+
+def test_several_labels_are_compared_by_their_squared_errors():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (900, 10))
+    Y = (X @ rng.standard_normal((10, 4)) > 0).astype(int)
+    model = StagewiseClassifier(random_state=0).fit(X[:600], Y[:600])
+    assert (model.choice_["features"], model.loss_) == (LINKED, "logistic")
+    probability = model.predict_proba(X[600:])
+    assert probability.shape == (300, 4) and ((probability > 0.5) == Y[600:]).mean() > 0.95
+
+
+def test_what_no_line_divides_is_left_to_generated_features():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    y = np.digitize(np.linalg.norm(X, axis=1), [1.2, 1.6, 2.0])
+    model = StagewiseClassifier(n_components=512, block_size=256, random_state=0).fit(X[:2000], y[:2000])
+    assert model.choice_["features"] == "RandomFourierFeatures" and model.loss_ == "squared"
+    linear = GLMClassifier().fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > linear.score(X[2000:], y[2000:]) + 0.2
+
+
+def test_more_rows_are_looked_at_where_generated_features_are_near(monkeypatch):
+    """Which gain more by them than a linear model."""
+    X, y = taught(n=3000)
+    looked = []
+    monkeypatch.setattr(LinearRival, "_error", lambda self, n_rows: 0.3)
+    monkeypatch.setattr(LinearRival, "_errs_less", lambda self, other: looked.append(other) or False)
+    for error, expected in ((0.31, 1), (0.9, 0)):
+        looked.clear()
+        found = {"columns": 0.5, "RandomFourierFeatures": error}
+        monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_, f=found: dict(f))
+        model = StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)
+        assert len(looked) == expected
+        assert (model.choice_["features"] == LINKED) == (not expected)
+    assert looked == [] and model.loss_ == "softmax"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared"},
+        {"alpha": 1e-3},
+        {"n_models": 2},
+        {"early_stopping": True},
+        {"features": RandomFourierFeatures()},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_it_is_not_asked_where_something_else_is_asked_for(options, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("looked")
+
+    monkeypatch.setattr(LinearRival, "wins", refuse)
+    X, y = taught(n=300)
+    model = StagewiseClassifier(n_components=64, block_size=32, random_state=0, **options).fit(X, y)
+    assert model.loss_ == "squared"
+
+
+def test_wide_sparse_rows_and_weights():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 2000), density=0.02, format="csr", rng=rng)
+    y = np.asarray(X @ rng.standard_normal((2000, 3))).argmax(axis=1)
+    model = StagewiseClassifier(random_state=0).fit(X[:300], y[:300], sample_weight=rng.random(300) + 0.5)
+    other = GLMClassifier(alpha=1e-3).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > other.score(X[300:], y[300:]) - 0.1
+
+
+def test_interrupted_in_a_look_there_is_a_model(monkeypatch):
+    def interrupted(self, task):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(GLMClassifierCV, "_iterates", interrupted)
+    X, y = taught(n=200)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = StagewiseClassifier(random_state=0).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED and model.predict(X).shape == (200,)
+
+
+@pytest.mark.parametrize("max_time", [1e-3, 0.05, 0.3])
+def test_out_of_time_there_is_a_model(max_time):
+    X, y = taught(n=4000, d=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = StagewiseClassifier(random_state=0, max_time=max_time).fit(X, y)
+    P = model.predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1.0, atol=1e-6)
