@@ -21,32 +21,17 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
     for φ₀ = M₀μ₀, ψ = M₀Λθ₀, the residuals R of the rows so far, c_j their weight, and H = X̂ᵀM₀X̂. The Cholesky factor
     U of I + C H Cᵀ grows by the rank of one row at a time.
 
-    Parameters
-    ----------
-    softmax, grow : bool
-        One partition function over all outputs or one for each; whether M takes in the rows (T = 0 otherwise).
-    Z, phi, psi, Y : ndarray of shape (b, m)
-        Scores at the start of the block, X̂ᵀφ₀, X̂ᵀψ, targets.
-    H : ndarray of shape (b·m, b·m)
-    weight : ndarray of shape (b,)
-        s_j / S.
-    eta : float
-        The length of the steps in a pass together; that after a row is its weight times this.
-    classes : ndarray of shape (b, m)
-        The order in which Algorithm 1 takes the classes of each row.
-    old : ndarray of shape (b, m)
-        Residuals to be replaced by the new ones, zero where these are added; overwritten with the new ones.
-    C, U : ndarray of shape (b, rank, m) and (b·rank, b·rank), outputs
-        Of U the upper triangle.
-    sums : ndarray of shape (3, b·m), zero, output
-        R = Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j.
-    work, scores : ndarray of shape (4 + rank, b·m) and (2, m)
-        Overwritten. Arrays made here would be compiled with the loop.
+    `softmax`: one partition function over all outputs, or one for each; `grow`: whether M takes in the rows (T = 0
+    otherwise). Z, phi, psi and Y, of shape (b, m), are the scores at the start of the block, X̂ᵀφ₀, X̂ᵀψ and the
+    targets; `weight` is s_j / S; `eta` the length of the steps in a pass together, that after a row being its weight
+    times this; `classes`, of shape (b, m), the order in which Algorithm 1 takes the classes of each row.
 
-    Returns
-    -------
-    tuple of float
-        Coefficients of φ₀ and ψ in the movement of theta, and in its lagged sum.
+    Written to: `old`, of shape (b, m), residuals to be replaced by the new ones, zero where these are added; C, of
+    shape (b, rank, m), and the upper triangle of U, of shape (b·rank, b·rank); `sums`, of shape (3, b·m), zero before:
+    R = Σ of residuals, −Σ step·v, and −Σ_j weight_j times the latter as it stood before row j. `work`, of shape (4 +
+    rank, b·m), and `scores`, of shape (2, m), are overwritten: arrays made here would be compiled with the loop.
+
+    Returns the coefficients of φ₀ and ψ in the movement of theta, and in its lagged sum.
     """
     b, m = Z.shape
     R, moved, lagged = sums[0], sums[1], sums[2]

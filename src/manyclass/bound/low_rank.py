@@ -17,11 +17,7 @@ class LowRank(StreamedBound):
     it stands for. Of B_j of a row the leading eigenvector competes for a place in V; the rest, B', goes into D at
     once by B' ⊗ xxᵀ ⪯ diag(Σ_b |B'_ab|) ⊗ ‖x‖₁ diag|x|. With two classes or independent labels nothing is left over.
 
-    Attributes
-    ----------
-    W : ndarray of shape (≤ rank, n_features [+ 1], n_outputs)
-        √S V.
-    D : ndarray of shape (n_features [+ 1], n_outputs)
+    W is √S V, of shape (≤ rank, n_features [+ 1], n_outputs).
     """
 
     _given = (*StreamedBound._given, "_X", "_columns")

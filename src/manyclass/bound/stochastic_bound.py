@@ -44,22 +44,11 @@ class _Settled:
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows that are taken at once, in float64.
+    """Rows that are taken at once, in float64."""
 
-    Attributes
-    ----------
-    index : ndarray of shape (n_rows,)
-        Their numbers.
-    X : ndarray of shape (n_rows, n_columns)
-        The rows on their common columns, the intercept's last.
-    columns : ndarray of shape (n_columns,) or None
-        Which rows of theta these are; None for all.
-    Y : ndarray of shape (n_rows, n_outputs)
-    """
-
-    index: np.ndarray
-    X: np.ndarray
-    columns: np.ndarray | None
+    index: np.ndarray  # their numbers
+    X: np.ndarray  # on their common columns, the intercept's last
+    columns: np.ndarray | None  # which rows of theta these are; None for all
     Y: np.ndarray
 
 
@@ -86,26 +75,9 @@ class StochasticBound:
     ηqφ, and its rows weigh q in the penalty, so φ errs by at most ηq²MΛφ, which q is chosen to keep below `accuracy`.
     μ itself is exact, and φ is computed from it anew after each block, so nothing accumulates.
 
-    Parameters
-    ----------
-    problem : Problem
-        Not centred, with NumPy rows and a loss of ``CLASS_BOUNDS``.
-    curvature : StreamedBound
-    start : array of shape (n_features [+ 1], n_outputs), optional
-        theta to start from; 0 by default.
-    eta : float
-        Length of the steps in a pass together (of the first pass, with `refresh`).
-    refresh : bool
-    shuffle_classes : bool
-        Take the classes of each row in a random order, in which every bound is another, instead of in theirs.
-    rng : numpy Generator
-    block_rows : int, optional
-        Rows to a block; by default as many as the accuracy of the curvature allows.
-
-    Attributes
-    ----------
-    theta, mu, phi : ndarray of shape (n_features [+ 1], n_outputs), float64
-        θ, μ and φ = H⁻¹μ after the last block.
+    The problem is not centred, with NumPy rows and a loss of ``CLASS_BOUNDS``; `start` is a theta, 0 by default. With
+    `shuffle_classes` the classes of each row are taken in a random order, in which every bound is another. After each
+    block theta, mu and phi are θ, μ and φ = H⁻¹μ, of shape (n_features [+ 1], n_outputs), in float64.
     """
 
     _given = ("problem", "weight", "rows", "penalty", "_watch")

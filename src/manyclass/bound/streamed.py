@@ -23,22 +23,13 @@ class StreamedBound(ABC):
     a block never touches all parameters, and `absorb` brings M up to date for the block as a whole.
 
     Arrays over parameters have shape (n_features [+ 1], n_outputs); parameter (i, a) has index i·n_outputs + a.
-
-    Attributes
-    ----------
-    span : int
-        Rows times outputs of a block: enough for level-3 BLAS, little enough for what grows with its square or cube.
-    accuracy : float
-        Relative error of φ = Mμ that a solver may make within a block.
-    compact : bool
-        Whether blocks are to come on the columns that occur in them.
     """
 
     _given: ClassVar[tuple[str, ...]] = ("problem", "bound", "prior")
 
-    span: int
-    accuracy: ClassVar[float]
-    compact: ClassVar[bool]
+    span: int  # rows times outputs of a block: enough for level-3 BLAS, not too many for its square or cube
+    accuracy: ClassVar[float]  # relative error of φ = Mμ that a solver may make within a block
+    compact: ClassVar[bool]  # whether blocks are to come on the columns that occur in them
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -55,12 +46,7 @@ class StreamedBound(ABC):
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
         """(x_i ⊗ I)ᵀ M (x_j ⊗ I) for the rows of a block, of shape (n_rows·n_outputs, n_rows·n_outputs).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_columns)
-            The rows on those features that are not zero in all of them.
-        columns : ndarray of shape (n_columns,) or None
-            Which features these are; None for all.
+        X has the rows on those features that are not zero in all of them; `columns` says which these are, None for all.
         """
 
     @abstractmethod
@@ -71,11 +57,7 @@ class StreamedBound(ABC):
     def absorb(self, C: np.ndarray, U: np.ndarray) -> None:
         """H += Σ_j (C_j ⊗ x_j)ᵀ(C_j ⊗ x_j) over the rows of the last `gram`.
 
-        Parameters
-        ----------
-        C : ndarray of shape (n_rows, rank, n_outputs)
-        U : ndarray of shape (n_rows·rank, n_rows·rank)
-            The Cholesky factor of I + C (gram) Cᵀ in its upper triangle.
+        C has shape (n_rows, rank, n_outputs); U, in its upper triangle, is the Cholesky factor of I + C (gram) Cᵀ.
         """
 
     @abstractmethod

@@ -24,24 +24,14 @@ DUAL_PASSES = 20
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit with the defaults of an estimator is expected to take.
-
-    Attributes
-    ----------
-    estimator, loss, how : str
-    seconds : float
-    memory : float
-        Bytes beside the rows.
-    fits : bool
-        Whether that is no more than half of what was free.
-    """
+    """What a fit with the defaults of an estimator is expected to take."""
 
     estimator: str
     loss: str
     how: str
     seconds: float
-    memory: float
-    fits: bool
+    memory: float  # bytes beside the rows
+    fits: bool  # whether that is no more than half of what was free
 
 
 def costs(rows: Rows, labels: Labels) -> tuple[Cost, ...]:

@@ -61,20 +61,9 @@ class Descent:
     found wrong with its own start is mended in those behind it. The curvature is looked at anew by the leader, and only
     between the classes; what it knows of the features serves every penalty and every fold.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its ``alpha`` is set here.
-    solver : Solver
-    curvature : Curvature
-        May be shared with problems of other weights: any positive definite one is a metric.
-    clock : Clock
-    tol, max_iter
-        Of each fit.
-    leader : Descent, optional
-        Which is always fitted first, in the same curvature.
-    whole : Problem, optional
-        Of all rows, by which the leader looks at the curvature; its own without.
+    The ``alpha`` of the problem is set here. Its curvature may be shared with problems of other weights: any positive
+    definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
+    problem of all rows where there is one.
     """
 
     problem: Problem
@@ -94,10 +83,7 @@ class Descent:
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
         """The model at `alpha`, from W and b or from those before.
 
-        Raises
-        ------
-        OutOfTime, KeyboardInterrupt
-            Where the fit was cut short by these.
+        Raises `OutOfTime` and `KeyboardInterrupt` where the fit was cut short by these.
         """
         outcome = self.attempt(alpha, start, settles=True)
         if outcome.status is Status.MAX_TIME:
@@ -109,12 +95,9 @@ class Descent:
     def attempt(self, alpha: float, start: tuple[Array, Array] | None = None, *, settles: bool = False) -> Outcome:
         """As `fit`, with the model there is where the fit was cut short.
 
-        Parameters
-        ----------
-        settles : bool
-            Whether to stop, too, where `LOOKS_BACK` iterations lower the objective by less than a tenth of `tol`. The
-            gap bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is
-            noise.
+        With `settles` it stops, too, where `LOOKS_BACK` iterations lower the objective by less than a tenth of `tol`:
+        the gap bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is
+        noise.
         """
         problem = self.problem
         problem.alpha = alpha
@@ -202,13 +185,8 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
     """Whether the last `TURNED` scores are each worse than the best by more than a standard error of the difference.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_folds, n_alphas)
-        Larger is better.
-    values : list of ndarray
-        For each alpha the scores of single rows, where there is one fold: what the standard error is then taken from.
-        None where they are not known.
+    Scores, larger for better, have shape (n_folds, n_alphas). The standard error is taken from the `values` of single
+    rows for each alpha where there is one fold, and these are known.
     """
     mean = scores.mean(axis=0)
     best = int(np.argmax(mean))
@@ -229,12 +207,7 @@ def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
 def stride(to_go: int, spent: float, left: float) -> int:
     """How far on the next penalty of a path is: one, or as many as the seconds that are left ask for.
 
-    Parameters
-    ----------
-    to_go : int
-        Penalties that have not been tried.
-    spent, left : float
-        Seconds that the last one took (the next take longer: they are counted twice), and those to the limit.
+    The next ones take longer than the last, and are counted twice.
     """
     affordable = max(left, 0.0) / (2.0 * spent) if spent > 0 else math.inf
     return max(1, math.ceil(to_go / (1.0 + affordable)))

@@ -14,20 +14,9 @@ from manyclass.model import Problem
 class Frame:
     """A problem, or the same in the space that its rows span; of whatever weight, so that folds share it.
 
-    Parameters
-    ----------
-    given : Problem
-    rotate : bool, default=False
-        Whether into the space of the rows.
-    unit : array of shape (n_features,), optional
-        What each column is divided by before: another problem, whose penalty is on coefficients in these units.
-    wide : bool, default=False
-        Whether with products in float64, whatever the dtype of the rows.
-
-    Attributes
-    ----------
-    problem : Problem
-        What is to be solved.
+    With `rotate` in the space of the rows; with `unit` each column is divided by that before, which is another problem,
+    whose penalty is on coefficients in these units; with `wide` products are in float64, whatever the dtype of the
+    rows.
     """
 
     def __init__(self, given: Problem, *, rotate: bool = False, unit: Array | None = None, wide: bool = False):

@@ -143,14 +143,7 @@ def _share(problem: Problem, weight: Array | None) -> Array | None:
 
 @dataclass(frozen=True)
 class Check:
-    """How near `left_out_scores` come to refits, over a few rows.
-
-    Attributes
-    ----------
-    rows : ndarray of integers
-    scores : ndarray of shape (n_checked, n_outputs)
-        Of the refits.
-    """
+    """How near `left_out_scores` come to refits, over a few rows."""
 
     rows: np.ndarray
     scores: Array

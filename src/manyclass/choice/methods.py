@@ -43,33 +43,17 @@ UNKNOWN_UNITS = 10.0
 
 @dataclass(frozen=True)
 class Method:
-    """A way to solve a problem, and what it is expected to take.
-
-    Attributes
-    ----------
-    solver, curvature : str
-    row_space : bool
-        Whether the rows are first rotated into as many dimensions as there are rows.
-    passes : float
-    set_up, per_pass : float
-        Seconds.
-    memory : float
-        Bytes beside the rows.
-    fits : bool
-        Whether that is no more than `room` said.
-    wide : bool
-        Whether products are in float64, whatever the dtype of the rows.
-    """
+    """A way to solve a problem, and what it is expected to take."""
 
     solver: str
     curvature: str
-    row_space: bool
+    row_space: bool  # whether the rows are first rotated into as many dimensions as there are rows
     passes: float
-    set_up: float
-    per_pass: float
-    memory: float
-    fits: bool = True
-    wide: bool = False
+    set_up: float  # seconds
+    per_pass: float  # seconds
+    memory: float  # bytes beside the rows
+    fits: bool = True  # whether that is no more than `room` said
+    wide: bool = False  # whether products are in float64, whatever the dtype of the rows
 
     @property
     def seconds(self) -> float:
@@ -103,22 +87,8 @@ class Choice:
 def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice:
     """The method with the fewest estimated seconds among those that fit into memory.
 
-    Parameters
-    ----------
-    problem : Problem
-        Smooth.
-    tol : float
-        Relative duality gap to reach.
-    solver : Solver, optional
-        The one to choose a metric for, of those that take any curvature as theirs, as `Majorize` does on the planes of
-        partition bounds.
-
-    Raises
-    ------
-    MemoryError
-        If none fits.
-    ValueError
-        If the solver cannot do with the loss.
+    `tol` is a relative duality gap. A `solver` is given to choose a metric for, of those that take any curvature as
+    theirs, as `Majorize` does on the planes of partition bounds.
     """
     room, which = room_for(problem.memory_limit)
     found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
@@ -212,10 +182,7 @@ class Shape:
     ) -> Iterator[Method]:
         """A solver in each of the metrics that could serve, with the steps that it is expected to take.
 
-        Parameters
-        ----------
-        by_diagonal, by_features : float
-            Steps in the metric of the diagonal, and in that of the curvature `of_features`, which couples them.
+        `by_diagonal` in that of the diagonal, `by_features` in that of the curvature `of_features`, which couples them.
         """
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k

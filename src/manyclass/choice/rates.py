@@ -27,30 +27,14 @@ LASTS = 86400.0
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one kind of numbers.
+    """Of one kind of numbers."""
 
-    Attributes
-    ----------
-    product : float
-        Multiplications a second in products of dense matrices.
-    stream : float
-        Numbers a second that a product with few columns reads from memory.
-    decomposition : float
-        n² a second in an eigendecomposition of an n×n matrix, beside its products.
-    sparse : float
-        Multiplications a second in products of a sparse matrix with a dense one.
-    elementwise : float
-        Scores a second of which a softmax takes value and gradient.
-    interpreted : float
-        Passes a second over a single row: all that small fits are.
-    """
-
-    product: float
-    stream: float
-    decomposition: float
-    sparse: float
-    elementwise: float
-    interpreted: float
+    product: float  # multiplications a second in products of dense matrices
+    stream: float  # numbers a second that a product with few columns reads from memory
+    decomposition: float  # n² a second in an eigendecomposition of an n×n matrix, beside its products
+    sparse: float  # multiplications a second in products of a sparse matrix with a dense one
+    elementwise: float  # scores a second of which a softmax takes value and gradient
+    interpreted: float  # passes a second over a single row: all that small fits are
 
     def seconds_of_decomposition(self, n: float) -> float:
         """Of an eigendecomposition: it is bound by memory where n is small, by products where it is large."""

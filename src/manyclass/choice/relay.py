@@ -38,12 +38,8 @@ def in_turn(
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
     without, and may come back from where that one has led. One that rounding keeps from the tolerance goes on with
     products in float64, and one that finds no step in these either gives way, too. Seconds are those of the cost model,
-    so that a fit does not depend on what else the machine does.
-
-    Parameters
-    ----------
-    saved : dict, optional
-        The `state` of an iterate of another run: those that followed it follow.
+    so that a fit does not depend on what else the machine does. With the `saved` state of an iterate of another run,
+    those that followed it follow.
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
     known = _begun(choice.method, left, 0, 0.0, given.n_passes)

@@ -54,19 +54,8 @@ def represent(
 ) -> tuple[Representation, ...]:
     """What could stand for X and fits into memory, the fastest first.
 
-    Parameters
-    ----------
-    n_folds : int
-        Parts of the rows, all but each of which are fitted to as well.
-    chooses_alpha : bool
-        Whether by leave-one-out.
-    tries : bool
-        Whether larger penalties are tried then, which is done with a matrix alone.
-
-    Raises
-    ------
-    MemoryError
-        If nothing fits.
+    All but each of `n_folds` parts of the rows are fitted to as well; the penalty is chosen by leave-one-out where
+    `chooses_alpha`, and larger ones are tried then with `tries`, which is done with a matrix alone.
     """
     shape = Shape.of(problem)
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed

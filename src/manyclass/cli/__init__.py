@@ -17,11 +17,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 on success, 2 for a command line that makes no sense, 130 after Ctrl-C, 1 for anything else that went
     wrong. Failures print one sentence on stderr; ``--debug`` prints the traceback instead.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name; default ``sys.argv[1:]``.
     """
     from manyclass.cli.errors import explain
 

@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scores, multilabel: bool) -> str:
-    """All that is known of how good a model is.
-
-    Parameters
-    ----------
-    figures : list of (name, text)
-        For the top of the page.
-    """
+    """All that is known of how good a model is."""
     nouns = ("label", "labels") if multilabel else ("class", "classes")
     shown = [tiles(figures), *(tag("p", note, class_="advice") for note in scores.notes)]
     names, precision, f1 = zip(

@@ -37,23 +37,16 @@ class ClassBound:
     With z = Wᵀx the features of Algorithm 1 are f(x, y) = e_y ⊗ x, every l of the algorithm is c ⊗ x, and so the Σ of
     a row is B ⊗ xxᵀ: only B, of shape (n_outputs, n_outputs), has to be found.
 
-    Attributes
-    ----------
-    pairs : callable
-        ``pairs(n_outputs)`` gives the output numbers (a, b), a ≤ b, of the entries of B that may differ from zero.
-    weights : callable
-        ``weights(Z, xp)`` gives those entries for each row of Z, of shape (n_rows, n_pairs).
-    along : callable
-        ``along(Z, moves, xp)`` gives uᵀB(z)v for each row of Z and each pair of moves u, v of its scores, u not after
-        v, each of shape (n_rows,), in O(n_outputs) a row: no matrix is made.
-    free_shift : bool
-        Whether B annihilates the vector of ones, as scores of a softmax are free to shift.
+    ``pairs(n_outputs)`` gives the output numbers (a, b), a ≤ b, of the entries of B that may differ from zero;
+    ``weights(Z, xp)`` these entries for each row of Z, of shape (n_rows, n_pairs); ``along(Z, moves, xp)`` uᵀB(z)v for
+    each row of Z and each pair of moves u, v of its scores, u not after v, each of shape (n_rows,), in O(n_outputs) a
+    row: no matrix is made.
     """
 
     pairs: Callable[[int], tuple[np.ndarray, np.ndarray]]
     weights: Callable[[Array, Any], Array]
     along: Callable[[Array, list[Array], Any], list[list[Array]]]
-    free_shift: bool
+    free_shift: bool  # whether B annihilates the vector of ones, as scores of a softmax are free to shift
 
 
 def _softmax_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:

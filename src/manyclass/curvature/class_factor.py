@@ -16,10 +16,7 @@ class ClassFactor:
     the constant model, a = p and A is ∇²Φ = diag(p) − ppᵀ. What a full A would know beyond that of pairs of classes
     was found to save no passes (5 data sets, 3 penalties), so there is no k×k matrix.
 
-    Attributes
-    ----------
-    trace : float
-        Σ_i w_i tr ∇²Φ(z_i) over the rows added.
+    `trace` is Σ_i w_i tr ∇²Φ(z_i) over the rows added.
     """
 
     _given = ("loss", "xp")

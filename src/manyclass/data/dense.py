@@ -20,15 +20,6 @@ class DenseRows(Rows):
 
     float32 and float64 are computed with as they are. What has no products of its own, or slow and coarse ones (half
     precision, integers, truth values), is converted block by block when it is read, see `dtype_of_products`.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        In C or Fortran order, possibly read-only.
-    shift : array of shape (n_features,), optional
-        Subtracted from every block when it is read, in the dtype of the products.
-    dtype : dtype, optional
-        Of the products.
     """
 
     def __init__(self, X: Array, shift: Array | None = None, dtype: Any = None):

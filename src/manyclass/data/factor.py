@@ -21,12 +21,8 @@ class Factor:
     Eigenvalues lost in rounding count as zero; with ridge 0 those directions are left out, which gives the solution of
     minimum norm.
 
-    Parameters
-    ----------
-    S : array of shape (n_features, n_features)
-    precision : float, optional
-        Relative accuracy of the entries of S, by default that of float64; give that of float32 where S was summed
-        from float32 products and a ridge may be 0.
+    `precision` is the relative accuracy of the entries of S, by default that of float64; give that of float32 where S
+    was summed from float32 products and a ridge may be 0.
     """
 
     def __init__(self, S: Array, precision: float | None = None):
@@ -100,16 +96,8 @@ class Metric:
     """H⁻¹ for a positive semi-definite H whose every digit does not matter: Cholesky in float64, d³/3 flops.
 
     In units in which the diagonal of H is 1, so that columns of very different size cost no digits, and kept away from
-    singular by the rounding of the entries. Where the diagonal is 0, so is what is solved for.
-
-    Parameters
-    ----------
-    H : array of shape (n_features, n_features)
-        In float64; overwritten.
-    precision : float
-        Relative accuracy of its entries.
-    dtype : optional
-        In which the factor is kept, that of H by default.
+    singular by the rounding of the entries. Where the diagonal is 0, so is what is solved for. H, in float64, is
+    overwritten; the factor is kept in `dtype`.
     """
 
     def __init__(self, H: Array, precision: float, dtype: Any = None):

@@ -41,10 +41,7 @@ class GeneratedRows(Rows):
     """φ(x) for every row, of shape (n_rows, n_features_out): a block is made when it is asked for, and never held in
     full unless the transformer asks for it (``keep``): then in float16, once all blocks have been read.
 
-    Attributes
-    ----------
-    seconds : float
-        Time spent on making features.
+    `seconds` is the time spent on making features.
     """
 
     def __init__(self, base: Rows, transformer: Transformer, shift: Array | None = None):

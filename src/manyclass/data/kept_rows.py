@@ -25,15 +25,7 @@ class KeptRows:
     So every different row is as likely to be kept as any other, whatever pieces the rows came in and in which order;
     equal rows stay or go together; samples can be merged; and a row that is forgotten is found again.
 
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n_kept, n_features)
-        In the order in which the rows came.
-    y : ndarray of shape (n_kept,), or (n_kept, n_labels)
-    weight : ndarray of shape (n_kept,)
-    keys : ndarray of shape (n_kept,)
-    limit : int
-        All rows are here whose keys are at most this.
+    Rows are in the order in which they came, and all are here whose keys are at most `limit`.
     """
 
     X: Any
@@ -75,13 +67,7 @@ class KeptRows:
         return replace(joined if chosen.all() else joined.taken(np.flatnonzero(chosen)), limit=limit)
 
     def without(self, other: KeptRows) -> KeptRows:
-        """The sample without rows that are in it, the last of equal ones first.
-
-        Raises
-        ------
-        ValueError
-            If one is not.
-        """
+        """The sample without rows that are in it, the last of equal ones first."""
         order = np.argsort(self.keys, kind="stable")
         ordered = self.keys[order]
         keys, times = np.unique(other.keys[other.keys <= np.uint64(self.limit)], return_counts=True)

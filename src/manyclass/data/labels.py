@@ -18,12 +18,8 @@ from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 class Labels:
     """Encoded labels of the training rows.
 
-    Attributes
-    ----------
-    classes : array of shape (n_classes,)
-        The distinct labels, sorted; for multi-label targets the column numbers.
-    codes : integer array of shape (n_rows,), or None for multi-label targets
-    indicator : array of shape (n_rows, n_labels), or None for multi-class targets
+    `classes` are the distinct labels, sorted, or the column numbers of multi-label targets, which have an indicator
+    matrix of shape (n_rows, n_labels) in place of codes.
     """
 
     classes: Any
@@ -45,14 +41,8 @@ class Labels:
     def targets(self, rows: Rows, values: tuple[float, float] | None, *, one_column: bool = True) -> Targets:
         """The columns that a loss sees.
 
-        Parameters
-        ----------
-        rows : Rows
-            Whose namespace, device and dtype the targets take.
-        values : tuple of float, or None
-            What stands for an absent and a present label (`Loss.label_values`); None for one-hot rows.
-        one_column : bool
-            Whether two classes are one column (is it the second class?) rather than one each.
+        `values` stand for an absent and a present label (`Loss.label_values`; None for one-hot rows). With `one_column`
+        two classes are one column (is it the second class?) rather than one each.
         """
         absent, present = (0.0, 1.0) if values is None else values
         if self.indicator is not None:
@@ -106,15 +96,7 @@ class Responses:
 def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     """Labels of any dtype, or an indicator matrix, encoded.
 
-    Parameters
-    ----------
-    least : int
-        Classes that there have to be: 1 in a part of a stream.
-
-    Raises
-    ------
-    ValueError
-        If y is continuous, missing, or holds fewer classes.
+    There have to be at least so many classes: 1 in a part of a stream.
     """
     if isinstance(y, Labels):
         return y
@@ -196,19 +178,8 @@ def on_host(values: Any) -> Any:
 def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str, *, several: bool | None = None) -> Labels:
     """Labels of one chunk of a stream, encoded by those of the whole stream.
 
-    Parameters
-    ----------
-    known : array of shape (n_classes,) or None
-        The labels of the stream; None before the first chunk.
-    classes : array-like or None
-        What the caller says they are.
-    several : bool, optional
-        Whether other rows have several labels each.
-
-    Raises
-    ------
-    ValueError
-        If the labels are not announced before the first chunk, change later, or y holds others or is of another kind.
+    The stream's are `known`, None before the first chunk; `classes` is what the caller says they are; `several` says,
+    where that is known, whether other rows have several labels each.
     """
     if several is not None and several != (getattr(y, "ndim", 1) == 2):
         raise ValueError(

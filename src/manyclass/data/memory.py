@@ -34,13 +34,7 @@ def room_for(limit: float | None) -> tuple[float, str]:
 
 
 def as_bytes(limit: float | str | None) -> float:
-    """A limit given as a number of bytes or as text such as "1.5GB"; without one a share of the free memory.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or not positive.
-    """
+    """A limit given as a number of bytes or as text such as "1.5GB"; without one a share of the free memory."""
     if limit is None:
         return MEMORY_SHARE * free_memory()
     number = math.nan

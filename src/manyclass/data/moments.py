@@ -347,14 +347,8 @@ _ARRAYS, _NUMBERS = ("xx", "xy", "x", "y", "pilot", "target_pilot"), ("n", "weig
 class MomentSums:
     """`Moments` of rows that come block by block: one buffer for the Gram matrices of all blocks.
 
-    Parameters
-    ----------
-    like : Rows
-        Whose kind, namespace, dtype and width the blocks have.
-    n_outputs : int
-        0 for the moments of the features alone.
-    pilot, target_pilot : arrays, optional
-        Points near the rows and the targets, float64; zero by default.
+    Blocks have the kind, namespace, dtype and width of `like`; n_outputs is 0 for the moments of the features alone;
+    the pilots are points near the rows and the targets, float64, zero by default.
     """
 
     def __init__(self, like: Rows, n_outputs: int = 0, pilot: Array | None = None, target_pilot: Array | None = None):

@@ -113,15 +113,7 @@ def _names_column(y: Any) -> bool:
 def check_memory(needed: dict[str, float], limit: float | str | None, advice: str) -> None:
     """Refuse what cannot fit before it is made.
 
-    Parameters
-    ----------
-    needed : dict
-        Bytes by what they are for.
-
-    Raises
-    ------
-    MemoryError
-        If they are more than the limit in all.
+    `needed` has bytes by what they are for.
     """
     if limit is None or sum(needed.values()) <= as_bytes(limit):
         return

@@ -32,46 +32,20 @@ _OF_A_PART: dict[str, Any] = {"dtype": np.float64, "ensure_non_negative": True, 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one look at the rows of a part says; of two parts, their sum.
+    """What one look at the rows of a part says; of two parts, their sum."""
 
-    Attributes
-    ----------
-    sizes : dict
-        Rows of each part, by its number.
-    n_features : int
-    dtypes : frozenset of str
-        Of the products.
-    stored : float
-        Bytes of all rows.
-    as_held : bool
-        Whether the parts can be computed with as they are.
-    can_be_centred : bool
-    pilot : array of shape (n_features,), or 0
-        Sum of the points near the rows of those parts that lie far from the origin.
-    n_far : int
-        How many these are.
-    labels : ndarray
-        Distinct ones.
-    counts : ndarray
-        Weights of the rows that have them.
-    n_columns : int
-        Of a multi-label y; otherwise 0.
-    weight : float
-        Σ s.
-    """
-
-    sizes: dict[int, int]
+    sizes: dict[int, int]  # rows of each part, by its number
     n_features: int = 0
-    dtypes: frozenset[str] = frozenset()
-    stored: float = 0.0
-    as_held: bool = True
+    dtypes: frozenset[str] = frozenset()  # of the products
+    stored: float = 0.0  # bytes of all rows
+    as_held: bool = True  # whether the parts can be computed with as they are
     can_be_centred: bool = True
-    pilot: Any = 0.0
-    n_far: int = 0
-    labels: Any = None
-    counts: Any = None
-    n_columns: int = 0
-    weight: float = 0.0
+    pilot: Any = 0.0  # sum of the points near the rows of those parts that lie far from the origin
+    n_far: int = 0  # how many these are
+    labels: Any = None  # distinct ones
+    counts: Any = None  # weights of the rows that have them
+    n_columns: int = 0  # of a multi-label y
+    weight: float = 0.0  # Σ s
 
     @property
     def n_rows(self) -> int:
@@ -331,13 +305,7 @@ def _readable(X: Any) -> Any:
 def parted(
     engine: type[Executor], X: Any, y: Any, sample_weight: Any, estimator_name: str
 ) -> Iterator[tuple[PartedRows, PartedLabels, Parts | None]]:
-    """Rows, labels and weights for `Estimator.fit`, checked by one look at every part.
-
-    Raises
-    ------
-    ValueError
-        For what is refused of rows in one place too, and where partitions do not fit each other.
-    """
+    """Rows, labels and weights for `Estimator.fit`, checked by one look at every part."""
     with engine.connected() as executor:
         parts, given, weight = executor.partitions(X, y, sample_weight)
         if given is None:

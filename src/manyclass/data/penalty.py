@@ -197,22 +197,9 @@ def path_of_rows(
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
     """A grid of penalties and the leave-one-out errors of each, from the Gram matrix of a few rows.
 
-    Parameters
-    ----------
-    rows : Rows
-        A few thousand at most; of any width.
-    R : array of shape (n_rows, n_outputs)
-        Responses, float64.
-    weight : array of shape (n_rows,), optional
-        Float64.
-
-    Returns
-    -------
-    alphas : ndarray of shape (n_alphas,)
-    errors : ndarray of shape (n_alphas, n_outputs)
-        Of `random_sums` of the outputs where these are many.
-    left_out : callable
-        alpha ↦ R less what models of all other rows predict, of shape (n_rows, n_outputs).
+    Rows may be a few thousand, of any width; responses and weights are in float64. Errors are of shape (n_alphas,
+    n_outputs), of `random_sums` of the outputs where these are many. The last is alpha ↦ R less what models of all
+    other rows predict, of shape (n_rows, n_outputs).
     """
     xp = rows.xp
     S = float(rows.n_rows) if weight is None else float(xp.sum(weight))

@@ -42,13 +42,8 @@ def elementwise(
 ) -> Array:
     """scale·function(Z, out), where Z may be overwritten; for NumPy in pieces that stay in cache, on all cores.
 
-    Parameters
-    ----------
-    function : callable
-        Elementwise along rows. `out` holds the keyword by which NumPy's functions write their result to Z; other
-        namespaces have none.
-    Z : array of shape (n_rows, n_columns)
-        Made from `rows`.
+    The function is elementwise along rows; `out` holds the keyword by which NumPy's functions write their result to Z,
+    and nothing for other namespaces.
     """
 
     def scaled(Z: Array, out: dict[str, Array]) -> Array:

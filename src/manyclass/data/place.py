@@ -50,15 +50,7 @@ HERE = Here()
 
 
 class Elsewhere(Here):
-    """In parts: the problem of each part is asked, there.
-
-    Parameters
-    ----------
-    parts : Parts
-        The rows, as they are held.
-    firsts : ndarray of shape (n_parts,)
-        The number of the first row of each part.
-    """
+    """In parts: the problem of each part is asked, there."""
 
     is_here = leaves_out = False
 

@@ -11,12 +11,7 @@ from typing import Any
 
 
 class Waiting:
-    """How long computations stood still because nothing had been read yet.
-
-    Attributes
-    ----------
-    seconds : float
-    """
+    """How long computations stood still because nothing had been read yet."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

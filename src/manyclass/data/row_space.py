@@ -14,17 +14,8 @@ class RowSpace:
     W = V B with ‖W‖ = ‖B‖, and Z B = (X − 1cᵀ) W. So every problem on X is the same problem on Z = U S, of shape
     (n_rows, rank), and V is never formed: V = (X − 1cᵀ)ᵀ U S⁻¹.
 
-    Parameters
-    ----------
-    rows : Rows
-        Dense or sparse; never filled.
-    center : array of shape (n_features,), or None
-        c; None without an intercept.
-
-    Attributes
-    ----------
-    rows : DenseRows
-        Z, in the dtype of the rows given.
+    Rows are dense or sparse, and never filled; `center` is c, None without an intercept. The attribute `rows` is Z, in
+    the dtype of the rows given.
     """
 
     def __init__(self, rows: Rows, center: Array | None):

@@ -21,11 +21,7 @@ MOST_PARTS = 1024
 class SparseRows(Rows):
     """Rows of a SciPy sparse matrix in CSR format with 32- or 64-bit indices, never filled and never written to.
 
-    Parameters
-    ----------
-    X : csr_array or csr_matrix of shape (n_rows, n_features)
-    shift : ndarray of shape (n_features,), optional
-        Subtracted inside the products, which are then in float64: (X − 1cᵀ) W = XW − 1(cᵀW).
+    A shift is subtracted inside the products, which are then in float64: (X − 1cᵀ) W = XW − 1(cᵀW).
     """
 
     xp = numpy_namespace

@@ -23,14 +23,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 class Store(ABC):
-    """Rows as arrays (NumPy or CSR, of one kind and dtype), read again whenever they are asked for.
-
-    Attributes
-    ----------
-    n_rows : int
-    has_random_access : bool
-        Whether any rows can be read without those before them.
-    """
+    """Rows as arrays (NumPy or CSR, of one kind and dtype), read again whenever they are asked for."""
 
     n_rows: int
     has_random_access = False
@@ -66,11 +59,7 @@ class Store(ABC):
 class Repeated(Store):
     """Whatever can be read from its beginning again and again.
 
-    Parameters
-    ----------
-    read : callable
-        Takes a number of rows, which it need not obey, or nothing; gives arrays in order.
-    n_rows : int
+    `read` takes a number of rows, which it need not obey, or nothing; it gives arrays in order.
     """
 
     def __init__(self, read: Callable[..., Iterable[Any]], n_rows: int, *, takes_size: bool = False):
@@ -101,13 +90,9 @@ class Whole(Store):
 class Pieces(Store):
     """Arrays one below the other, of which each can be read anywhere: memory maps, or what is indexed like them.
 
-    Parameters
-    ----------
-    pieces : sequence of array-likes of shape (n, n_features)
-        With `shape` and `dtype`, indexed by a slice or by an array of integers.
-    files : sequence
-        What the arrays are the memory of: the pages of what is mapped are given back once they have been copied, so
-        that they do not stay resident.
+    Each has `shape` and `dtype`, and is indexed by a slice or by an array of integers. `files` are what the arrays are
+    the memory of: the pages of what is mapped are given back once they have been copied, so that they do not stay
+    resident.
     """
 
     has_random_access = True

@@ -39,13 +39,7 @@ def save_tensors(path: str | Path, kind: str, arrays: Mapping[str, Array], about
 
 
 def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """What `save_tensors` wrote; nothing in the file is executed.
-
-    Raises
-    ------
-    DataFileError
-        If the file is no safetensors file, of another kind, of a newer version, or damaged.
-    """
+    """What `save_tensors` wrote; nothing in the file is executed."""
     from safetensors import safe_open
 
     path = Path(path)

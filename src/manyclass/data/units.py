@@ -15,13 +15,8 @@ def own_units_pay(square: np.ndarray, common: float, own: float, alpha: float) -
     about (1 + max_i ‖x_i/v‖²/n · v_j²/(u_j² + alpha))^½ passes for column j. Units of their own are right where columns
     differ in size; where they differ in how many of their entries are zero, these units make a few rows very long.
 
-    Parameters
-    ----------
-    square : array of shape (n_features,)
-        u_j², the mean square of each column; 0 for those that do not count.
-    common, own : float
-        The largest ‖x_i‖²/n, and the largest ‖x_i/u‖²/n.
-    alpha : float
+    `square` is u_j², the mean square of each column, 0 for those that do not count; `common` and `own` are the largest
+    ‖x_i‖²/n and ‖x_i/u‖²/n.
     """
     counts = square > 0
     if not counts.any():

@@ -126,14 +126,8 @@ def check_weights(
 ) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        Multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`.
-    is_part : bool
-        Whether other rows may hold classes of `class_weight` that these do not.
-    may_be_none : bool
-        Whether all may weigh nothing.
+    `class_weight` multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`; other rows may hold classes of
+    it that these do not where this `is_part`; all may weigh nothing where `may_be_none`.
     """
     if sample_weight is None and class_weight is None:
         return None

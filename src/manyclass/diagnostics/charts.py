@@ -75,12 +75,7 @@ def _power(power: int) -> str:
 class Chart:
     """A picture with two axes: marks are added as text of SVG.
 
-    Parameters
-    ----------
-    alt : str
-        What the picture shows, for those who do not see it.
-    x, y : Scale
-    x_label, y_label : str
+    `alt` says what it shows, for those who do not see it.
     """
 
     alt: str

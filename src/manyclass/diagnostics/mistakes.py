@@ -20,26 +20,14 @@ KEPT = 100
 
 @dataclass(frozen=True)
 class Mistakes:
-    """What rows are taken for whose labels are known; classes by their numbers.
+    """What rows are taken for whose labels are known; classes by their numbers."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows that were judged.
-    error : float
-        Share of the rows, or of the cells of several labels, that are wrong.
-    rows, missed, added : tuple of int
-        Of each class: its rows, those of them that are not taken for it, and other rows that are.
-    pairs : tuple of (class, taken for, rows)
-        The most frequent ones, the largest first; none for several labels per row.
-    """
-
-    n_rows: int
-    error: float
-    rows: tuple[int, ...]
-    missed: tuple[int, ...]
-    added: tuple[int, ...]
-    pairs: tuple[tuple[int, int, int], ...] = ()
+    n_rows: int  # that were judged
+    error: float  # share of the rows, or of the cells of several labels, that are wrong
+    rows: tuple[int, ...]  # of each class
+    missed: tuple[int, ...]  # those of them that are not taken for it
+    added: tuple[int, ...]  # other rows that are
+    pairs: tuple[tuple[int, int, int], ...] = ()  # the most frequent (class, taken for, rows), the largest first
 
     @classmethod
     def of(cls, truth: np.ndarray, predicted: np.ndarray, n_classes: int) -> Mistakes:

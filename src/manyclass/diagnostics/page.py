@@ -55,10 +55,7 @@ def bar(share: float, text: Any) -> Html:
 def table(caption: str, names: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -> Html:
     """A table that scrolls where it is too wide or too long; cells are text, or whole cells such as a `bar`.
 
-    Parameters
-    ----------
-    words : int
-        So many columns at the left hold words; all others numbers.
+    So many `words`, columns at the left, are words; all others numbers.
     """
 
     def cell(place: int, content: Any) -> Html:
@@ -87,14 +84,7 @@ def fragment(*parts: Any) -> str:
 
 
 def document(title: str, subtitle: str, *parts: Any) -> str:
-    """A whole page.
-
-    Parameters
-    ----------
-    title, subtitle : str
-    *parts : Html
-        Mostly sections; their headings are what the page offers to jump to.
-    """
+    """A whole page."""
     found = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', "".join(parts))
     links = (tag("a", Html(text), href=f"#{name}") for name, text in found)
     head = (

@@ -17,10 +17,7 @@ BINS = 10
 class Reliability:
     """Probabilities in bins of equal width, and how often what they are of came true.
 
-    Attributes
-    ----------
-    counts, stated, true : ndarray of shape (10,)
-        Of each bin: predictions, the sum of their probabilities, and how many of them came true.
+    Of each bin: predictions, the sum of their probabilities, and how many of them came true.
     """
 
     counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS))

@@ -25,10 +25,7 @@ NAMED = 30
 def parts(report: DataReport, told: Facts) -> list[Html]:
     """All of the report.
 
-    Parameters
-    ----------
-    told : list of (title, facts)
-        What ``print`` shows before the table of costs: rows, classes, columns, and what is known beyond.
+    `told` is what ``print`` shows before the table of costs: rows, classes, columns, and what is known beyond.
     """
     general, beyond = told[:3], told[3:]
     found = [

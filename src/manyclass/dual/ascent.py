@@ -74,28 +74,15 @@ def ascend(
     what is still wrong then in directions that X barely sees would not be mended at a smaller penalty, where steps in
     them are shorter by the ratio of the penalties. The last phase ends on the gap proper, measured over all rows.
 
-    Parameters
-    ----------
-    path : list of float
-    proximal : bool
-        Whether to go to the minimum by `ProximalPoints`, for which `path` is alpha alone.
-    start : Start, optional
-        To start from; dual variables are moved to the nearest feasible point.
-    seed : int
-        Of the permutations.
-    measure_every : int, optional
-        Measure the gap every so many epochs. By default when the running estimate promises that it is closed, and
-        seldom before.
-    saved : dict, optional
-        The `state` of an iterate of another run: those that followed it follow.
+    With `proximal` the way to the minimum is by `ProximalPoints`, for which `path` is alpha alone. Dual variables of a
+    `start` are moved to the nearest feasible point; the seed is that of the permutations. The gap is measured every so
+    many epochs; by default when the running estimate promises that it is closed, and seldom before. With the `saved`
+    state of an iterate of another run, those that followed it follow.
 
-    Yields
-    ------
-    Iterate
-        For each measured gap: the best model so far (a `DualModel`), its objective and its gap to the best dual point;
-        in ``details`` F and D of this very point (``primal``, ``dual``), the penalty of the phase (``alpha``), the
-        epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and the seconds
-        spent on measuring (``gap_seconds``).
+    Each iterate is a measured gap: the best model so far (a `DualModel`), its objective and its gap to the best dual
+    point; in ``details`` F and D of this very point (``primal``, ``dual``), the penalty of the phase (``alpha``), the
+    epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and the seconds spent
+    on measuring (``gap_seconds``).
     """
     run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
     if proximal:
@@ -222,13 +209,7 @@ class _Ascent:
         self.model = DualModel(W, self.problem.problem.unshifted(W, b), self.state.duals(), self.state.alpha)
 
     def measure(self) -> Iterate:
-        """The gap at the present point, by a pass of its own over all rows.
-
-        Raises
-        ------
-        FloatingPointError
-            If there has been no finite point yet.
-        """
+        """The gap at the present point, by a pass of its own over all rows."""
         started = time.perf_counter()
         state, best, alpha, previous = self.state, self.best, self.problem.alpha, self.best.gap
         terms = state.gap_terms()

@@ -15,14 +15,7 @@ NEAR = 1e-9
 class DualModel(NamedTuple):
     """W and b of the rows as given, and the dual variables they belong to.
 
-    Attributes
-    ----------
-    coef : array of shape (n_features, n_outputs)
-    intercept : array of shape (n_outputs,)
-    dual : array of shape (n_rows, n_outputs)
-        a_i, the negative derivative of the loss of each row.
-    alpha : float
-        The penalty with which coef = Σ_i s_i x_i a_iᵀ/(alpha·S).
+    coef = Σ_i s_i x_i a_iᵀ/(alpha·S), where a_i, the rows of `dual`, are the negative derivatives of the loss.
     """
 
     coef: np.ndarray
@@ -37,11 +30,8 @@ class GapTerms:
 
     F = losses + (alpha/2)·square and D = −conjugates − dual_square/(2 alpha), the dual point being feasible.
 
-    Attributes
-    ----------
-    own_gap : float
-        F − D at the penalty of the ascent as a sum over rows of terms that are not negative, which keeps digits that
-        F − D loses; infinite where the dual point had to be moved to be feasible.
+    `own_gap` is F − D at the penalty of the ascent as a sum over rows of terms that are not negative, which keeps
+    digits that F − D loses; infinite where the dual point had to be moved to be feasible.
     """
 
     losses: float
@@ -60,10 +50,7 @@ class GapTerms:
 class BestPoint:
     """The least F and the largest D met, both at the penalty asked for: together they bound the minimum.
 
-    Parameters
-    ----------
-    zero : float
-        F of the zero model, of which a gap is a share.
+    `zero` is F of the zero model, of which a gap is a share.
     """
 
     def __init__(self, zero: float):

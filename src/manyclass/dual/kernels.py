@@ -19,19 +19,12 @@ OFFSET, DUAL_SUM, MEAN_SCORE, LIFT = range(4)
 class Point(NamedTuple):
     """The state of the ascent, for rows x_i with mean x̄ and share c_i = s_i/(alpha·S) of W.
 
-    Attributes
-    ----------
-    a : array of shape (n_rows, n_outputs)
-        The dual variables; for a joint loss the probability vector p of each row, whose dual variables are e_y − p.
-    V : array of shape (n_features, `row_kernels.width` of n_outputs)
-        (I − P) Y + P Σ_i c_i x_i a_iᵀ, kept up to date.
-    affine : array of shape (4, n_outputs)
-        What scores hold beside Vᵀx: b₀, Σ_i c_i a_i, x̄ᵀV and κ² + x̄ᵀPx̄, see `beside_product`.
-    per_row : array of shape (n_rows, 3)
-        Side by side in one cache line: c_i, q_i = c_i (κ² + (x_i − x̄)ᵀP(x_i − x̄)), which a unit of a_i adds to the
-        row's own score, and x_iᵀPx̄.
-    metric : array of shape (n_features,)
-        P = diag(metric); empty for the identity, where no centre Y pulls.
+    a, of shape (n_rows, n_outputs), are the dual variables; for a joint loss the probability vector p of each row,
+    whose dual variables are e_y − p. V, of shape (n_features, `row_kernels.width` of n_outputs), is (I − P) Y + P Σ_i
+    c_i x_i a_iᵀ, kept up to date. `affine`, of shape (4, n_outputs), is what scores hold beside Vᵀx: b₀, Σ_i c_i a_i,
+    x̄ᵀV and κ² + x̄ᵀPx̄, see `beside_product`. `per_row`, of shape (n_rows, 3), has side by side in one cache line c_i,
+    q_i = c_i (κ² + (x_i − x̄)ᵀP(x_i − x̄)), which a unit of a_i adds to the row's own score, and x_iᵀPx̄. P is
+    diag(metric), which is empty for the identity, where no centre Y pulls.
     """
 
     a: np.ndarray
@@ -122,27 +115,14 @@ _TERMS = {
 def visit(phi, rows, targets, point, order, first, n_visits, n_active, threshold, worst, work, moved):
     """A part of an epoch: all outputs of a row together, n_outputs contiguous numbers for each of its non-zeros.
 
-    Parameters
-    ----------
-    order : integer array of shape (n_rows,)
-        The first n_active entries are the rows to visit; those before `first` have been.
-    n_visits : int
-        At most.
-    threshold : array of shape (n_outputs,)
-        Slack above which an output needs no visit; a row is dropped when this holds for all its outputs. A joint loss
-        has one slack for all.
-    worst : array of shape (n_outputs,), raised
-        The largest violation of optimality met, which is the next epoch's `threshold`.
-    work : array of shape (4, columns of V)
-        Zero in the columns beyond n_outputs, and overwritten. Arrays made here would be compiled with the loop.
-    moved : uint64 array of shape (n_outputs,), overwritten
+    Of `order` the first n_active entries are the rows to visit; those before `first` have been. Above the slack
+    `threshold` an output needs no visit; a row is dropped when this holds for all its outputs (a joint loss has one
+    slack for all). `worst` is raised to the largest violation of optimality met, which is the next epoch's `threshold`.
+    `work`, of shape (4, columns of V), zero in the columns beyond n_outputs, and `moved`, uint64 of shape (n_outputs,),
+    are overwritten: arrays made here would be compiled with the loop.
 
-    Returns
-    -------
-    first, n_active : int
-        With which to go on.
-    estimate : float
-        The duality gap times 1/alpha, each row's share taken when it is visited.
+    Returns first and n_active to go on with, and the duality gap times 1/alpha, each row's share taken when it is
+    visited.
     """
     data, indices, indptr = rows
     a, V, affine, per_row, metric = point

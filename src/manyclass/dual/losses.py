@@ -15,12 +15,8 @@ class DualLoss(NamedTuple):
     or an entropy for the log losses. The compiled loops take these numbers: functions given as arguments would be
     compiled anew in each process. The type of a loss says which formulas are compiled into the loops.
 
-    Attributes
-    ----------
-    labels : bool
-        Whether y is −1 or 1 (the class code where the loss is joint) and a has its sign.
-    entropic : bool
-        Whether it is the logistic loss or the softmax.
+    With `labels` y is −1 or 1 (the class code where the loss is joint) and a has its sign; an `entropic` loss is the
+    logistic one or the softmax.
     """
 
     labels: bool = False

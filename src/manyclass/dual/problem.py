@@ -20,12 +20,8 @@ CONSTANT = 1e-12
 class DualTargets(NamedTuple):
     """y of each row and output: one of the two is empty.
 
-    Attributes
-    ----------
-    codes : int64 array of shape (n_rows,)
-        Class of each row: output j is one class against the rest (its y is 1 or −1), or, for a joint loss, one class.
-    Y : float64 array of shape (n_rows, n_outputs)
-        Labels −1 and 1, or responses less ``origin``.
+    Output j is one class against the rest (its y is 1 or −1), or, for a joint loss, one class; Y holds labels −1 and 1,
+    or responses less ``origin``.
     """
 
     codes: np.ndarray
@@ -42,20 +38,9 @@ class DualProblem:
     neither the steps nor their number. It is done inside the scores (see `row_kernels`); dense rows are copied once if
     they are not held row by row, or lie so far from the origin that `Problem` has shifted them.
 
-    Parameters
-    ----------
-    problem : Problem
-        With alpha > 0, without which no dual point bounds F, and a loss of ``DUAL_LOSSES``.
-
-    Attributes
-    ----------
-    row_length : float
-        Numbers stored of a row.
-    share : ndarray of shape (n_rows,)
-        r_i = s_i/S.
-    targets : DualTargets
-    origin : ndarray of shape (n_outputs,)
-        ȳ of responses where there is an intercept, else 0.
+    The problem has alpha > 0, without which no dual point bounds F, and a loss of ``DUAL_LOSSES``. `row_length` is how
+    many numbers are stored of a row, `share` is r_i = s_i/S, and `origin` is ȳ of responses where there is an
+    intercept, else 0.
     """
 
     def __init__(self, problem: Problem):
@@ -142,13 +127,7 @@ class DualProblem:
         return self.products_in(np.empty(0))
 
     def products_in(self, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x_iᵀPx̄ and (x_i − x̄)ᵀP(x_i − x̄) for P = diag(metric), the identity where `metric` is empty.
-
-        Raises
-        ------
-        ValueError
-            If the latter overflow in units of alpha.
-        """
+        """x_iᵀPx̄ and (x_i − x̄)ᵀP(x_i − x̄) for P = diag(metric), the identity where `metric` is empty."""
         from manyclass.dual.row_kernels import products_and_norms
 
         mean = self.feature_mean * metric if metric.size else self.feature_mean

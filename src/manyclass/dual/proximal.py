@@ -61,13 +61,7 @@ class ProximalPoints:
     looked for on the way: of the present one and those `RATIO` times larger and smaller, that which the last time cost
     the fewest epochs·kappa^½.
 
-    Parameters
-    ----------
-    state : DualState
-    enough : float
-        The gap asked for.
-    center : pair of arrays, optional
-        W and the intercept of the centred rows to begin with.
+    `enough` is the gap asked for; `center` has W and the intercept of the centred rows to begin with.
     """
 
     def __init__(self, state: DualState, enough: float, center: tuple[np.ndarray, np.ndarray] | None = None):
@@ -90,13 +84,7 @@ class ProximalPoints:
         self.ahead_W, self.ahead_b = self.W.copy(), self.b.copy()
 
     def follow(self, state: DualState, gap: float) -> float:
-        """Look at the state after an epoch, and move the centre when its problem is solved; the gap of F, about.
-
-        Parameters
-        ----------
-        gap : float
-            Of the inner problem, about.
-        """
+        """Look at the state after an epoch, and move the centre when its problem is solved; the gap of F, about."""
         self.n_epochs += 1
         W, b, (Y, c) = state.coef(), state.centred_intercept(), state.center
         moved, moved_b = W - Y, b - c

@@ -37,24 +37,9 @@ class DualState(ABC):
     to the intercept reached whenever the constraint is what keeps the gap open (Rockafellar, 1976: a proximal-point
     method in b).
 
-    Parameters
-    ----------
-    problem : DualProblem
-    start : pair of arrays, optional
-        Dual variables (n_rows, n_outputs) and intercepts of the centred rows (n_outputs,); moved to the nearest
-        feasible point.
-    seed : int
-        Of the permutations.
-
-    Attributes
-    ----------
-    a, V, affine, per_row : arrays
-        See `kernels.Point`.
-    alpha : float
-        The present penalty.
-    zero_value : float
-        F at W = 0 (for responses and the squared loss at the best constant, with an intercept): what every gap is a
-        share of.
+    A start has dual variables and the intercepts of the centred rows; it is moved to the nearest feasible point. a, V,
+    affine and per_row are as in `kernels.Point`. `zero_value` is F at W = 0 (for responses and the squared loss at the
+    best constant, with an intercept): what every gap is a share of.
     """
 
     _given = ("problem",)
@@ -191,10 +176,7 @@ class DualState(ABC):
     def epoch(self, on_slice: Callable[[], None] | None = None) -> float:
         """One step in each active coordinate; a running estimate of the duality gap, which costs nothing extra.
 
-        Parameters
-        ----------
-        on_slice : callable, optional
-            Called between slices; what it raises leaves a valid state.
+        `on_slice` is called between slices; what it raises leaves a valid state.
         """
         worst, estimate = np.zeros_like(self.threshold), 0.0
         active = np.zeros(self.problem.n_rows, dtype=bool)

@@ -37,20 +37,8 @@ from manyclass.model.losses import Mistakes
 class Task:
     """What a fit is about, once everything has been checked.
 
-    Attributes
-    ----------
-    problem : Problem
-        Of the rows that are fitted to; held-out rows have weight 0 there.
-    rows : Rows
-        All rows as given.
-    encoded : Labels or Responses
-    weight : array of shape (n_rows,) or None
-        Of all rows, held out or not.
-    held_out : HeldOut or None
-    rng : numpy Generator
-    clock : Clock
-    saved : dict or None
-        The `Iterate.state` that a fit before this one has stored, to go on right after it.
+    The problem is of the rows that are fitted to, and held-out rows have weight 0 there; `rows` and `weight` are of all
+    rows, as given. `saved` is the `Iterate.state` that a fit before this one has stored, to go on right after it.
     """
 
     problem: Problem

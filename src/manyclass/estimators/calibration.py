@@ -29,11 +29,8 @@ CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "tempera
 class CrossCalibrated(LinearClassifier):
     """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows.
 
-    Attributes
-    ----------
-    calibration_ : ndarray of shape (2, n_outputs)
-        Slopes and offsets by which scores become those of the link: the logistic function of each column ("sigmoid",
-        and with several labels), or the softmax of all ("temperature").
+    `calibration_` has the slopes and offsets by which scores become those of the link, the logistic function of each
+    column ("sigmoid", and with several labels) or the softmax of all ("temperature").
     """
 
     calibrate: str | None

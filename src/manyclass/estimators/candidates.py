@@ -49,32 +49,15 @@ Parts = dict[int, tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An estimator with its parameters, and the scaling of the rows in front of it.
+    """An estimator with its parameters, and the scaling of the rows in front of it."""
 
-    Attributes
-    ----------
-    model : estimator
-        Not fitted.
-    scaling : str
-        A key of the scalings that `candidates` gives.
-    is_linear : bool
-    family : str
-        Models of one family can begin where another ended.
-    bandwidth : float
-        Of generated features, in units of the median squared distance.
-    penalty : float
-        On the sum over the rows, where alpha is not that of the model.
-    follows : tuple of str
-        Attributes in which it has to agree with the best so far, of linear models or of the others, to be tried.
-    """
-
-    model: Any
-    scaling: str
+    model: Any  # not fitted
+    scaling: str  # a key of the scalings that `candidates` gives
     is_linear: bool
-    family: str = field(default="")
-    bandwidth: float = 0.0
-    penalty: float = 0.0
-    follows: tuple[str, ...] = ()
+    family: str = field(default="")  # models of one family can begin where another ended
+    bandwidth: float = 0.0  # of generated features, in units of the median squared distance
+    penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
+    follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
 
     @property
     def estimator(self) -> str:
@@ -110,10 +93,7 @@ class Candidate:
     def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
         """The estimator for so many rows and seconds, beginning from a fitted one where it can.
 
-        Parameters
-        ----------
-        share : float
-            Of the features that go with so many rows; more than all are spread over models that are averaged.
+        `share` is of the features that go with so many rows; more than all are spread over models that are averaged.
         """
         given = self.model.get_params(deep=False)
         if not self.is_linear:

@@ -33,36 +33,18 @@ AVERAGING = 0.9
 
 @dataclass(eq=False)
 class Entry:
-    """A candidate and what became of it.
-
-    Attributes
-    ----------
-    expected : float
-        Seconds of a fit to `n_rows` rows: by the cost model, then by the last fit.
-    scores : dict
-        Accuracy and log loss by part, of the last round it took part in.
-    model : estimator or None
-        The last that was fitted.
-    n_judged : int
-        Rows that it was judged by.
-    parts : dict
-        Those of the last round it took part in.
-    was_led : bool
-        Whether its fits began where those at a larger penalty had ended.
-    of_all : tuple of float and int, optional
-        Seconds of a fit to so many rows by the cost model.
-    """
+    """A candidate and what became of it."""
 
     candidate: Candidate
-    expected: float
+    expected: float  # seconds of a fit to `n_rows` rows: by the cost model, then by the last fit
     n_rows: int
-    scores: dict[int, tuple[float, float]] = field(default_factory=dict)
-    model: Any = None
+    scores: dict[int, tuple[float, float]] = field(default_factory=dict)  # accuracy, log loss, by part
+    model: Any = None  # the last that was fitted
     seconds: float = 0.0
-    n_judged: int = 0
-    parts: Parts = field(default_factory=dict)
-    was_led: bool = False
-    of_all: tuple[float, int] | None = None
+    n_judged: int = 0  # rows that it was judged by
+    parts: Parts = field(default_factory=dict)  # those of the last round it took part in
+    was_led: bool = False  # whether its fits began where those at a larger penalty had ended
+    of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected of a fit to so many rows."""
@@ -132,20 +114,8 @@ class Entry:
 class Search:
     """What all rounds have in common.
 
-    Parameters
-    ----------
-    objective : str
-    scaled : dict
-        Rows by scaling.
-    y, classes
-    limit : float
-        Seconds for all, from now.
-    weights : tuple of ndarray or None
-        Of the rows: where they are learnt from, class weights aside, and where they judge.
-
-    Attributes
-    ----------
-    why : list of str
+    `limit` is the seconds for all, from now; `weights` are those of the rows where they are learnt from, class weights
+    aside, and where they judge.
     """
 
     def __init__(

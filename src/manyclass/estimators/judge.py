@@ -21,10 +21,7 @@ from manyclass.model import SMOOTH_LOSSES
 class FromScores(LinearClassifier):
     """A classifier whose rows are the scores themselves, so that scorers may ask it for whatever they want.
 
-    Parameters
-    ----------
-    owner : LinearClassifier
-        Whose classes, loss and link it has.
+    It has the classes, the loss and the link of its owner.
     """
 
     def __init__(self, owner: LinearClassifier):
@@ -58,13 +55,7 @@ def knowing(scorer: Any, classes: Any) -> Any:
 class Judge:
     """Scores of models, larger for better, from the scores that they give to rows.
 
-    Parameters
-    ----------
-    owner : LinearClassifier
-    scoring : str, callable or None
-        None is the log loss for softmax and logistic, and the accuracy otherwise.
-    encoded : Labels
-        Of the rows of the fit.
+    Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise.
     """
 
     floor = "tiny"

@@ -43,38 +43,18 @@ PATH_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes
-    ----------
-    alphas : ndarray of shape (n_alphas,)
-        Descending.
-    folds : list of Fold
-        Empty where every row is left out in turn.
-    outside : Labels or None
-        Of rows that were given to judge.
-    mode : {"folds", "loo", "gcv"}
-    per_output, leave_one_out : bool
-    n_refits : int
-    judging_weight : ndarray of shape (n_rows,), or None
-        Of the rows of the fit where they judge.
-    of_sums : bool
-        Whether alphas are the penalties of a sum over all rows, which weigh S: those of a mean over the rows of a fold,
-        which weigh S_f, are then alpha·S/S_f.
-    is_whole : bool
-        Whether every alpha is tried, also where the score has turned.
-    """
-
-    alphas: np.ndarray
-    folds: list[Fold]
-    outside: Labels | None
-    mode: str
+    alphas: np.ndarray  # descending
+    folds: list[Fold]  # empty where every row is left out in turn
+    outside: Labels | None  # of rows that were given to judge
+    mode: str  # "folds", "loo" or "gcv"
     per_output: bool
     leave_one_out: bool
     n_refits: int
-    judging_weight: np.ndarray | None = None
-    of_sums: bool = False
-    is_whole: bool = False
+    judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
+    of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
+    is_whole: bool = False  # whether every alpha is tried, also where the score has turned
 
     @property
     def n_judged(self) -> int:
@@ -104,16 +84,7 @@ def mean_square_norm(problem: Problem) -> float:
 
 @dataclass
 class Search(ABC):
-    """Yields the best model so far after each step; how the models come about is for subclasses to say.
-
-    Parameters
-    ----------
-    task : Task
-    judge : Judge
-    plan : Plan
-    tol, max_iter
-        Of each fit.
-    """
+    """Yields the best model so far after each step; how the models come about is for subclasses to say."""
 
     task: Task
     judge: Judge

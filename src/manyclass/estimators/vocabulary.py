@@ -32,15 +32,7 @@ def known_as(kind: type) -> str:
 def check_loss(estimator: str, loss: str, also: tuple[str, ...] = ()) -> None:
     """Refuse a loss that the estimator does not fit.
 
-    Parameters
-    ----------
-    also : tuple of str
-        Names beside losses that the parameter allows, such as "auto".
-
-    Raises
-    ------
-    InvalidParameterError
-        Which names the estimators that fit it, or the losses there are.
+    `also` are names beside losses that the parameter allows, such as "auto".
     """
     allowed = (*also, *LOSSES_OF[estimator])
     if loss in allowed:

@@ -11,16 +11,10 @@ from manyclass.data.compiled import entry
 def pool_rectified(response, mean, spread, norm, filter_sum, offset, threshold, tops, bottoms, lefts, rights, out):
     """Add up max(±r − threshold, 0) over each cell of the grid, and divide by the number of its pixels.
 
-    Parameters
-    ----------
-    response : array of shape (n_images, height, width, n_filters)
-        Filters applied to the patches as they are.
-    mean, spread, norm : arrays of shape (n_images, height, width)
-        Of each patch: r = ((response − mean·filter_sum) / spread + offset) / norm.
-    tops, bottoms, lefts, rights : integer arrays
-        Where each row and each column of cells begins and ends.
-    out : array of shape (n_images, n_row_cells, n_column_cells, 2, n_filters)
-        Overwritten.
+    Filters are applied to patches as they are: r = ((response − mean·filter_sum) / spread + offset) / norm, with a
+    `response` of shape (n_images, height, width, n_filters) and mean, spread and norm of each patch. Rows and columns
+    of cells begin and end at tops, bottoms, lefts and rights; `out`, of shape (n_images, n_row_cells, n_column_cells,
+    2, n_filters), is overwritten.
     """
     n_filters = response.shape[3]
     for n in range(response.shape[0]):

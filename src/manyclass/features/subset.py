@@ -54,13 +54,8 @@ def _cross(rows: Rows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
 class Order:
     """Which columns come first; a new order is one entry of ``ORDERS``.
 
-    Attributes
-    ----------
-    first : callable
-        (rows, y, weight, rng) ↦ the columns in their order.
-    again : callable, optional
-        (n_features, gradient, rng) ↦ their order in a new visit of a stagewise fit, where it is not the same.
-    needs_y : bool
+    `first` is (rows, y, weight, rng) ↦ the columns in their order; `again` is (n_features, gradient, rng) ↦ their order
+    in a new visit of a stagewise fit, where it is not the same.
     """
 
     first: Callable[[Rows, Any, Array | None, np.random.Generator], np.ndarray]

@@ -37,19 +37,8 @@ class Checkpoint:
     in NPY format, and the SHA-256 of all that. A new one takes the place of the old by renaming, once it is on the
     disk: a process that is killed at any moment leaves the old or the new one behind.
 
-    Parameters
-    ----------
-    path : str or path
-    belongs_to : dict
-        What tells this fit from others: of each name a plain value, or a list of numbers, which are compared to half
-        their digits.
-    more : callable, optional
-        Gives what is to be stored beside the state of the run.
-
-    Raises
-    ------
-    CheckpointError
-        If there is no such folder, or `path` is one.
+    `belongs_to` tells this fit from others: of each name a plain value, or a list of numbers, which are compared to
+    half their digits. `more` gives what is to be stored beside the state of the run.
     """
 
     def __init__(self, path: Any, belongs_to: dict[str, Any], more: Callable[[], dict[str, Any]] = dict):
@@ -110,15 +99,7 @@ class Checkpoint:
     def read(self, asarray: Callable[[np.ndarray], Any] = np.asarray) -> dict[str, Any] | None:
         """What was written last; None where there is no file.
 
-        Parameters
-        ----------
-        asarray : callable
-            Puts arrays that were not NumPy's where the rows are.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is something else, damaged, of another version, or of another fit.
+        `asarray` puts arrays that were not NumPy's where the rows are.
         """
         try:
             file = self.path.open("rb")

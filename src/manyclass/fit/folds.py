@@ -16,16 +16,9 @@ from manyclass.fit.held_out import folds_by_content
 class Fold:
     """Rows that are fitted to, and rows that judge.
 
-    Attributes
-    ----------
-    weight : array of shape (n_rows,) or None
-        s_i of the rows that are fitted to, 0 for the others; None where all are, with weight 1.
-    index : ndarray of integers
-        The rows that judge.
-    rows : Rows or None
-        Those that `index` counts, where they are not the rows of the fit.
-    is_complement : bool
-        Whether every row of the fit is fitted to or judges.
+    `weight` is s_i of the rows that are fitted to, 0 for the others; None where all are, with weight 1. `index` says
+    which rows judge, of `rows` where these are not the rows of the fit. It is a complement where every row of the fit
+    is fitted to or judges.
     """
 
     weight: Array | None
@@ -44,18 +37,8 @@ class Fold:
 def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> list[Fold]:
     """The folds that `cv` asks for.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        A number of folds means those that the content of the rows decides (`folds_by_content`). Rows that a split
-        names twice count twice, as in a bootstrap.
-    y : array
-        For splitters.
-
-    Raises
-    ------
-    ValueError
-        If a fold has no rows to fit to or to be judged by.
+    A number of folds means those that the content of the rows decides (`folds_by_content`). Rows that a split names
+    twice count twice, as in a bootstrap.
     """
     found = []
     for train, test in _splits(cv, rows, y, strata, weight):

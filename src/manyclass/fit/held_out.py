@@ -18,21 +18,11 @@ from manyclass.model.losses.base import loss_sums
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Which rows are fitted to and which only score; no row of X is copied.
+    """Which rows are fitted to and which only score; no row of X is copied."""
 
-    Attributes
-    ----------
-    weight : array of shape (n_rows,)
-        s_i of the rows that are fitted to, 0 for the others.
-    scored : array of shape (n_rows,)
-        s_i of the rows that score, 0 for the others.
-    index : ndarray of shape (n_scored,), or `Parts` as both weights where the rows lie in parts
-        The rows that score.
-    """
-
-    weight: Array
-    scored: Array
-    index: Any
+    weight: Array  # s_i of the rows that are fitted to, 0 for the others; `Parts` where the rows lie in parts
+    scored: Array  # s_i of the rows that score, 0 for the others; likewise
+    index: Any  # the rows that score; likewise
 
     def loss(self, problem: Problem, coef: Array, intercept: Array) -> float:
         """The mean loss of a linear model of the rows of a problem on those that score."""
@@ -58,13 +48,7 @@ def _held_out_losses(
 def hold_out(
     rows: Rows, strata: np.ndarray | None, weight: Array | None, fraction: float, rng: np.random.Generator
 ) -> HeldOut:
-    """Divide the rows that have a weight; stratified by class where each has two rows and both parts have room for all.
-
-    Raises
-    ------
-    ValueError
-        If one part would have no weight.
-    """
+    """Divide the rows that have a weight; by class where each has two rows and both parts have room for all."""
     from sklearn.model_selection import train_test_split
 
     present = present_rows(rows.n_rows, weight)
@@ -87,13 +71,7 @@ def hold_out(
 
 
 def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: float, rng: np.random.Generator) -> HeldOut:
-    """`hold_out` where the rows lie in parts: each part is divided by itself.
-
-    Raises
-    ------
-    ValueError
-        If none could be.
-    """
+    """`hold_out` where the rows lie in parts: each part is divided by itself."""
     found = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
     kept, scored, index = (found.map(itemgetter(place)) for place in range(3))
     if not scored.sum(_total) > 0:

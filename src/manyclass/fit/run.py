@@ -22,13 +22,7 @@ class OutOfTime(Exception):  # noqa: N818
 
 
 class Clock:
-    """Seconds since the start of a fit, and its limit.
-
-    Parameters
-    ----------
-    max_time : float, optional
-        Seconds.
-    """
+    """Seconds since the start of a fit, and its limit."""
 
     def __init__(self, max_time: float | None = None):
         self.max_time, self.started = max_time, time.perf_counter()
@@ -45,10 +39,7 @@ class Clock:
     def check(self, ahead: float = 0.0) -> None:
         """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop.
 
-        Parameters
-        ----------
-        ahead : float
-            Seconds that the next step is expected to take, for one that cannot be interrupted.
+        `ahead` are the seconds that the next step is expected to take, for one that cannot be interrupted.
         """
         if self.max_time is not None and self.seconds + ahead >= self.max_time:
             raise OutOfTime
@@ -150,38 +141,17 @@ class Outcome:
 
 @dataclass
 class Run:
-    """Time, iterations, held-out rows, callbacks and Ctrl-C, alike for every solver.
-
-    Parameters
-    ----------
-    clock : Clock
-    tol : float
-        Duality gap, or measure, at which to stop; 0 for never.
-    max_iter : float, optional
-    held_out_loss : callable, optional
-        Mean loss of a model on rows kept aside. Where it (or `Iterate.held_out_loss`) is there, the model is the one
-        with the smallest.
-    patience : int
-        Iterates without a smaller held-out loss after which to stop.
-    on_iterate : callable, optional
-        Called with each record and its iterate; what is true ends the run.
-    n_threads : int, optional
-        BLAS threads during the run; None leaves them alone.
-    checkpoint : Checkpoint, optional
-        Where to store, every few seconds, what the run and its solver know; and in the end the model.
-    saved : dict, optional
-        What was stored there by a run before this one, to go on from; the solver has been given its part.
-    """
+    """Time, iterations, held-out rows, callbacks and Ctrl-C, alike for every solver."""
 
     clock: Clock
-    tol: float = 0.0
+    tol: float = 0.0  # duality gap, or measure, at which to stop; 0 for never
     max_iter: float | None = None
-    held_out_loss: Callable[[Any], float] | None = None
-    patience: int = 5
-    on_iterate: Callable[[Record, Iterate], Any] | None = None
-    n_threads: int | None = None
-    checkpoint: Checkpoint | None = None
-    saved: dict[str, Any] | None = None
+    held_out_loss: Callable[[Any], float] | None = None  # of a model on rows kept aside: the best has the smallest
+    patience: int = 5  # iterates without a smaller held-out loss after which to stop
+    on_iterate: Callable[[Record, Iterate], Any] | None = None  # what is true ends the run
+    n_threads: int | None = None  # of BLAS during the run; None leaves them alone
+    checkpoint: Checkpoint | None = None  # where to store, every few seconds and in the end, what is known
+    saved: dict[str, Any] | None = None  # what a run before this one stored, to go on from; the solver has its part
     history: list[Record] = field(default_factory=list, init=False)
     _best: list[tuple[float, Callable[[], Any], Record]] = field(default_factory=list, init=False, repr=False)
     _since_best: int = field(default=0, init=False, repr=False)

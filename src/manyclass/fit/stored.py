@@ -67,11 +67,7 @@ class Encoder:
 class Decoder:
     """What an `Encoder` was given, from what it made of it.
 
-    Parameters
-    ----------
-    arrays : list of ndarray
-    asarray : callable
-        Puts an array that was not NumPy's where the rows are.
+    `asarray` puts an array that was not NumPy's where the rows are.
     """
 
     def __init__(self, arrays: list[np.ndarray], asarray: Callable[[np.ndarray], Any]):

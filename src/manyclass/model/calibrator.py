@@ -40,13 +40,9 @@ of its own, and an intercept."""
 class Calibrator:
     """v ↦ Π(M G(v) + c): basis functions, a linear map fitted by least squares, and projection onto the domain.
 
-    Parameters
-    ----------
-    basis : sequence of numbers or callables
-        G, elementwise: a number is a power, a callable maps an array to one of the same shape. The identity is added
-        when it is missing, for without it the squared error could rise.
-    domain : ConvexSet
-        Where predictions live: projection onto a convex set that holds the targets never takes them further away.
+    The basis G is elementwise: a number is a power, a callable maps an array to one of the same shape; the identity is
+    added when it is missing, for without it the squared error could rise. The domain is where predictions live:
+    projection onto a convex set that holds the targets never takes them further away.
     """
 
     def __init__(self, basis: Sequence[float | Callable[[Array], Array]], domain: ConvexSet):
@@ -65,13 +61,8 @@ class Calibrator:
         than functions, where every answer could be met exactly, or where their Gram matrix does not fit into memory,
         each output is fitted by functions of its own prediction alone.
 
-        Parameters
-        ----------
-        problem : Problem
-            Whose ``on_block`` is called between blocks of rows, and before the equations are solved with the seconds
-            that this may take.
-        V : array of shape (n_rows, n_outputs)
-            Where the rows lie in parts, what `Problem.map` gives of each.
+        The ``on_block`` of the problem is called between blocks of rows, and before the equations are solved with the
+        seconds that this may take. Where the rows lie in parts, V is what `Problem.map` gives of each.
         """
         n, width = problem.rows.n_rows, problem.n_outputs * len(self.basis)
         if width > n or MATRICES * 8.0 * width**2 > room_for(problem.memory_limit)[0]:
@@ -134,13 +125,7 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
 class SumsOfEach:
     """Weighted sums of a few columns c_i of every output, and of products of pairs of these, around a point.
 
-    Attributes
-    ----------
-    total : float
-    first : array of shape (n_columns, n_outputs)
-    second : array of shape (n_columns, n_columns − 1, n_outputs)
-        Σ s c_i c_j.
-    pilot : array of shape (n_columns, n_outputs)
+    `second` is Σ s c_i c_j, of shape (n_columns, n_columns − 1, n_outputs).
     """
 
     total: float

@@ -20,13 +20,8 @@ class Conformity:
     Ramdas and Tibshirani, 2021): nothing is kept aside, and the coverage holds as far as leaving out a row changes the
     models of others little.
 
-    Attributes
-    ----------
-    fit : ndarray of shape (n_rows,)
-        Of each row to its label; with several labels, to the one that it fits the least, and infinity with none.
-    weight : ndarray of shape (n_rows,)
-    by_class : list of (fit, weight)
-        Of the rows of each class.
+    `fit` is that of each row to its label; with several labels, to the one that it fits the least, and infinity with
+    none. `by_class` has fit and weight of the rows of each class.
     """
 
     fit: np.ndarray
@@ -37,12 +32,7 @@ class Conformity:
     def of(cls, support: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> Conformity:
         """From the support that each row gives to each class.
 
-        Parameters
-        ----------
-        support : ndarray of shape (n_rows, n_classes)
-            Probabilities, or scores.
-        truth : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Class numbers, or the indicator matrix of several labels.
+        Support is probabilities or scores; the truth is class numbers, or the indicator matrix of several labels.
         """
         weight = np.ones(len(support)) if weight is None else weight.astype(np.float64)
         if truth.ndim == 1:

@@ -10,26 +10,11 @@ from manyclass.data.rows import Array
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one pass over the rows tells about a point.
+    """What one pass over the rows tells about a point."""
 
-    Attributes
-    ----------
-    value : float
-        F.
-    of_each : float, or ndarray of shape (n_independent,)
-        What it is the sum of, but for Φ* of the targets.
-    gradient : array, shaped as the parameters
-    mean_residual : array of shape (n_outputs,), float64
-        Σ s_i (p_i − y_i) / S: the gradient in the intercept.
-    row_weight : ndarray of shape (n_rows,), optional
-        s_i tr ∇²Φ(z_i), where asked for; where the rows lie in parts, what `Problem.map` gives of each.
-    scores : list of arrays, optional
-        z_i of each block of `Problem.blocks`, likewise.
-    """
-
-    value: float
-    of_each: Any
+    value: float  # F
+    of_each: Any  # what it is the sum of, but for Φ* of the targets: a float, or an ndarray of shape (n_independent,)
     gradient: Array
-    mean_residual: Array
-    row_weight: Any = None
-    scores: Any = None
+    mean_residual: Array  # Σ s_i (p_i − y_i) / S in float64: the gradient in the intercept
+    row_weight: Any = None  # s_i tr ∇²Φ(z_i), where asked for; of rows in parts what `Problem.map` gives
+    scores: Any = None  # z_i of each block of `Problem.blocks`, likewise

@@ -10,10 +10,7 @@ from manyclass.data.rows import Array
 class ConvexSet(Protocol):
     """A convex set of predictions.
 
-    Attributes
-    ----------
-    exclusive : bool
-        Whether its corners are single classes, of which a row has one.
+    It is `exclusive` where its corners are single classes, of which a row has one.
     """
 
     exclusive: bool

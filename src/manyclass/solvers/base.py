@@ -86,11 +86,6 @@ def iterates_in(
     """A solver in the metric of a kind of curvature, from W and b or from where that solver begins (see `iterates_at`).
 
     Or from the `state` of one of its iterates, which is the first then.
-
-    Raises
-    ------
-    MemoryError
-        If the curvature does not fit.
     """
     (room, which), needed = room_for(problem.memory_limit), kind.memory(problem)
     if needed > room:

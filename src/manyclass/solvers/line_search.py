@@ -23,28 +23,14 @@ FLAT = 1e-7
 
 @dataclass(frozen=True)
 class Step:
-    """A step that has been taken.
-
-    Attributes
-    ----------
-    theta : array
-    evaluation : Evaluation
-        At theta.
-    length : ndarray of shape (n_independent,)
-    move : array
-        What was tried.
-    seen : Evaluation
-        Where that led.
-    taken : ndarray of shape (n_independent,), or None
-        Which of the independent problems have gone there, where some stayed.
-    """
+    """A step that has been taken."""
 
     theta: Array
-    evaluation: Evaluation
-    length: np.ndarray
-    move: Array
-    seen: Evaluation
-    taken: np.ndarray | None = None
+    evaluation: Evaluation  # at theta
+    length: np.ndarray  # of each independent problem
+    move: Array  # what was tried
+    seen: Evaluation  # where that led
+    taken: np.ndarray | None = None  # which of the independent problems have gone there, where some stayed
 
 
 def step_of_each(

@@ -43,13 +43,6 @@ class PlaneSearch:
 
     Scores are linear in theta, so after one pass for the scores of theta and of the directions no trial reads X: it
     costs O(n_rows · n_outputs). Those scores are held, (1 + number of directions) · n_rows · n_outputs numbers.
-
-    Parameters
-    ----------
-    scores : list of arrays, optional
-        Those of theta, where they are known (`Evaluation.scores`).
-    holds : bool
-        Whether scores are held, or made again each time.
     """
 
     def __init__(
@@ -125,13 +118,9 @@ class PartitionPlane(PlaneSearch):
     def descended(self, value: float, slope: np.ndarray, relaxation: float) -> tuple[np.ndarray, float] | None:
         """t with a lower F, and how many times too short the bound's last step was; None where rounding allows none.
 
-        Parameters
-        ----------
-        value, slope : float and ndarray of shape (n_directions,)
-            F and its gradient at t = 0.
-        relaxation : float
-            By how much to lengthen the first step. One of 1 goes to the minimum of the bound, and F falls at least as
-            much as the bound does to there, whatever this is.
+        `value` and `slope` are F and its gradient at t = 0. `relaxation` is by how much to lengthen the first step: one
+        of 1 goes to the minimum of the bound, and F falls at least as much as the bound does to there, whatever this
+        is.
         """
         B = in_units_of(self.bound())
         u, fall = np.zeros(B.shape[1]), -B.T @ slope

@@ -29,10 +29,8 @@ class QuasiNewton(Solver):
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
     backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
 
-    Parameters
-    ----------
-    refresh : set of int
-        Iterations after which the curvature is estimated anew; where there are none, `NewtonCG` does not either.
+    `refresh` are the iterations after which the curvature is estimated anew; where there are none, `NewtonCG` does not
+    either.
     """
 
     name = "quasi-newton"

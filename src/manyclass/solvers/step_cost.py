@@ -7,18 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StepCost:
-    """Beside the solve in the metric of the curvature; as it comes, of L-BFGS.
+    """Beside the solve in the metric of the curvature; as it comes, of L-BFGS."""
 
-    Attributes
-    ----------
-    passes : float
-        Over the rows.
-    looks : int
-        How often it goes through the scores of all rows beside these.
-    arrays : int
-        Of the size of the parameters that the solver holds; a step reads half of them.
-    """
-
-    passes: float = 1.0
-    looks: int = 0
-    arrays: int = 40
+    passes: float = 1.0  # over the rows
+    looks: int = 0  # how often it goes through the scores of all rows beside these
+    arrays: int = 40  # of the size of the parameters that the solver holds; a step reads half of them

@@ -16,27 +16,13 @@ _DOUBLE_STEP = 2.0**-53
 
 
 class Draws(NamedTuple):
-    """How rows are drawn.
+    """How rows are drawn."""
 
-    Attributes
-    ----------
-    allowed : int64 array
-        The rows that may be drawn; empty for all of them.
-    n : int
-        Rows to draw from.
-    key : uint64
-        The seed.
-    half : uint64
-        Half the bits of the smallest square that holds n.
-    replace : bool
-        Whether each draw is independent of the others, as in the paper; else each epoch draws every row once.
-    """
-
-    allowed: np.ndarray
-    n: int
-    key: np.uint64
-    half: np.uint64
-    replace: bool
+    allowed: np.ndarray  # the rows that may be drawn; empty for all of them
+    n: int  # rows to draw from
+    key: np.uint64  # the seed
+    half: np.uint64  # half the bits of the smallest square that holds n
+    replace: bool  # independent draws, as in the paper; else each epoch draws every row once
 
 
 def make_draws(n_rows: int, seed: int, replace: bool, weight: np.ndarray | None = None) -> Draws:

@@ -52,36 +52,23 @@ class Weights(NamedTuple):
 class Memory(NamedTuple):
     """What is learnt.
 
-    Attributes
-    ----------
-    table : array of shape (n_features · stride,)
-        For each feature the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row of X
-        touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average with
-        weights t (t + offset) is (MEAN_WEIGHT · V_t − U) / (AVERAGE_WEIGHT + alpha·offset·MEAN_WEIGHT).
-    offsets : array of shape (n_features,), float64
-        The offset of each feature, where they differ; else empty.
-    bias, bias_squares, bias_average, bias_gradient : arrays of shape (n_outputs,), float64
-        b, the sums of its squared gradients, of its weighted iterates, and of its gradients.
-    totals : array of shape (N_TOTALS,), float64
+    For each feature, `table` has the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row
+    of X touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average with
+    weights t (t + offset) is (MEAN_WEIGHT · V_t − U) / (AVERAGE_WEIGHT + alpha·offset·MEAN_WEIGHT). All else is in
+    float64.
     """
 
-    table: np.ndarray
-    offsets: np.ndarray
-    bias: np.ndarray
-    bias_squares: np.ndarray
-    bias_average: np.ndarray
-    bias_gradient: np.ndarray
-    totals: np.ndarray
+    table: np.ndarray  # (n_features · stride,)
+    offsets: np.ndarray  # of each feature, where they differ; else empty
+    bias: np.ndarray  # b
+    bias_squares: np.ndarray  # Σ of its squared gradients
+    bias_average: np.ndarray  # Σ of its weighted iterates
+    bias_gradient: np.ndarray  # Σ of its gradients
+    totals: np.ndarray  # (N_TOTALS,)
 
 
 class Rule(NamedTuple):
-    """The constants of a run.
-
-    Attributes
-    ----------
-    curvature : float
-        Of a loss whose subgradients are not bounded: steps on single rows go no further than it allows. Else 0.
-    """
+    """The constants of a run."""
 
     loss: Formula
     columns: bool
@@ -94,29 +81,18 @@ class Rule(NamedTuple):
     average: bool
     intercept: int
     unit: float
-    curvature: float
+    curvature: float  # of a loss with unbounded subgradients: steps on single rows go no further than it allows; else 0
 
 
 class Scratch(NamedTuple):
-    """What `advance` writes over, for as many rows as a step has: arrays made in the loop would be compiled with it.
+    """What `advance` writes over, for as many rows as a step has: arrays made in the loop would be compiled with it."""
 
-    Attributes
-    ----------
-    rows : int64 array of shape (3, max(size, `_PLACE_AHEAD`))
-        Of the present step, how many numbers of each are not zero, and the rows that come next.
-    steps, places : arrays of shape (size, stride)
-    v : array of shape (width,)
-    scores : array of shape (4, n_outputs), float64
-        z, g, the mean of g, and the signs.
-    bits : int64 array of shape (n_outputs,)
-    """
-
-    rows: np.ndarray
-    steps: np.ndarray
-    places: np.ndarray
-    v: np.ndarray
-    scores: np.ndarray
-    bits: np.ndarray
+    rows: np.ndarray  # (3, ...): of the present step, how many numbers of each are not zero, and those to come
+    steps: np.ndarray  # (size, stride)
+    places: np.ndarray  # (size, stride)
+    v: np.ndarray  # (width,)
+    scores: np.ndarray  # (4, n_outputs): z, g, the mean of g, and the signs
+    bits: np.ndarray  # (n_outputs,)
 
 
 def make_scratch(rule: Rule, n_draws: int, dtype: Any) -> Scratch:

@@ -133,13 +133,8 @@ def column_margin(loss, z, n, label, sign, bits, g):
 class Formula(NamedTuple):
     """A loss as numbers: functions given to the compiled loop would be compiled anew in every process.
 
-    Attributes
-    ----------
-    margin : float
-        By which scores must differ; 0 is the perceptron's.
-    squared : bool
-        Whether it is the square: |g| grows with z then, where Theorem 2 asks for a bound, and a step that overshoots
-        leads to a longer one.
+    Scores must differ by `margin`, 0 for the perceptron. It may be the square: |g| grows with z then, where Theorem 2
+    asks for a bound, and a step that overshoots leads to a longer one.
     """
 
     margin: float = 1.0

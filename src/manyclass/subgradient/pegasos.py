@@ -21,15 +21,7 @@ SLICE_WORK = 1 << 22
 class Pegasos:
     """Steps on one problem, from a state that they change.
 
-    Parameters
-    ----------
-    problem : Problem
-    rows : Rows
-        Those of the problem as given; copied only where the state shifts them.
-    draws : Draws
-    state : State
-    batch_size : int
-        r, the rows of a step.
+    `rows` are those of the problem as given, copied only where the state shifts them.
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int = 1):
@@ -164,10 +156,6 @@ class ChunkedPegasos(Pegasos):
 
     In each epoch every row is drawn once (as often as there are rows, with replacement). It is the order of shuffled
     rows if chunks, which are those of `Rows.visits`, are alike.
-
-    Parameters
-    ----------
-    seed : int
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int, seed: int):

@@ -44,26 +44,14 @@ take most of ‖x‖², and with it of the steps."""
 class State:
     """W, b, and their averages after `t` steps.
 
-    Attributes
-    ----------
-    loss : str
-    alpha, offset : float
-        Features may have offsets of their own (``memory.offsets``); then this is that of the intercept.
-    average : bool
-    intercept : int
-        As in `kernel.Rule`.
-    unit : float
-        Mean ‖x‖²: what the square of a constant feature is for an intercept that is the weight of one.
-    shift : ndarray of shape (n_features,), or None
-        What is subtracted from every row; the same for all chunks of a stream.
-    memory : Memory
-    rows_seen, weight_sum : float
-        Of the rows of this fit, or of all chunks.
-    capped : bool
-        Whether a step on a row goes no further than the curvature of the loss allows: where subgradients grow with the
-        scores, a row much longer than most would throw W ever further.
-    bounded : bool
-        Whether V is the sum of the gradients counted in ``memory.totals``, as the lower bound needs.
+    The offset is that of the intercept where features have offsets of their own (``memory.offsets``). `unit` is the
+    mean ‖x‖²: what the square of a constant feature is for an intercept that is the weight of one. `shift` is
+    subtracted from every row, the same for all chunks of a stream. `rows_seen` and `weight_sum` are of this fit, or of
+    all chunks.
+
+    A step on a row is `capped`, to go no further than the curvature of the loss allows: where subgradients grow with
+    the scores, a row much longer than most would throw W ever further. It is `bounded` where V is the sum of the
+    gradients counted in ``memory.totals``, as the lower bound needs.
     """
 
     loss: str

@@ -13,10 +13,7 @@ from manyclass.model.losses.base import Loss
 class ResponseLoss(Loss):
     """A loss of r = |y − z|, summed over the columns.
 
-    Parameters
-    ----------
-    epsilon : float
-        In units of y.
+    Epsilon is in units of y.
     """
 
     label_values = None
