@@ -9,6 +9,7 @@ import scipy.linalg
 from array_api_compat import array_namespace, is_numpy_namespace, is_torch_namespace
 from scipy.linalg import get_blas_funcs
 
+from manyclass.data.cells import OVERFLOW
 from manyclass.data.rows import Array, add_to_diagonal
 from manyclass.data.threads import factor_threads
 
@@ -155,7 +156,7 @@ def eigh_in_place(S: Array) -> tuple[Array, Array]:
 def _check_finite(S: Array) -> None:
     xp = array_namespace(S)
     if not bool(xp.isfinite(xp.sum(S))):
-        raise ValueError("The squares of X are beyond the numbers it is given in; scale its columns (StandardScaler).")
+        raise ValueError(OVERFLOW)
 
 
 def _solve_cholesky(lower: Array, B: Array, xp: Any) -> Array:

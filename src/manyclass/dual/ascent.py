@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from manyclass.data.cells import OVERFLOW
 from manyclass.dual.gap import BestPoint, DualModel
 from manyclass.dual.losses import JointLoss
 from manyclass.dual.problem import DualProblem
@@ -217,9 +218,7 @@ class _Ascent:
         if best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf):
             self._take_model()
         if self.model is None:
-            raise FloatingPointError(
-                "The first epochs overflowed; scale the columns of X (StandardScaler or MaxAbsScaler) or raise alpha."
-            )
+            raise FloatingPointError(OVERFLOW)
         self.last_gap_seconds = time.perf_counter() - started
         self.n_gaps, self.gap_seconds = self.n_gaps + 1, self.gap_seconds + self.last_gap_seconds
         self.next_measure = self.n_epochs + max(CHECK_AT_LEAST, self.n_epochs // 4)

@@ -212,9 +212,7 @@ class PegasosClassifier(CrossCalibrated):
 
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
 
-    @property
-    def _compiles(self) -> bool:
-        return True
+    _compiles = True
 
     def _check_rows(self, rows: Rows) -> None:
         if not rows.can_be_visited:

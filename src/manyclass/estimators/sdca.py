@@ -43,9 +43,7 @@ class DualEstimator(LinearModel):
     dual_coef_: np.ndarray
     _dual_alpha: float
 
-    @property
-    def _compiles(self) -> bool:
-        return True
+    _compiles = True
 
     def _check_rows(self, rows: Rows) -> None:
         if not rows.can_be_visited:

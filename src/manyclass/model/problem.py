@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, Targets
+from manyclass.data.cells import OVERFLOW
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, inner, present_rows, square, to_numpy
 from manyclass.model.evaluation import Evaluation
@@ -329,10 +330,7 @@ class Problem:
         """The mean of the squares in each column of `rows`, float64."""
         total, mass = self.sum(column_sums, square)
         if not bool(self.xp.all(self.xp.isfinite(total))):
-            raise ValueError(
-                f"Squares of X overflow {str(self.rows.dtype).rpartition('.')[2]}: scale its columns (StandardScaler), "
-                "or pass float64."
-            )
+            raise ValueError(OVERFLOW)
         return total / mass
 
     @cached_property

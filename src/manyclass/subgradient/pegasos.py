@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from manyclass.data import Rows
+from manyclass.data.cells import OVERFLOW
 from manyclass.fit import Iterate, Iterates, OutOfTime
 from manyclass.model import Problem
 from manyclass.subgradient import kernel
@@ -115,10 +116,7 @@ class Pegasos:
         state = self.state
         W, b = state.parameters()
         if not (np.isfinite(W).all() and np.isfinite(b).all()):
-            raise ValueError(
-                f"The scores overflowed {W.dtype}: scale the features (for instance by StandardScaler or Normalizer), "
-                "pass float64, or raise alpha."
-            )
+            raise ValueError(OVERFLOW)
         objective = state.online_loss() + 0.5 * state.alpha * float(np.sum(W * W, dtype=np.float64))
         at_zero, bound = self.loss.at_zero(state.n_outputs), state.lower_bound()
         gap = max(objective - bound, 0.0) / at_zero if at_zero > 0 and np.isfinite(bound) else float("nan")
