@@ -46,7 +46,3 @@ class ClassFactor:
         for _ in range(FIXED_POINT_STEPS if self.couples else 0):
             self.a = diagonal / (1.0 - self.a / xp.sum(self.a))
         return self
-
-    def solve_intercept(self, g: Array, weight: float) -> Array:
-        """(weight·A)⁻¹ g for g of shape (n_outputs,) that sums to zero where A couples."""
-        return g / self.xp.astype(self.a * weight, g.dtype)

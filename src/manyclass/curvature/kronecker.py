@@ -127,7 +127,8 @@ class Kronecker(Curvature):
         # The weighted mean of the rows differs from c; about it W and the intercept decouple.
         g = gradient[-1, :]
         W = self._solve(gradient[:-1, :] - self._shift[:, None] * g[None, :])
-        b = self.classes.solve_intercept(g, self._mean_weight) - self._shift @ W
+        of_classes = self.xp.astype(self.classes.a * self._mean_weight, g.dtype)  # as g sums to zero where A couples
+        b = g / of_classes - self._shift @ W
         return self.with_intercept(W, b, self.xp)
 
     def _solve(self, G: Array) -> Array:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.dense import DenseRows
-from manyclass.data.read_ahead import Waiting, read_ahead
+from manyclass.data.read_ahead import read_ahead
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, GramSum, Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.stores import Repeated, Store
@@ -58,7 +58,7 @@ class ChunkedRows(Rows):
         self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
         self.n_rows, self.shift, self._dtype = self.store.n_rows, None, None
         self.block_limit, self._visit_bytes, self._whole_bytes = chunk_bytes, visit_bytes, whole_bytes
-        self._waiting, self._checked = Waiting(), [False]
+        self._waited, self._checked = [0.0], [False]  # which all that are made of these share
         self._name, self._columns, self._places = name, columns, None
         self._first = next(self.store.chunks(64))[:64]
         self._look_at_first()
@@ -95,7 +95,7 @@ class ChunkedRows(Rows):
 
     @property
     def seconds_waiting(self) -> float:
-        return self._waiting.seconds
+        return self._waited[0]
 
     def _rows_of(self, n_bytes: float) -> int:
         return max(int(n_bytes / max(self._stored_bytes, 1)), 1)
@@ -133,7 +133,7 @@ class ChunkedRows(Rows):
         raise ValueError(refusal(self._name, chunk[cell], int(rows[row]), place, self._columns))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
-        with closing(read_ahead(self._in_order(self.block_limit), self._waiting)) as chunks:
+        with closing(read_ahead(self._in_order(self.block_limit), self._waited)) as chunks:
             for part, chunk in chunks:
                 for rows, block in self._kind(chunk).blocks(rows_per_block):
                     yield slice(part.start + rows.start, part.start + rows.stop), block
@@ -144,7 +144,7 @@ class ChunkedRows(Rows):
         """Chunks in memory: of pieces drawn at random where any rows can be read, else in the order of the file."""
         is_random = rng is not None and self.store.has_random_access
         chunks: Any = self._at_random(rng) if is_random and rng else self._in_order(self._visit_bytes)
-        with closing(read_ahead(chunks, self._waiting)) as ahead:
+        with closing(read_ahead(chunks, self._waited)) as ahead:
             for part, chunk in ahead:
                 yield part, self._kind(chunk)
                 del chunk

@@ -50,15 +50,7 @@ class Spectrum:
     (1/2S) Σ s_i ‖r_i − b − Wᵀx_i‖² + (alpha/2) ‖W‖² predicts r̄ + Cᵀ(Λ + alpha·I)⁻¹z_i, so that one decomposition serves
     every penalty and every output. Without an intercept c and r̄ are 0.
 
-    Attributes
-    ----------
-    eigenvalues : array of shape (n_directions,)
-        Λ, float64.
-    cross : array of shape (n_directions, n_outputs)
-        C.
-    total_weight : float
-        S.
-    fit_intercept : bool
+    In float64, `eigenvalues` are Λ, `cross` is C, and `total_weight` S.
     """
 
     eigenvalues: Array
@@ -80,17 +72,7 @@ class Spectrum:
         It needs no pass over the rows, and is close to leave-one-out where these are many times the directions; with
         fewer rows than directions it tends to 0/0 and says nothing.
 
-        Parameters
-        ----------
-        alphas : ndarray of shape (n_alphas,)
-        squares : array of shape (n_outputs,)
-            Σ s_i (r_i − r̄)² / S.
-        n : float
-            Rows (see `effective_rows`).
-
-        Returns
-        -------
-        errors : ndarray of shape (n_alphas, n_outputs)
+        `squares` are Σ s_i (r_i − r̄)² / S of each output, and n the number of rows (see `effective_rows`).
         """
         values, cross = np.maximum(to_numpy(self.eigenvalues), 0.0), to_numpy(self.cross)
         seen = values > values.max(initial=0.0) * 1e-15
@@ -111,17 +93,8 @@ class Spectrum:
         h is the leverage of a unit of weight, and u = min(s, 1) what is left out: all of a row, or one of its copies,
         where a weight stands for several. The penalty of the sum, S·alpha, stays as it is.
 
-        Parameters
-        ----------
-        alphas : ndarray of shape (n_alphas,)
-        blocks : iterable of (Z, R, s)
-            Rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for 1).
-        precision : float
-            Of the rows: leverages are not told from 1 more finely.
-
-        Returns
-        -------
-        errors : ndarray of shape (n_alphas, n_outputs)
+        Blocks are (Z, R, s): rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for
+        1). Leverages are not told from 1 more finely than by the `precision` of the rows.
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
@@ -159,9 +132,9 @@ class Spectrum:
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
-    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = 0.0) -> Array:
+    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None) -> Array:
         """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`."""
-        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
+        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)])
         return error
 
     def coefficients_without(self, alpha: float, Z: Array, R: Array) -> tuple[Array, Array]:

@@ -10,17 +10,11 @@ from queue import SimpleQueue
 from typing import Any
 
 
-class Waiting:
-    """How long computations stood still because nothing had been read yet."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-
-def read_ahead(items: Iterator[Any], waiting: Waiting) -> Generator[Any]:
+def read_ahead(items: Iterator[Any], waited: list[float]) -> Generator[Any]:
     """The items, each made in a thread of its own while the one before is in use; errors are raised where it is asked.
 
-    There are never more than two: the one in use, and the next. The thread ends when the generator is closed.
+    There are never more than two: the one in use, and the next. The thread ends when the generator is closed. The
+    seconds that computations stood still because nothing had been read yet are added to the only one of `waited`.
     """
     ready: SimpleQueue[tuple[list[Any], BaseException | None]] = SimpleQueue()
     may_read, stopped = threading.Semaphore(1), threading.Event()
@@ -43,7 +37,7 @@ def read_ahead(items: Iterator[Any], waiting: Waiting) -> Generator[Any]:
         while True:
             started = time.perf_counter()
             box, error = ready.get()
-            waiting.seconds += time.perf_counter() - started
+            waited[0] += time.perf_counter() - started
             may_read.release()
             if error is not None:
                 raise error

@@ -107,13 +107,7 @@ class ClassTargets:
 
 
 class MatrixTargets:
-    """One column per output: an indicator matrix, probabilities, or real responses.
-
-    Parameters
-    ----------
-    Y : array of shape (n_rows, n_outputs)
-        In the namespace and on the device of X.
-    """
+    """One column per output: an indicator matrix, probabilities, or real responses."""
 
     def __init__(self, Y: Array):
         self.Y = Y

@@ -188,11 +188,7 @@ def gives_probabilities(estimator: LinearClassifier) -> bool:
 class LinearClassifier(LinearModel, Classifier):
     """Probabilities from scores z = W x + b.
 
-    Attributes
-    ----------
-    coef_ : array of shape (n_outputs, n_features)
-        With two classes there is one output, positive for ``classes_[1]``.
-    intercept_ : array of shape (n_outputs,)
+    With two classes there is one output, positive for ``classes_[1]``.
     """
 
     @available(gives_probabilities)

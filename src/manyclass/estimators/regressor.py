@@ -78,13 +78,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
 
 
 class LinearRegressor(LinearModel, Regressor):
-    """Predictions W x + b.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,) or (n_outputs, n_features)
-    intercept_ : float or array of shape (n_outputs,)
-    """
+    """Predictions W x + b."""
 
     def _scores(self, rows: Rows) -> Array:
         coef, intercept = self.coef_, self.intercept_

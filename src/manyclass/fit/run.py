@@ -159,11 +159,7 @@ class Run:
     def __call__(self, iterates: Iterates, fallback: Callable[[], Any]) -> Outcome:
         """Take iterates until there is a reason to stop.
 
-        Parameters
-        ----------
-        iterates : generator of `Iterate`
-        fallback : callable
-            The model for the case that there was no time for a single iterate.
+        `fallback` gives the model for the case that there was no time for a single iterate.
         """
         self._best, self._since_best = [], 0
         if self.saved is not None:

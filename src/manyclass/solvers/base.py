@@ -149,31 +149,11 @@ def iterate(
     def state() -> dict[str, Any]:
         return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, **more}
 
-    unit = max(problem.zero_value, 1e-300)
+    unit, gradient = max(problem.zero_value, 1e-300), evaluation.gradient
+    told: dict[str, Any] = {"details": problem.traffic, "lasting": True, "state": state}
     if problem.alpha > 0:
-        gap = duality_gap(problem, theta, evaluation) / unit
-        return Iterate(
-            model,
-            evaluation.value,
-            n_iter,
-            problem.n_passes,
-            duality_gap=gap,
-            details=problem.traffic,
-            lasting=True,
-            state=state,
-        )
-    gradient = evaluation.gradient
-    measure = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
-    return Iterate(
-        model,
-        evaluation.value,
-        n_iter,
-        problem.n_passes,
-        measure=measure,
-        looks_back=looks_back,
-        unit=unit,
-        reached=Status.STATIONARY,
-        details=problem.traffic,
-        lasting=True,
-        state=state,
-    )
+        told["duality_gap"] = duality_gap(problem, theta, evaluation) / unit
+    else:
+        told["measure"] = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
+        told |= {"looks_back": looks_back, "unit": unit, "reached": Status.STATIONARY}
+    return Iterate(model, evaluation.value, n_iter, problem.n_passes, **told)
