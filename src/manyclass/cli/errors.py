@@ -46,10 +46,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         usage = type(error).__name__ == "InvalidParameterError"
         said = str(error).strip().split("\n\n")[0]
         return (_with_options(said) if "memory_limit" in said else said) or repr(error), 2 if usage else 1
-    return (
-        f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback",
-        1,
-    )
+    return (f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback", 1)
 
 
 def _with_options(said: str) -> str:

@@ -142,13 +142,7 @@ def _schema(moments: ClassMoments) -> Schema:
 
 
 def _report(
-    command: str,
-    paths: list[Path],
-    moments: ClassMoments,
-    output: Path,
-    seconds: float,
-    as_json: bool,
-    **facts: Any,
+    command: str, paths: list[Path], moments: ClassMoments, output: Path, seconds: float, as_json: bool, **facts: Any
 ) -> None:
     report = {
         "command": command,

@@ -146,11 +146,7 @@ def progress_line(text: str) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True, highlight=False)
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.elapsed:.1f} s"),
-    ]
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TextColumn("{task.elapsed:.1f} s")]
     if console.width >= 100:
         columns.append(BarColumn(bar_width=20))
     # Not a terminal: no line at all, not even the last one.

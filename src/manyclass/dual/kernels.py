@@ -99,16 +99,8 @@ def column_terms(phi, targets, i, z, threshold, a):
 
 
 # One call deep: the code of each function is generated once more for every one that calls it.
-_STEPS = {
-    DualLoss: step_columns,
-    JointLoss: joint_losses.step_crammer_singer,
-    SoftmaxLoss: joint_losses.step_softmax,
-}
-_TERMS = {
-    DualLoss: column_terms,
-    JointLoss: joint_losses.crammer_singer_terms,
-    SoftmaxLoss: joint_losses.softmax_terms,
-}
+_STEPS = {DualLoss: step_columns, JointLoss: joint_losses.step_crammer_singer, SoftmaxLoss: joint_losses.step_softmax}
+_TERMS = {DualLoss: column_terms, JointLoss: joint_losses.crammer_singer_terms, SoftmaxLoss: joint_losses.softmax_terms}
 
 
 @entry(fastmath=FAST)

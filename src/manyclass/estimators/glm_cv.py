@@ -19,14 +19,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.estimators.search import (
-    DescentSearch,
-    Plan,
-    RidgeSearch,
-    Search,
-    Selected,
-    mean_square_norm,
-)
+from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, mean_square_norm
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates, Run
 from manyclass.fit.folds import Fold, folds

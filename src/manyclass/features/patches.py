@@ -256,10 +256,7 @@ class ImagePatches(FeatureGenerator):
         norm = self._norms(patches) if self.contrast == "whitened" else np.ones_like(mean)
         mean, spread, norm = (part.reshape(len(images), height, width) for part in (mean, spread, norm))
         pooled = np.empty((len(images), *self._grid, 2, n_filters), dtype=dtype)
-        cells = (
-            *_cells(height, self._grid[0], self.overlap),
-            *_cells(width, self._grid[1], self.overlap),
-        )
+        cells = (*_cells(height, self._grid[0], self.overlap), *_cells(width, self._grid[1], self.overlap))
         threshold = dtype.type(self.threshold)
 
         def pool(some: slice) -> None:

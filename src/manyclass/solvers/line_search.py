@@ -53,13 +53,7 @@ def step_of_each(
     return _by_those(problem, goes, theta, evaluation, step)
 
 
-def backtrack(
-    problem: Problem,
-    theta: Array,
-    evaluation: Evaluation,
-    direction: Array,
-    **options: bool,
-) -> Step | None:
+def backtrack(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, **options: bool) -> Step | None:
     """A step from `theta` along `direction` that lowers the objective, or None where rounding allows none.
 
     Starts at length 1, the natural one in the metric of a curvature, and shrinks by quadratic interpolation. Where the
