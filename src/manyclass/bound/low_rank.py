@@ -79,11 +79,6 @@ class LowRank(StreamedBound):
     def discard(self) -> None:
         self._next = None
 
-    def matrix(self) -> np.ndarray:
-        """H in full, for small problems."""
-        flat = self._flat()
-        return np.asarray(flat.T @ flat + np.diag(self.D.ravel()))
-
     def _flat(self) -> np.ndarray:
         return self.W.reshape(len(self.W), self.D.size)
 

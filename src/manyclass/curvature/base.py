@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,6 +77,3 @@ class Curvature(ABC):
     def is_of(self, problem: Problem, theta: Array) -> bool:
         """Whether it is known that a `refresh` at the point theta would change nothing."""
         return False
-
-    def with_intercept(self, coef: Array, intercept: Array, xp: Any) -> Array:
-        return xp.concat([coef, intercept[None, :]], axis=0)

@@ -129,7 +129,7 @@ class Kronecker(Curvature):
         W = self._solve(gradient[:-1, :] - self._shift[:, None] * g[None, :])
         of_classes = self.xp.astype(self.classes.a * self._mean_weight, g.dtype)  # as g sums to zero where A couples
         b = g / of_classes - self._shift @ W
-        return self.with_intercept(W, b, self.xp)
+        return self.xp.concat([W, b[None, :]], axis=0)
 
     def _solve(self, G: Array) -> Array:
         xp, couples = self.xp, self.classes.couples

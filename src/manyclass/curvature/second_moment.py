@@ -37,7 +37,7 @@ class SecondMoment(Curvature):
         if not self.fit_intercept:
             return self.factor.solve(gradient, self.alpha)
         coef = self.factor.solve(gradient[:-1, :], self.alpha)
-        return self.with_intercept(coef, gradient[-1, :] / self.lipschitz, self.factor.xp)
+        return self.factor.xp.concat([coef, gradient[-1:, :] / self.lipschitz], axis=0)
 
 
 def _sandwich(part: Problem, center: Array | None) -> Array:
