@@ -319,10 +319,19 @@ def test_a_run_that_ends_within_its_first_epoch_leaves_a_measured_model(monkeypa
     assert value - least <= found.duality_gap * start_state(built).zero_value + 1e-9
 
 
+def test_without_time_to_hand_dual_variables_over_none_are_made(monkeypatch):
+    monkeypatch.setattr("manyclass.dual.ascent.COPIES", 1e15)
+    X, codes, _ = small(18, n=200)
+    built = problem("softmax", X, targets("softmax", codes), 0.05)
+    run = Run(Clock(60.0), tol=0.0, max_iter=100)
+    found = run(ascend(built, [built.alpha], Limits(0.0, 100, run.clock)), lambda: "as before")
+    assert (found.model, found.status, found.n_iter) == ("as before", Status.MAX_TIME, 0)
+
+
 @pytest.mark.parametrize("name", ["hinge", "softmax"])
 def test_a_gap_that_takes_longer_than_there_is_time_is_not_measured(monkeypatch, name):
     monkeypatch.setattr("manyclass.dual.state.SLICE", 1000)
-    monkeypatch.setattr("manyclass.dual.ascent.A_SECOND", 1.0)
+    monkeypatch.setattr("manyclass.dual.ascent.LOSS", 1e15)
     X, codes, _ = small(18, n=200)
     built = problem(name, X, targets(name, codes), 0.05)
     run, calls = Run(Clock(60.0), tol=0.0, max_iter=100), iter(range(3))
@@ -338,7 +347,7 @@ def test_a_gap_that_takes_longer_than_there_is_time_is_not_measured(monkeypatch,
 
 
 def test_after_one_gap_the_next_is_expected_to_take_as_long(monkeypatch):
-    monkeypatch.setattr("manyclass.dual.ascent.A_SECOND", 1.0)
+    monkeypatch.setattr("manyclass.dual.ascent.LOSS", 1e15)
     X, codes, _ = small(18, n=200)
     built = problem("hinge", X, targets("hinge", codes), 0.05)
     run = _Ascent(built, start_state(built), Limits(0.0, 100, Clock(60.0)), None)

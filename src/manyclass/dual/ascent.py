@@ -30,6 +30,8 @@ LOSS, A_SECOND = 200.0, 3e9
 """
 LATE = 1.05, 0.1
 """A gap is measured at the end where that is expected to take so many times max_time at most, and so many seconds."""
+COPIES = 40.0
+"""What it takes to hand the dual variables over, in multiplications for each."""
 PASSES_OF_A_GAP = 2
 """Passes over the rows when a gap is measured: from the dual variables to W, and from W to the losses."""
 
@@ -85,6 +87,7 @@ def ascend(
     epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and the seconds spent
     on measuring (``gap_seconds``).
     """
+    limits.clock.check(ahead=seconds_of_handing_over(problem))
     run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
     if proximal:
         run.points = ProximalPoints(
@@ -111,6 +114,11 @@ def ascend(
         yield run.measure() if not is_late or run.can_measure() else run.unmeasured()
         return Status.MAX_TIME if is_late else Status.INTERRUPTED
     return None
+
+
+def seconds_of_handing_over(problem: DualProblem) -> float:
+    """Which nothing can interrupt, and time has to be left for."""
+    return COPIES * problem.n_rows * problem.n_outputs / A_SECOND
 
 
 class _Ascent:
@@ -166,7 +174,7 @@ class _Ascent:
         self.n_epochs += 1
         self.phase_epochs[-1] += 1
         try:
-            estimate = self.state.epoch(self.problem.problem.on_block)
+            estimate = self.state.epoch(self._on_slice)
         finally:
             self.epoch_seconds = time.perf_counter() - started
         if self.points is not None:
@@ -174,6 +182,12 @@ class _Ascent:
         estimate /= self.best.zero
         self.epoch_seconds = time.perf_counter() - started
         return estimate
+
+    def _on_slice(self) -> None:
+        """Between the slices of an epoch, where it may end."""
+        if self.problem.problem.on_block is not None:
+            self.problem.problem.on_block()
+        self.limits.clock.check(ahead=seconds_of_handing_over(self.problem))
 
     def _is_due(self) -> bool:
         return self.n_epochs % self.measure_every == 0 if self.measure_every else self.n_epochs >= self.next_measure
@@ -198,7 +212,8 @@ class _Ascent:
     def _seconds_of_gap(self) -> float:
         """That it is expected to take: as long as the last one did."""
         rows, k = self.problem.problem.rows, self.problem.n_outputs
-        return self.last_gap_seconds or rows.n_rows * k * (2.0 * rows.row_bytes / rows.itemsize + LOSS) / A_SECOND
+        first = rows.n_rows * k * (2.0 * rows.row_bytes / rows.itemsize + LOSS) / A_SECOND
+        return (self.last_gap_seconds or first) + seconds_of_handing_over(self.problem)
 
     def unmeasured(self) -> Iterate:
         """The present point, of which nothing is known."""

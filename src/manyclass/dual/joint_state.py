@@ -22,10 +22,12 @@ class JointState(DualState):
     def _prepare(self, start: np.ndarray | None) -> None:
         problem = self.problem
         self.zero_value = float(np.log(problem.n_outputs)) if problem.loss.entropic else 1.0
-        self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
-        self.a = self.duals()
-        if start is not None:
-            self.a = np.ascontiguousarray(Simplex().project(self.a, xp))
+        if start is None:
+            self.a = np.zeros((problem.n_rows, problem.n_outputs))
+            self.a[np.arange(problem.n_rows), problem.targets.codes] = 1.0
+        else:
+            self.a = start
+            self.a = np.ascontiguousarray(Simplex().project(self.duals(), xp))
 
     def duals(self) -> np.ndarray:
         """e_y − p (and p from these, as it is its own inverse)."""
