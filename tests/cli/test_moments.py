@@ -82,7 +82,7 @@ def test_several_labels_are_joined_by_name(tmp_path, run_json):
     np.testing.assert_allclose(model.estimator.coef_, whole.coef_, atol=1e-9)
 
 
-def test_what_cannot_be_joined_is_refused(tmp_path, iris, moments, write_csv, run, run_json):
+def test_what_cannot_be_joined_is_refused(tmp_path, iris, parts, moments, write_csv, run, run_json):
     X, y = iris
     write_csv(tmp_path / "other.csv", X, y, ("sl", "sw", "pl", "xx", "kind"))
     for name, matrix, zero in (("one", X, False), ("zero", X, True), ("narrow", X[:, :3], False)):
@@ -90,11 +90,15 @@ def test_what_cannot_be_joined_is_refused(tmp_path, iris, moments, write_csv, ru
     for name in ("other.csv", "one.svm", "zero.svm", "narrow.svm"):
         path = tmp_path / name
         run_json("summarize", path, "-o", path.with_suffix(".moments"))
+    (tmp_path / "bare.csv").write_text("".join(path.read_text().partition("\n")[2] for path in parts[:1]))
+    run_json("summarize", tmp_path / "bare.csv", "-o", tmp_path / "bare.moments")
     (tmp_path / "bad.moments").write_bytes(moments[0].read_bytes()[:-4])
     old = (tmp_path / "one.moments").read_bytes()
     model, one, zero = (tmp_path / name for name in ("m.skops", "one.moments", "zero.moments"))
     for arguments, code, sentence in (
         (("merge", *moments, tmp_path / "other.moments", "-o", model), 1, "only one has the column 'pw'"),
+        (("merge", *moments, tmp_path / "bare.moments", "-o", model), 1, "only one has names for its features"),
+        (("merge", tmp_path / "bare.moments", moments[0], "-o", model), 1, "only one has names for its features"),
         (("merge", one, zero, "-o", model), 1, "count features"),
         (("merge", one, tmp_path / "narrow.moments", "-o", model), 1, "--n-features"),
         (("merge", tmp_path / "bad.moments", "-o", model), 1, "is damaged"),

@@ -101,6 +101,11 @@ def _joined(one: tuple[Path, ClassMoments], other: tuple[Path, ClassMoments]) ->
     """Features in the order of the first by name, and labels as text where they are in either."""
     (path, mine), (place, more) = one, other
     names, others = mine.about.get("feature_names"), more.about.get("feature_names")
+    if (names is None) != (others is None):
+        raise CommandError(
+            f"of {path} and {place} only one has names for its features: summarise both from files with names, or both "
+            "from files without"
+        )
     if names is not None and others is not None and names != others:
         lacking = [*(set(names) - set(others)), *(set(others) - set(names))]
         if lacking or len(set(names)) < len(names):
