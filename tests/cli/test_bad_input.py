@@ -116,6 +116,7 @@ EVALUATE = [
     ("iris.skops unlabelled.csv", 1, "unlabelled.csv has no labels"),
     ("iris.skops X.npy --labels few.txt", 1, "it holds 2 labels"),
     ("iris.skops iris.csv --target colour", 1, "iris.csv has no column 'colour' for the labels: correct --target"),
+    ("iris.skops iris.csv --target sl", 1, "the model was fitted on 'sl', so the labels are in another column"),
     ("damaged.skops iris.csv", 1, "damaged"),
 ]
 

@@ -37,6 +37,9 @@ def choose_columns(
                 "use a file with the columns of the training data"
             )
         features = [positions[name] for name in request.feature_names]
+        both = [name for name in request.feature_names if name in (request.targets or ())]
+        if both:
+            raise DataFileError(f"the model was fitted on {quoted(both)}, so the labels are in another column: name it")
         targets = _targets(names, n_columns, [j for j in remaining if j not in set(features)], request)
     elif request.n_features is not None and len(remaining) == request.n_features:
         features, targets = remaining, []
