@@ -1,6 +1,7 @@
 """What X is held in, and where, changes neither the model nor what it predicts."""
 
 import warnings
+from contextlib import nullcontext
 
 import array_api_strict
 import numpy as np
@@ -124,6 +125,17 @@ def test_numbers_whose_squares_are_beyond_their_kind_are_refused(model):
     X, y, _, _ = data(model)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"scale|Scale"):
         make(model, max_iter=3).fit(X[:300].astype(np.float32) * np.float32(1e25), y[:300])
+
+
+def test_numbers_too_large_are_refused_at_one_size_wherever_they_lie(tmp_path):
+    X, y, _, _ = data("GLMClassifier")
+    X = X.astype(np.float32)
+    for size, told in ((1e12, None), (1e16, "too large to compute with")):
+        np.save(tmp_path / "X.npy", X * np.float32(size))
+        for rows, limit in ((X * np.float32(size), None), (tmp_path / "X.npy", None), (tmp_path / "X.npy", "40kB")):
+            context = nullcontext() if told is None else pytest.raises(ValueError, match=told)
+            with context:
+                make("GLMClassifier", max_iter=3).fit(rows, y, memory_limit=limit)
 
 
 def test_labels_that_are_no_numbers_stay_in_numpy():

@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 _BLOCK = 1 << 20
-_LARGEST = {4: 1e14, 8: 1e75}
+LARGEST = {4: 1e14, 8: 1e75}
 """By the bytes of a float: squares of squares of larger ones overflow, or drown all other numbers."""
 OVERFLOW = "Numbers of X are too large for their dtype: scale its columns (StandardScaler), use float64, raise alpha."
 
 
 def largest(dtype: Any) -> float:
     """The largest size of a number that can be computed with."""
-    return _LARGEST.get(dtype.itemsize, float(np.finfo(dtype).max))
+    return LARGEST.get(dtype.itemsize, float(np.finfo(dtype).max))
 
 
 def unusable_cell(X: Any) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, Targets
-from manyclass.data.cells import OVERFLOW
+from manyclass.data.cells import LARGEST, OVERFLOW
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, inner, present_rows, square, to_numpy
 from manyclass.model.evaluation import Evaluation
@@ -329,9 +329,10 @@ class Problem:
     def feature_mean_square(self) -> Array:
         """The mean of the squares in each column of `rows`, float64."""
         total, mass = self.sum(column_sums, square)
-        if not bool(self.xp.all(self.xp.isfinite(total))):
+        found, most = total / mass, LARGEST[self.rows.itemsize]
+        if not bool(self.xp.all(found <= most * most)):
             raise ValueError(OVERFLOW)
-        return total / mass
+        return found
 
     @cached_property
     def feature_variance(self) -> Array:
