@@ -14,11 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import (
     CalibratedLeastSquaresClassifier,
+    ClassMoments,
     GLMClassifier,
     Moments,
     PegasosClassifier,
     StagewiseClassifier,
+    StagewiseRegressor,
 )
+from manyclass.linear_model import LogisticRegressionCV, RidgeClassifierCV
 from tests.execution.parts import assert_same
 from tests.properties.test_run import Watcher, interrupt
 
@@ -155,8 +158,14 @@ def test_what_is_not_possible_is_refused_with_what_is(client, data):
     blocks, labels = da.from_array(X, chunks=(120, D)), da.from_array(y, chunks=120)
     with pytest.raises(TypeError, match="use GLMClassifier"):
         PegasosClassifier().fit(blocks, labels)
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match=r"NaN.\sGLMClassifier"):
         model().fit(da.where(blocks > 101, np.nan, blocks), labels)
+    for estimator in (LogisticRegressionCV(), RidgeClassifierCV(), StagewiseRegressor()):
+        with pytest.raises(TypeError, match="rows that lie in partitions"):
+            estimator.fit(blocks, labels)
+    for add in (ClassMoments.of, model(loss="squared").partial_fit):
+        with pytest.raises(TypeError, match="one partition after the other"):
+            add(blocks, labels)
     with pytest.raises(ValueError, match="partitions"):
         model().fit(blocks[blocks[:, 0] > 100], da.from_array(y, chunks=240))
     with pytest.raises(ValueError, match="unknown length"):

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import linear_model
 
 from manyclass import BoundMajorizationClassifier, GLMClassifier
 from manyclass.curvature import CURVATURES
 from manyclass.data.parted import parted
 from manyclass.execution.base import add, n_bytes
+from manyclass.linear_model import RidgeClassifier
 from manyclass.solvers import SOLVERS
 from tests.covering import every_pair
 from tests.execution.parts import D, N, assert_same, fit_parts
@@ -87,6 +89,16 @@ def test_class_weights_and_names_of_classes(data, class_weight):
     found = fit_parts(model, X, y, weight)
     assert list(found.classes_) == list(np.unique(y))
     assert_same(found, GLMClassifier(**model.get_params()).fit(X, y, weight), X)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 2: 0.5}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_balances_rows_of_parts_as_scikit_learn_does(data, class_weight, weighted):
+    X, y, weight = data
+    weight = weight * (1.0 + 3.0 * (y == 1)) if weighted else None
+    found = fit_parts(RidgeClassifier(class_weight=class_weight), X, y, weight)
+    theirs = linear_model.RidgeClassifier(class_weight=class_weight).fit(X, y, weight)
+    np.testing.assert_allclose(found.coef_, theirs.coef_, atol=1e-8)
 
 
 def test_a_part_may_weigh_nothing(data):

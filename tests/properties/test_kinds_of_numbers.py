@@ -130,7 +130,7 @@ def test_numbers_whose_squares_are_beyond_their_kind_are_refused(model):
 def test_numbers_too_large_are_refused_at_one_size_wherever_they_lie(tmp_path):
     X, y, _, _ = data("GLMClassifier")
     X = X.astype(np.float32)
-    for size, told in ((1e12, None), (1e16, "too large to compute with")):
+    for size, told in ((1e12, None), (1e16, "too large")):
         np.save(tmp_path / "X.npy", X * np.float32(size))
         for rows, limit in ((X * np.float32(size), None), (tmp_path / "X.npy", None), (tmp_path / "X.npy", "40kB")):
             context = nullcontext() if told is None else pytest.raises(ValueError, match=told)

@@ -16,6 +16,7 @@ from manyclass.data.opening import open_rows
 from manyclass.data.rows import Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
+from manyclass.execution import check_here
 
 KINDS = ((sp.issparse, SparseRows.of), (is_array_api_obj, DenseRows))
 """Which kind of rows an array becomes: the first whose test holds."""
@@ -27,10 +28,11 @@ def as_rows(X: Any) -> Rows:
     Raises
     ------
     TypeError
-        If X is neither.
+        If X is neither, or lies in partitions.
     """
     if isinstance(X, Rows):
         return X
+    check_here(X)
     for belongs, made in KINDS:
         if belongs(X):
             return made(X)

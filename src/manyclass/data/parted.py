@@ -209,8 +209,10 @@ class PartedLabels(Labels):
         of_classes = None if is_one or self.is_multilabel else values or (0.0, 1.0)
         return PartedTargets(1 if is_one else self.n_classes, found, rows, of_classes)
 
-    def weights(self, rows: Rows, sample_weight: Parts | None, class_weight: Any) -> Any:
-        """Of the rows, by part, or None where all are 1."""
+    def weights(
+        self, rows: Rows, sample_weight: Parts | None, class_weight: Any, *, balances_rows: bool = False
+    ) -> Any:
+        """Of the rows, by part, or None where all are 1; see `check_weights`."""
         if sample_weight is None and class_weight is None:
             return None
         table = None
@@ -218,8 +220,9 @@ class PartedLabels(Labels):
             if self.is_multilabel:
                 raise ValueError("class_weight does not go with several labels in partitions; pass sample_weight.")
             if class_weight == "balanced":
+                counts = self.strata.sum(_counts, self.classes) if balances_rows else self.counts
                 with np.errstate(divide="ignore"):  # of classes of which every row weighs nothing
-                    table = self.counts.sum() / (self.n_classes * self.counts)
+                    table = counts.sum() / (self.n_classes * counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
         return self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
@@ -232,6 +235,11 @@ class PartedLabels(Labels):
 def _targets(y: Any, classes: Array, dtype: Any, values: tuple[float, float] | None, one_column: bool) -> Targets:
     labels = encode_chunk(_array(y), classes, None, "The model")
     return labels.targets(as_rows(np.empty((0, 0), dtype)), values, one_column=one_column)
+
+
+def _counts(y: Any, classes: Array) -> Array:
+    """Rows of each class."""
+    return np.bincount(np.searchsorted(classes, _array(y)), minlength=len(classes))
 
 
 def _weights(y: Any, sample_weight: Any, classes: Array, table: np.ndarray | None, dtype: Any) -> Array:
@@ -251,15 +259,16 @@ def _array(values: Any) -> Any:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-class _Anyone(BaseEstimator):
-    """Who checks a part."""
+def _named(name: str) -> BaseEstimator:
+    """Who checks a part: an estimator that has a name, for messages."""
+    return type(name, (BaseEstimator,), {})()
 
 
-def _look(X: Any, number: int, y: Any, weight: Any) -> Seen:
+def _look(X: Any, number: int, y: Any, weight: Any, estimator_name: str) -> Seen:
     if not X.shape[0]:
         return Seen({number: 0})
     y = _array(y)
-    rows, y = check_rows(_Anyone(), X, y, reset=True)
+    rows, y = check_rows(_named(estimator_name), X, y, reset=True)
     if not rows.is_numpy:
         raise TypeError("Partitions must hold NumPy arrays, SciPy CSR matrices or data frames.")
     with _few_rows_of_many_labels():
@@ -298,7 +307,7 @@ def _few_rows_of_many_labels() -> Iterator[None]:
 
 
 def _readable(X: Any) -> Any:
-    return check_rows(_Anyone(), X, reset=True)[0].unwrapped()
+    return check_rows(_named("Moments"), X, reset=True)[0].unwrapped()
 
 
 @contextmanager
@@ -311,7 +320,7 @@ def parted(
         if given is None:
             raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None.")
         numbers = Parts(executor, list(range(len(parts.items))))
-        seen = parts.sum(_look, numbers, given, weight, name="look")
+        seen = parts.sum(_look, numbers, given, weight, estimator_name, name="look")
         if not seen.n_rows:
             raise ValueError("X has no rows; a minimum of one is required.")
         if not seen.weight > 0:
@@ -347,22 +356,3 @@ def _moments(X: Any, Y: Any, weight: Any) -> tuple[Moments, float]:
     Y = Y[:, None] if Y.ndim == 1 else Y
     moments = Moments.zeros(rows.n_features, Y.shape[1]).partial_fit(rows, Y, _array(weight))
     return moments, rows.precision * rows.n_rows
-
-
-def lazily(engine: type[Executor], function: Callable[[Any], Any], X: Any, n_features: int) -> Any:
-    """`function` of every part, when it is asked for; a row of zeros says what shape and dtype that has."""
-    dtypes = getattr(X, "dtypes", None)
-    dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
-    like = function(np.zeros((1, n_features), dtype))
-    return engine.lazily(_PartOrNone(function, like[:0]), X, tuple(like.shape[1:]), like.dtype)
-
-
-@dataclass(frozen=True)
-class _PartOrNone:
-    """A part may have no rows, which models refuse."""
-
-    function: Callable[[Any], Any]
-    none: Any
-
-    def __call__(self, X: Any) -> Any:
-        return self.function(X) if X.shape[0] else self.none

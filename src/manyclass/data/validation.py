@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_n_features, _check_sample_weight, va
 from manyclass.data import as_rows
 from manyclass.data.opening import is_stored, opened
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
+from manyclass.execution import check_here
 
 SPARSE_DTYPES = (np.float64, np.float32)
 DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ"))
@@ -31,6 +32,7 @@ def check_rows(
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
     where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`.
     """
+    check_here(X)
     if is_stored(X):
         X, y = _opened(estimator, X, y, reset, memory_limit)
     if isinstance(X, Rows):
@@ -122,18 +124,26 @@ def _check_class_weight(class_weight: Any) -> None:
 
 
 def check_weights(
-    rows: Rows, y: Any, sample_weight: Any, class_weight: Any, *, is_part: bool = False, may_be_none: bool = False
+    rows: Rows,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    is_part: bool = False,
+    may_be_none: bool = False,
+    balances_rows: bool = False,
 ) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     `class_weight` multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`; other rows may hold classes of
-    it that these do not where this `is_part`; all may weigh nothing where `may_be_none`.
+    it that these do not where this `is_part`; all may weigh nothing where `may_be_none`. Where it
+    `balances_rows`, "balanced" goes by how many rows a class has, rather than by what they weigh.
     """
     if sample_weight is None and class_weight is None:
         return None
     _check_class_weight(class_weight)
     if not rows.place.is_here and y is not None:
-        return y.weights(rows, sample_weight, class_weight)
+        return y.weights(rows, sample_weight, class_weight, balances_rows=balances_rows)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
         sample_weight = to_numpy(sample_weight)
     like = np.empty((rows.n_rows, 1))
@@ -148,7 +158,8 @@ def check_weights(
             if is_part and isinstance(class_weight, dict):
                 class_weight = {label: class_weight[label] for label in classes.tolist() if label in class_weight}
             with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
-                of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
+                counted = None if balances_rows else weight
+                of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=counted)
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not (may_be_none or weight.sum() > 0):
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")

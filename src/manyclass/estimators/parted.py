@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, cast
 
+import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names
 
-from manyclass.data.parted import lazily, parted
+from manyclass.data.parted import parted
 from manyclass.estimators.parameters import F
-from manyclass.execution import engine_of
+from manyclass.execution import Executor, engine_of
 
 
 def fits_parts(fit: F) -> F:
@@ -22,7 +26,7 @@ def fits_parts(fit: F) -> F:
         engine = engine_of(X)
         if engine is None:
             return fit(self, X, y, sample_weight, **options)
-        if not self._fits_parts:
+        if not (self._fits_parts and is_classifier(self)):
             raise TypeError(
                 f"{type(self).__name__} does not fit rows that lie in partitions; use GLMClassifier, "
                 "CalibratedLeastSquaresClassifier or StagewiseClassifier, or pass X.compute() where the rows fit into "
@@ -48,7 +52,7 @@ def by_part(method: F) -> F:
             return method(self, X, *arguments, **options)
         model = copy(self)  # as it is now
         call = partial(_quietly, method.__name__, model, *arguments, **options)
-        return lazily(engine, call, X, self.n_features_in_)
+        return _lazily(engine, call, X, self.n_features_in_)
 
     return cast(F, put_off)
 
@@ -59,3 +63,22 @@ def _quietly(name: str, model: Any, *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return getattr(model, name)(X, *others, **options)
+
+
+def _lazily(engine: type[Executor], function: Callable[[Any], Any], X: Any, n_features: int) -> Any:
+    """`function` of every part, when it is asked for; a row of zeros says what shape and dtype that has."""
+    dtypes = getattr(X, "dtypes", None)
+    dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
+    like = function(np.zeros((1, n_features), dtype))
+    return engine.lazily(_PartOrNone(function, like[:0]), X, tuple(like.shape[1:]), like.dtype)
+
+
+@dataclass(frozen=True)
+class _PartOrNone:
+    """A part may have no rows, which models refuse."""
+
+    function: Callable[[Any], Any]
+    none: Any
+
+    def __call__(self, X: Any) -> Any:
+        return self.function(X) if X.shape[0] else self.none

@@ -15,4 +15,13 @@ def engine_of(X: Any) -> type[Executor] | None:
     return next((engine for engine in ENGINES if engine.takes(X)), None)
 
 
-__all__ = ["ENGINES", "Broadcast", "Executor", "Parts", "engine_of"]
+def check_here(X: Any) -> None:
+    """Refuse what lies in parts, where it would be read as if it were here."""
+    if engine_of(X) is not None:
+        raise TypeError(
+            "Rows that lie in partitions are taken by fit, by predictions and by Moments alone; pass X.compute() where "
+            "they fit into memory, or add one partition after the other."
+        )
+
+
+__all__ = ["ENGINES", "Broadcast", "Executor", "Parts", "check_here", "engine_of"]

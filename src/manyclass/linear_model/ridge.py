@@ -39,11 +39,7 @@ class _Ridge(LinearClassifier):
 
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Array | None:
         """Here scikit-learn balances classes by how many rows they have, whatever these weigh."""
-        of_class = check_weights(rows, y, None, self.class_weight)
-        weight = check_weights(rows, y, sample_weight, None)
-        if of_class is None or weight is None:
-            return weight if of_class is None else of_class
-        return check_weights(rows, None, of_class * weight, None)
+        return check_weights(rows, y, sample_weight, self.class_weight, balances_rows=True)
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -46,6 +46,7 @@ class Folds(GLMClassifierCV):
     """Splits and weights as scikit-learn has them."""
 
     _routed: Bunch
+    _fits_parts: ClassVar[bool] = False
 
     @checks_parameters
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # type: ignore[override]  # scikit-learn's parameters
