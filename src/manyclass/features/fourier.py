@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manyclass.data import GeneratedRows, Rows
+from manyclass.data.copies import copied
 from manyclass.data.generated import InUnits
 from manyclass.data.pieces import elementwise
 from manyclass.data.rows import Array, to_numpy
@@ -80,5 +81,5 @@ class RandomFourierFeatures(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
     def _generate(self, rows: Rows) -> Array:
-        Z = rows.affine(rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        Z = rows.affine(copied(self.random_weights_, rows), copied(self.random_offset_, rows))
         return elementwise(lambda Z, out: rows.xp.cos(Z, **out), Z, rows, (2.0 / self._n_features_out) ** 0.5)

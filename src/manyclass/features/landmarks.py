@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from manyclass.data import DenseRows, Rows
+from manyclass.data.copies import copied
 from manyclass.data.pieces import elementwise, times_upper_triangular
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
@@ -99,14 +100,13 @@ class Landmarks(FeatureGenerator):
         return drawn
 
     def _generate(self, rows: Rows) -> Array:
-        return times_upper_triangular(self._kernel(rows), rows.asarray(self.whitening_), rows)
+        return times_upper_triangular(self._kernel(rows), copied(self.whitening_, rows), rows)
 
     def _kernel(self, rows: Rows) -> Array:
-        xp, landmarks = rows.xp, self.landmarks_
+        xp, landmarks = rows.xp, copied(self.landmarks_, rows)
         X = rows.dense()
         squares = xp.sum(X * X, axis=1) / self.bandwidth_
-        offset = rows.asarray(-np.einsum("ij,ij->i", landmarks, landmarks) / self.bandwidth_)
-        Z = rows.affine(rows.asarray(landmarks.T * (2.0 / self.bandwidth_)), offset)
+        Z = rows.affine(landmarks.T * (2.0 / self.bandwidth_), -xp.sum(landmarks**2, axis=1) / self.bandwidth_)
         Z -= squares[:, None]
 
         def gaussian(Z: Array, out: dict[str, Array]) -> Array:

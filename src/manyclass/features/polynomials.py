@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
+from manyclass.data.copies import copied
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator
 
@@ -86,7 +87,7 @@ class RandomPolynomials(FeatureGenerator):
 
     def _generate(self, rows: Rows) -> Array:
         scale = self._scale
-        W, b = rows.asarray(self.random_weights_), rows.asarray(self.random_offset_)
+        W, b = copied(self.random_weights_, rows), copied(self.random_offset_, rows)
         product = rows.affine(scale * W[0, :, :], scale * b[0, :])
         for r in range(1, self.degree):
             product *= rows.affine(W[r, :, :], b[r, :])

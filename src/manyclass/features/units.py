@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
+from manyclass.data.copies import copied
 from manyclass.data.pieces import elementwise
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.features.base import FeatureGenerator
@@ -98,6 +99,6 @@ class RandomUnits(FeatureGenerator):
         self._set_drawn(n_components, dtype, random_weights_=weights, random_offset_=offset)
 
     def _generate(self, rows: Rows) -> Array:
-        Z = rows.affine(rows.asarray(self.random_weights_), rows.asarray(self.random_offset_))
+        Z = rows.affine(copied(self.random_weights_, rows), copied(self.random_offset_, rows))
         activation = ACTIVATIONS[self.activation]
         return elementwise(lambda Z, out: activation(Z, out, rows.xp), Z, rows, self._scale)
