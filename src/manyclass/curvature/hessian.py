@@ -139,8 +139,8 @@ def _square_sums(part: Problem, sample: RowSample, center: Array) -> tuple[Array
     for block, weight in sample.blocks(part, BLOCK_BYTES):
         X = with_ones(block, part, center)
         seen += xp.astype(weight @ (X * X), xp.float64)
-        total += float(xp.sum(weight, dtype=xp.float64))
-    return seen, total
+        total = total + xp.sum(weight, dtype=xp.float64)
+    return seen, float(total)
 
 
 def _pair_sums(part: Problem, sample: RowSample, W: Array, b: Array, center: Array) -> Array:

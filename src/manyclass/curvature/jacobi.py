@@ -54,6 +54,6 @@ def _traces(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[float
     total = weights = 0.0
     for block, weight in sample.blocks(part):
         trace = loss.hessian_trace(loss.mean(part.scores(block, W, b), xp), xp)
-        total += float(xp.sum(trace * weight, dtype=xp.float64))
-        weights += float(xp.sum(weight, dtype=xp.float64))
-    return total, weights
+        total = total + xp.sum(trace * weight, dtype=xp.float64)
+        weights = weights + xp.sum(weight, dtype=xp.float64)
+    return float(total), float(weights)

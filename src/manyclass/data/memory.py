@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
+from functools import cache
+from typing import Any
 
 MEMORY_SHARE = 0.5
 """Of the free memory that is used where no limit is given."""
 WORK_SHARE = 0.6
 """Of a limit that is given, what is not for chunks of rows and what is made of them."""
+UNKNOWN_GIB = 8
+"""Of a device that does not tell its memory."""
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
@@ -31,6 +35,22 @@ def room_for(limit: float | None) -> tuple[float, str]:
         free = free_memory()
         return MEMORY_SHARE * free, f"half of the {told(free)} that are free"
     return WORK_SHARE * limit, f"{WORK_SHARE:.0%} of the memory limit of {told(limit)}"
+
+
+@cache
+def times_as_large(device: Any) -> int:
+    """Blocks on a device, in units of those on a processor: one for each GiB of its memory.
+
+    Every block costs a launch of all its kernels there, and a short one leaves most of the device idle.
+    """
+    if hasattr(device, "mem_info"):  # CuPy's
+        return max(int(device.mem_info[1] / 2**30), 1)
+    kind = getattr(device, "type", "cpu")
+    if kind == "cuda":
+        import torch
+
+        return max(int(torch.cuda.get_device_properties(device).total_memory / 2**30), 1)
+    return 1 if kind == "cpu" else UNKNOWN_GIB
 
 
 def as_bytes(limit: float | str | None) -> float:

@@ -372,12 +372,12 @@ class MomentSums:
         self.gram.add(block, weight)
         first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
         self.n += block.n_rows
-        self.weight += float(xp.sum(first, dtype=xp.float64))
+        self.weight = self.weight + xp.sum(first, dtype=xp.float64)
         if Y is not None and int(Y.shape[1]):
             Y = Y - xp.astype(self.target_pilot, Y.dtype, copy=False)
             weighted = Y if weight is None else first * Y
             self.y += xp.sum(weighted, axis=0, dtype=xp.float64)
-            self.yy += float(xp.sum(weighted * Y, dtype=xp.float64))
+            self.yy = self.yy + xp.sum(weighted * Y, dtype=xp.float64)
             first = xp.concat([first, weighted], axis=1)  # one product for both: X is read once
         block.rmatmat(first, self.first)
 
@@ -385,4 +385,4 @@ class MomentSums:
         """The moments of all rows added; nothing can be added after it."""
         pilots = (self.pilot, self.target_pilot)
         xx, x, xy = self.gram.result(), self.first[:, 0], self.first[:, 1:]
-        return Moments(self.n, self.weight, xx, xy, x, self.y, self.yy, *pilots)
+        return Moments(self.n, float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)

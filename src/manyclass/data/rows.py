@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 
+from manyclass.data.memory import times_as_large
 from manyclass.data.place import HERE
 
 Array = Any
@@ -238,9 +239,13 @@ class Rows(ABC):
         return float(self.xp.finfo(self.dtype).eps)
 
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
-        """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`."""
+        """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`.
+
+        These are for a processor; on a device blocks are larger, as its memory is.
+        """
         # Each block adds a matrix as large as the parameters to the gradient, which takes enough rows to pay.
-        row_of_scores, block_bytes = max(n_outputs * self.itemsize, 1), int(min(block_bytes, self.block_limit))
+        block_bytes = int(min(block_bytes * times_as_large(self.device), self.block_limit))
+        row_of_scores = max(n_outputs * self.itemsize, 1)
         of_scores = max(block_bytes // row_of_scores, min(256, 16 * block_bytes // row_of_scores), 64)
         return int(min(max(block_bytes // max(self.row_bytes, 1), 64), of_scores, max(self.n_rows, 1)))
 

@@ -108,9 +108,10 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
             f"X is empty, of shape {(n_rows, n_features)}; a minimum of one row and one feature is needed."
         )
     rows = as_rows(X)
-    for _, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
-        values = block.dense()
-        if not bool(xp.isfinite(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
+    step = rows.rows_per_block(1, GRAM_BLOCK_BYTES)
+    sums = xp.stack([xp.sum(block.dense()) for _, block in rows.blocks(step)])
+    if not bool(xp.all(xp.isfinite(sums))):  # which finite numbers may overflow
+        if not all(bool(xp.all(xp.isfinite(block.dense()))) for _, block in rows.blocks(step)):
             raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
     _check_n_features(estimator, X, reset=reset)
     return rows

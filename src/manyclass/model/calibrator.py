@@ -154,13 +154,14 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
             first, second = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
             sums = SumsOfEach(0.0, first, second, xp.stack([xp.mean(column, axis=0) for column in columns]))
         columns = [column - sums.pilot[i, :] for i, column in enumerate(columns)]
-        sums.total += float(xp.sum(weight))
+        sums.total = sums.total + xp.sum(weight)
         for i, column in enumerate(columns):
             weighted = weight * column
             sums.first[i, :] += xp.sum(weighted, axis=0)
             for j in range(min(i + 1, m)):
                 sums.second[i, j, :] += xp.sum(weighted * columns[j], axis=0)
     assert sums is not None
+    sums.total = float(sums.total)
     for i in range(m):
         sums.second[:i, i, :] = sums.second[i, :i, :]
     return sums

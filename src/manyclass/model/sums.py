@@ -36,12 +36,12 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
 
 
 def gradient_sums(
-    part: Problem, W: Array, b: Array, row_weight: np.ndarray | None = None, scores: list[Array] | None = None
+    part: Problem, W: Array, b: Array, row_weight: Array | None = None, scores: list[Array] | None = None
 ) -> tuple[Any, Array, Array]:
     """Σ s (Φ(z) − yᵀz) of each independent problem, Σ s x (p − y)ᵀ and Σ s (p − y), added over blocks in float64; the
     rest is filled."""
     xp, rows, loss = part.xp, part.rows, part.loss
-    total: Any = 0.0
+    is_one, total = part.n_independent == 1, 0.0  # no number of a block is waited for
     gradient = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     residual_sum = rows.zeros((part.n_outputs,), dtype=xp.float64)
     for where, block, weight in part.blocks():
@@ -51,23 +51,20 @@ def gradient_sums(
         losses, P = loss.losses_and_mean(loss.tamed(Z, xp), where, part.targets, xp)
         if row_weight is not None:
             trace = loss.hessian_trace(P, xp)
-            row_weight[where] = to_numpy(trace if weight is None else trace * weight)
+            row_weight[where] = xp.astype(trace if weight is None else trace * weight, xp.float64)
         part.targets.subtract(where, P, xp)
         if weight is not None:
             losses = losses * weight[:, None]
             P *= weight[:, None]
-        if part.n_independent == 1:
-            total += float(xp.sum(losses, dtype=xp.float64))
-        else:
-            total = total + to_numpy(xp.sum(losses, axis=0, dtype=xp.float64))
+        total = total + xp.sum(losses, axis=None if is_one else 0, dtype=xp.float64)
         residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
         block.rmatmat(P, gradient)
-    return total, gradient, residual_sum
+    return float(total) if is_one else to_numpy(total), gradient, residual_sum
 
 
 def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], np.ndarray]:
-    row_weight = np.empty(part.rows.n_rows)
-    return gradient_sums(part, W, b, row_weight), row_weight
+    row_weight = part.rows.zeros((part.rows.n_rows,), dtype=part.xp.float64)
+    return gradient_sums(part, W, b, row_weight), to_numpy(row_weight)
 
 
 def gradient_sums_and_scores(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], list[Array]]:
@@ -87,8 +84,8 @@ def target_sums(part: Problem) -> tuple[Array, Array, float]:
     for where, block, weight in part.blocks():
         if costs:
             values = part.loss.conjugate(part.targets.dense(where, like, xp), xp)
-            conjugate += float(xp.sum(values if weight is None else values * weight, dtype=xp.float64))
+            conjugate = conjugate + xp.sum(values if weight is None else values * weight, dtype=xp.float64)
         Y = part.targets.weighted(where, weight, like, xp)
         mean += column_totals(Y, xp)
         block.rmatmat(Y, cross)
-    return cross, mean, conjugate
+    return cross, mean, float(conjugate)

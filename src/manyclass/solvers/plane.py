@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from manyclass.curvature.class_bounds import class_bound
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
 
 PLANE_STEPS = 12
@@ -195,7 +195,7 @@ def _held(part: Problem, points: Unheld, known: list[Array] | None) -> list[Scor
 
 def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray) -> tuple[float, np.ndarray]:
     xp, loss = part.xp, part.loss
-    total, slope = 0.0, np.zeros(len(t))
+    total, slope = 0.0, [0.0] * len(t)
     for rows, (base, *moves), weight in _each(part, scored):
         Z = base
         for length, move in zip(t, moves, strict=True):
@@ -205,24 +205,28 @@ def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray
         part.targets.subtract(rows, residual, xp)
         if weight is not None:
             losses, residual = losses * weight[:, None], residual * weight[:, None]
-        total += float(xp.sum(losses, dtype=xp.float64))
-        slope += [float(xp.sum(xp.vecdot(residual, move), dtype=xp.float64)) for move in moves]
-    return total, slope
+        total = total + xp.sum(losses, dtype=xp.float64)
+        slope = [s + xp.sum(xp.vecdot(residual, m), dtype=xp.float64) for s, m in zip(slope, moves, strict=True)]
+    return float(total), np.array([float(s) for s in slope])
 
 
 def _products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
-    xp, total = part.xp, np.zeros((n_directions, n_directions))
+    xp, total = part.xp, part.rows.zeros((n_directions, n_directions), dtype=part.xp.float64)
     for _, (_, *moves), weight in _each(part, scored):
         weighted = moves if weight is None else [move * weight[:, None] for move in moves]
-        total += [[float(xp.sum(a * b, dtype=xp.float64)) for b in moves] for a in weighted]
-    return total
+        for i, one in enumerate(weighted):
+            for j, move in enumerate(moves):
+                total[i, j] += xp.sum(one * move, dtype=xp.float64)
+    return to_numpy(total)
 
 
 def _partition_products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
     xp, along = part.xp, class_bound(part.loss.name).along
-    total = np.zeros((n_directions, n_directions))
+    total = part.rows.zeros((n_directions, n_directions), dtype=xp.float64)
     for _, (base, *moves), weight in _each(part, scored):
         for i, of_one in enumerate(along(base, moves, xp)):
             for j, curved in enumerate(of_one):
-                total[i, j] += float(xp.sum(curved if weight is None else curved * weight, dtype=xp.float64))
-    return total + np.tril(total, -1).T
+                total[i, j] += xp.sum(curved if weight is None else curved * weight, dtype=xp.float64)
+    found: np.ndarray = to_numpy(total)
+    found += np.tril(found, -1).T
+    return found

@@ -171,9 +171,9 @@ def loss_sums(
             mass += int(values.shape[0])
         else:
             values = values * weight[rows]
-            mass += float(xp.sum(weight[rows], dtype=xp.float64))
-        total += float(xp.sum(values, dtype=xp.float64))
-    return total, mass
+            mass = mass + xp.sum(weight[rows], dtype=xp.float64)
+        total = total + xp.sum(values, dtype=xp.float64)
+    return float(total), float(mass)
 
 
 def flushed(P: Array, xp: Any) -> Array:
