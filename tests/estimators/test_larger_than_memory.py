@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import manyclass
 from manyclass import (
+    AutoClassifier,
     BoundMajorizationClassifier,
     CalibratedLeastSquaresClassifier,
     GLMClassifier,
@@ -185,10 +186,11 @@ def test_columns_are_found_by_their_names(data, tmp_path):
         (StagewiseClassifier(n_components=64), "use GLMClassifier or PegasosClassifier, whose memory does not grow"),
         (SDCAClassifier(), "for dual variables, .*more than memory_limit"),
         (PegasosClassifier(), "for the steps so far, more than memory_limit"),
+        (AutoClassifier(), r"at once \(200 kB\); raise memory_limit"),
     ],
 )
 def test_what_cannot_fit_is_refused(model, sentence, tmp_path, rng):
-    wide = isinstance(model, GLMClassifier | PegasosClassifier)
+    wide = isinstance(model, GLMClassifier | PegasosClassifier | AutoClassifier)
     X = rng.standard_normal((100, 500) if wide else (1000, 5)).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(MemoryError, match=sentence):

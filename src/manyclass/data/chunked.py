@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.dense import DenseRows
+from manyclass.data.memory import told
 from manyclass.data.read_ahead import read_ahead
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, GramSum, Rows
 from manyclass.data.sparse import SparseRows
@@ -189,7 +190,7 @@ class ChunkedRows(Rows):
         needed = self.n_rows * self.row_bytes
         if needed > self._whole_bytes:
             raise MemoryError(
-                f"This would hold all {self.n_rows} rows of a file at once ({needed / 1e9:.1f} GB); use an estimator "
-                "that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
+                f"This would hold all {self.n_rows} rows of a file at once ({told(needed)}); raise memory_limit, or use "
+                "an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
             )
         return self.part(slice(0, self.n_rows))
