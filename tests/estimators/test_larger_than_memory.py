@@ -197,6 +197,13 @@ def test_what_cannot_fit_is_refused(model, sentence, tmp_path, rng):
         model.fit(tmp_path / "X.npy", np.arange(len(X)) % 50, memory_limit="100KB")
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
+def test_files_of_nothing_are_refused(shape, tmp_path):
+    np.save(tmp_path / "X.npy", np.empty(shape))
+    with pytest.raises(ValueError, match="X is empty, of shape"):
+        GLMClassifier().fit(tmp_path / "X.npy", np.arange(shape[0]) % 2)
+
+
 def test_labels_are_needed(data, tmp_path):
     np.save(tmp_path / "X.npy", data[0])
     with pytest.raises(ValueError, match="holds no labels; pass them as y"):

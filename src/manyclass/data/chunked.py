@@ -190,7 +190,7 @@ class ChunkedRows(Rows):
         needed = self.n_rows * self.row_bytes
         if needed > self._whole_bytes:
             raise MemoryError(
-                f"This would hold all {self.n_rows} rows of a file at once ({told(needed)}); raise memory_limit, or use "
-                "an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
+                f"This would hold all {self.n_rows} rows of a file at once ({told(needed)}); raise memory_limit, or "
+                "use an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
             )
         return self.part(slice(0, self.n_rows))

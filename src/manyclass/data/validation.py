@@ -36,6 +36,7 @@ def check_rows(
     if is_stored(X):
         X, y = _opened(estimator, X, y, reset, memory_limit)
     if isinstance(X, Rows):
+        _check_not_empty(X)
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
         if y is not None and X.place.is_here and (n := y.shape[0] if hasattr(y, "shape") else len(y)) != X.n_rows:
             raise ValueError(f"X has {X.n_rows} rows but y has {n}; give one label row per row of X.")
@@ -102,12 +103,8 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
         raise ValueError(f"X must have two dimensions (rows, features), got {X.ndim}; reshape it first.")
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError("Complex data not supported: pass the real and the imaginary part as separate columns.")
-    n_rows, n_features = map(int, X.shape)
-    if n_rows == 0 or n_features == 0:
-        raise ValueError(
-            f"X is empty, of shape {(n_rows, n_features)}; a minimum of one row and one feature is needed."
-        )
     rows = as_rows(X)
+    _check_not_empty(rows)
     step = rows.rows_per_block(1, GRAM_BLOCK_BYTES)
     sums = xp.stack([xp.sum(block.dense()) for _, block in rows.blocks(step)])
     if not bool(xp.all(xp.isfinite(sums))):  # which finite numbers may overflow
@@ -115,6 +112,11 @@ def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
             raise ValueError("Input X contains NaN or infinity; impute or drop those rows first.")
     _check_n_features(estimator, X, reset=reset)
     return rows
+
+
+def _check_not_empty(rows: Rows) -> None:
+    if 0 in rows.shape:
+        raise ValueError(f"X is empty, of shape {rows.shape}; a minimum of one row and one feature is needed.")
 
 
 def _check_class_weight(class_weight: Any) -> None:
