@@ -11,6 +11,7 @@ from sklearn import linear_model as theirs
 from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 from sklearn.metrics import make_scorer
+from sklearn.model_selection import LeaveOneOut, cross_val_score
 
 from manyclass import linear_model as ours
 
@@ -135,6 +136,18 @@ def test_logistic_regression_cv(name, options):
     assert found.score(X, y) == pytest.approx(expected.score(X, y), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("Cs", [[1.0, 0.1], [0.1, 1.0], [1.0, 0.1, 1.0]])
+def test_of_equally_good_penalties_the_first_is_fitted(Cs):
+    X, y = (part[:300] for part in real("breast_cancer"))
+    options = {"Cs": Cs, "max_iter": 1000, "tol": 1e-8}
+    one, other = (module.LogisticRegressionCV(**options).fit(X, y) for module in (ours, theirs))
+    totals = one.scores_[1].sum(axis=0)
+    assert totals == pytest.approx(totals[0])
+    assert one.C_ == other.C_ == Cs[0]
+    assert_close(one, other)
+
+
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_what_a_ridge_search_stores(scoring):
     X, y = real("iris")
@@ -225,6 +238,22 @@ def test_ridge_classifier_cv_weighs_classes_in_its_scores(options, weighted):
     one, other = (module.RidgeClassifierCV(**options).fit(X, y, weight) for module in (ours, theirs))
     assert one.best_score_ == pytest.approx(other.best_score_)
     assert one.alpha_ == other.alpha_
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 1, 1: 5, 2: 0.5}])
+def test_ridge_classifier_cv_weighs_the_squared_errors_it_reports(class_weight):
+    X, y = datasets.load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 150)
+    one, other = (module.RidgeClassifierCV(class_weight=class_weight).fit(X, y, weight) for module in (ours, theirs))
+    assert one.best_score_ == pytest.approx(other.best_score_)
+
+
+def test_two_classes_left_out_in_turn_are_compared_with_their_own():
+    X, y = (part[::4] for part in real("breast_cancer"))
+    alphas = [1e4, 1.0]
+    model = ours.RidgeClassifierCV(alphas, scoring="accuracy").fit(X, y)
+    left_out = [cross_val_score(theirs.RidgeClassifier(alpha), X, y, cv=LeaveOneOut()).mean() for alpha in alphas]
+    assert model.best_score_ == pytest.approx(max(left_out)) and model.alpha_ == alphas[np.argmax(left_out)]
 
 
 def test_several_columns_of_signs_are_labels():

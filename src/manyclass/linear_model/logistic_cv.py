@@ -19,6 +19,29 @@ from manyclass.linear_model.logistic import Logistic, centred
 from manyclass.linear_model.shared import Folds, gap
 
 
+def first_best(scores: np.ndarray) -> Any:
+    """The place of the first penalty with the best sum over the folds; NaN is the worst."""
+    return np.argmax(np.where(np.isnan(scores), -np.inf, scores).sum(axis=0))
+
+
+class _GridSearch(DescentSearch):
+    """Of equally good penalties the one that was given first is taken, as scikit-learn does.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n_cs,)
+        Of the given ones among those tried.
+    """
+
+    def __init__(self, *given: Any, places: np.ndarray):
+        super().__init__(*given)
+        self.places = places
+
+    @property
+    def best_place(self) -> Any:
+        return self.places[first_best(self.scores[:, self.places])]
+
+
 class LogisticRegressionCV(Logistic, Folds):
     """`sklearn.linear_model.LogisticRegressionCV`, fitted as `GLMClassifierCV` is, with ``alpha = 1/(C·S)``.
 
@@ -88,7 +111,8 @@ class LogisticRegressionCV(Logistic, Folds):
         return Plan(alphas, self._splits(task), None, "folds", False, False, 0, **options)
 
     def _iterates(self, task: Task) -> Iterates:
-        search = DescentSearch(task, self._judge(task), self._plan(task), gap(self.tol), self.max_iter)
+        given = (task, self._judge(task), self._plan(task), gap(self.tol), self.max_iter)
+        search = _GridSearch(*given, places=self._grid()[2])
         return (yield from search.iterates())
 
     def _store(self, task: Task, model: Any) -> None:
@@ -100,7 +124,7 @@ class LogisticRegressionCV(Logistic, Folds):
         self._n_iter_of_paths, paths = model.n_iter[:, places], None
         if model.paths is not None:
             paths = centred(model.paths[:, places].swapaxes(-1, -2)).swapaxes(-1, -2)
-        best = np.full(len(scores), np.argmax(scores.sum(axis=0)))
+        best = np.full(len(scores), first_best(scores))
         if not self.refit:
             best = np.argmax(scores, axis=1)
             if paths is None:

@@ -130,13 +130,14 @@ class RidgeClassifierCV(_Ridge, Folds):
     """`sklearn.linear_model.RidgeClassifierCV`, fitted as ``GLMClassifierCV(loss="squared")`` is, with ``alpha/S``.
 
     See the module for the parameters. Without `cv` every row is left out in turn, exactly. Class weights count in the
-    folds and in their scores, too.
+    folds and in their scores, too. With two classes and a `scoring`, but no `cv`, scikit-learn 1.9 compares all rows
+    with the first class, and takes the first penalty whatever it is; here they are compared with their own.
 
     Attributes
     ----------
     alpha_ : float
     best_score_ : float
-        Without `cv` and `scoring` the mean of minus the squared errors of the rows left out, weighted.
+        Without `cv` and `scoring` the mean of minus the squared errors of the rows left out, times their weights.
     cv_results_ : ndarray of shape (n_samples, n_outputs, n_alphas)
         With ``store_cv_results=True``: those errors, or the scores of the rows left out where there is a `scoring`.
 
@@ -210,6 +211,8 @@ class RidgeClassifierCV(_Ridge, Folds):
         super()._store(task, model)
         self.alphas_ = self._given
         self.alpha_ = float(self.alphas_[np.argmin(np.abs(model.alphas - model.alpha))])
+        if task.weight is not None and self.cv is None and self.scoring is None:
+            self.best_score_ *= float(np.mean(to_numpy(task.weight)))
 
     def _store_outcome(self, task: Task, outcome: Outcome) -> None:
         super()._store_outcome(task, outcome)
