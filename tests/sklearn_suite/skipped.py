@@ -12,10 +12,6 @@ DEPRECATION = "about scikit-learn's own deprecations: what is deprecated there i
 STEPS = "about the single steps of scikit-learn's solvers, not about where they end"
 DISPATCH = "about array_api_dispatch and its devices; arrays of other namespaces are taken here without it (tests/data)"
 LBFGS_CALLBACKS = "counts the calls of lbfgs, one of them empty; every solver has callbacks here (test_linear_model.py)"
-BELOW_TOL = (
-    "asks for the better of two penalties whose scores differ by 1.8e-5, less than the default tol leaves open; the "
-    "penalty is the right one with tol=1e-5"
-)
 NEEDS_ANOTHER = "about estimators that are not ours"
 
 SKIPPED = [
@@ -37,7 +33,6 @@ SKIPPED = [
         r"test_logistic_cv_mock_scorer",
         "all folds go down the path together: the scorer is called in another order",
     ),
-    (r"test_logistic_cv_folds_with_classes_missing\[3", BELOW_TOL),
     (r"test_n_iter", "compares the numbers of iterations of two solvers, and of L1 ratios"),
     (r"test_logistic_regression_callback", LBFGS_CALLBACKS),
     (r".*array_api", DISPATCH),

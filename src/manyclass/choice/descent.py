@@ -24,6 +24,8 @@ WARM = 1.4
 worse metric is slow to find is what the last penalties have found."""
 TURNED = 2
 """Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
+LEAST = 1e-15
+"""Share of the zero model's objective below which gaps are rounding."""
 COPIES_SHARE = 0.25
 """Of what memory there is, up to which the rows of each fold are copied."""
 
@@ -64,6 +66,10 @@ class Descent:
     The ``alpha`` of the problem is set here. Its curvature may be shared with problems of other weights: any positive
     definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
     problem of all rows where there is one.
+
+    Where it is `of_reached`, fits for a comparison end at gaps relative to the objective they reach. At tiny penalties of
+    rows that can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger
+    penalty.
     """
 
     problem: Problem
@@ -74,6 +80,7 @@ class Descent:
     max_iter: int
     leader: Descent | None = None
     whole: Problem | None = None
+    of_reached: bool = False
 
     def __post_init__(self) -> None:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
@@ -108,7 +115,9 @@ class Descent:
             self.curvature.refresh(whole, whole.pack(*problem.coefficients(theta)))
             taken, whole.n_passes = whole.n_passes - before, before
             problem.n_passes += taken
-        run = Run(self.clock, tol=self.tol, max_iter=self.max_iter, on_iterate=self._has_settled if settles else None)
+        run = self._run = Run(self.clock, tol=self.tol, max_iter=self.max_iter)
+        if settles:
+            run.on_iterate = self._has_settled
         self._objectives = deque(maxlen=LOOKS_BACK + 1)
         outcome = run(iterates_at(self.solver, problem, self.curvature, theta), lambda: problem.coefficients(theta))
         self.known.append((math.log(alpha), problem.pack(*outcome.model)))
@@ -117,7 +126,10 @@ class Descent:
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
         values.append(record.objective)
-        return len(values) > LOOKS_BACK and values[0] - values[-1] <= 0.1 * self.tol * self.problem.zero_value
+        zero = self.problem.zero_value
+        if self.of_reached:
+            self._run.tol = max(self.tol * min(1.0, record.objective / zero), LEAST)
+        return len(values) > LOOKS_BACK and values[0] - values[-1] <= 0.1 * self._run.tol * zero
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows

@@ -248,7 +248,7 @@ class DescentSearch(Search):
         solver, curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem)
+            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem, plan.is_whole)
 
         if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))

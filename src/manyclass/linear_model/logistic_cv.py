@@ -57,7 +57,7 @@ class LogisticRegressionCV(Logistic, Folds):
     scoring : str or callable, default=None
         None is the accuracy.
     tol : float, default=1e-4
-        Of each fit.
+        Of each fit; in the folds relative to the objective that is reached.
     refit : bool, default=True
         Otherwise the mean of the folds' best coefficients is the model.
     use_legacy_attributes : bool
