@@ -72,6 +72,15 @@ def test_onnx(name, load):
     assert np.mean(labels == model.predict(X)) > 0.99
 
 
+@pytest.mark.parametrize("labels", [np.array([-1.0, 1.0, 4.0]), np.array([False, True, True]), np.array([7, 2, 5])])
+def test_onnx_gives_numbers_where_labels_are_numbers(labels):
+    X, y = load_iris(return_X_y=True)
+    model = manyclass.GLMClassifier().fit(X.astype(np.float32), labels[y])
+    found, _ = session_of(model).run(None, {"X": X.astype(np.float32)})
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, model.predict(X.astype(np.float32)))
+
+
 @CLASSES
 @EVERY
 def test_torch(name, load):

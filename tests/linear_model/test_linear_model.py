@@ -273,6 +273,12 @@ def test_several_columns_of_signs_are_labels():
     np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-6)
 
 
+def test_several_columns_of_text_are_refused():
+    X, y = datasets.load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="must be an indicator matrix"):
+        ours.RidgeClassifier().fit(X, np.array([["a", "b"]] * len(y)))
+
+
 def test_weights_of_rows_and_of_classes_that_leave_none_are_refused():
     X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
     model = ours.RidgeClassifier(class_weight={0: 0.0, 1: 1.0})

@@ -118,7 +118,7 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
 
 def indicator_of_signs(y: Any) -> Any:
     """Several columns of −1 and 1 as 0 and 1; any other y as it is."""
-    several = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1
+    several = isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.ndim == 2 and y.shape[1] > 1
     return (y > 0).astype(int) if several and (abs(y) == 1).all() else y
 
 

@@ -91,13 +91,18 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
     operator.inputs = inputs
     real = type(_real(inputs[0].type))
     if hasattr(model, "classes_"):
-        labels = Int64TensorType() if to_numpy(model.classes_).dtype.kind in "biu" else StringTensorType()
+        labels = Int64TensorType() if are_whole(model.classes_) else StringTensorType()
         operator.outputs.append(scope.declare_local_variable("label", labels))
         second = "probabilities" if hasattr(model, "predict_proba") else "scores"
         operator.outputs.append(scope.declare_local_variable(second, real()))
     else:
         operator.outputs.append(scope.declare_local_variable("variable", real()))
     return list(operator.outputs)
+
+
+def are_whole(classes: Any) -> bool:
+    """Whether labels are whole numbers, as floats that are labels are, too; others become text."""
+    return to_numpy(classes).dtype.kind in "biuf"
 
 
 def _real(given: Any) -> Any:
@@ -167,7 +172,7 @@ def _name_labels(scope: Any, container: Any, add: Any, model: Any, codes: str, o
         add("Identity", [codes], [output])
         return
     classes, name = to_numpy(model.classes_), scope.get_unique_variable_name("classes")
-    if classes.dtype.kind in "biu":
+    if are_whole(classes):
         container.add_initializer(name, TensorProto.INT64, [len(classes)], classes.astype(np.int64).tolist())
     else:
         container.add_initializer(name, TensorProto.STRING, [len(classes)], [str(label) for label in classes])
