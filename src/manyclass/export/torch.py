@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import Program, is_single, probabilities_of, scores_of
+from manyclass.export.program import Program, check_exportable, is_single, probabilities_of, scores_of
 
 
 def to_torch(model: Any, dtype: str = "float32") -> Any:
@@ -38,6 +38,7 @@ def to_torch(model: Any, dtype: str = "float32") -> Any:
     >>> module.predict_proba(torch.tensor(X, dtype=torch.float32)).shape  # doctest: +SKIP
     torch.Size([150, 3])
     """
+    check_exportable(model)  # what cannot be exported is refused with and without PyTorch
     import torch
 
     def carried_out(program: Program, buffers: Any, X: Any, wanted: str) -> Any:
