@@ -67,8 +67,8 @@ class Descent:
     definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
     problem of all rows where there is one.
 
-    Where it is `of_reached`, fits for a comparison end at gaps relative to the objective they reach. At tiny penalties of
-    rows that can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger
+    Where it is `of_reached`, fits for a comparison end at gaps relative to the objective they reach. At tiny penalties
+    of rows that can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger
     penalty.
     """
 

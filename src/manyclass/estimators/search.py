@@ -54,7 +54,7 @@ class Plan:
     n_refits: int
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
-    is_whole: bool = False  # whether every alpha is tried, also where the score has turned
+    is_whole: bool = False  # every alpha is tried, where the score has turned too, to a share of what it reaches
 
     @property
     def n_judged(self) -> int:
