@@ -18,8 +18,6 @@ class Here:
     """In one place: a problem is asked itself. See `Problem` for what the methods mean."""
 
     is_here = True
-    leaves_out = True
-    """Whether rows can be left out by their numbers, in folds or one by one."""
 
     def map(self, problem: Any, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(problem, *arguments)
@@ -52,7 +50,7 @@ HERE = Here()
 class Elsewhere(Here):
     """In parts: the problem of each part is asked, there."""
 
-    is_here = leaves_out = False
+    is_here = False
 
     def __init__(self, parts: Parts, firsts: np.ndarray):
         self.parts, self.firsts = parts, firsts

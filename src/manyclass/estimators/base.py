@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.features import advice
-from manyclass.data import Rows
+from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
@@ -232,13 +232,17 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         return Task(problem, rows, encoded, weight, held_out, rng, clock)
 
     def _problem(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Problem:
-        self.loss_, loss = self._choose_loss(encoded)
-        one_column = loss.label_values is not None or self.loss_ != loss.name
-        targets = encoded.targets(rows, loss.label_values, one_column=one_column)
+        loss, targets = self._fitted_to(rows, encoded)
         fit_intercept = getattr(self, "fit_intercept", True)
         problem = Problem(rows, targets, loss, self._alpha, weight=weight, fit_intercept=fit_intercept)
         problem.on_block = clock.check
         return problem
+
+    def _fitted_to(self, rows: Rows, encoded: Any) -> tuple[Loss, Targets]:
+        """The loss, whose name is ``loss_`` from now on, and y as it sees it."""
+        self.loss_, loss = self._choose_loss(encoded)
+        one_column = loss.label_values is not None or self.loss_ != loss.name
+        return loss, encoded.targets(rows, loss.label_values, one_column=one_column)
 
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Any:
         return check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))

@@ -6,22 +6,22 @@ import math
 import time
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import ShuffleSplit
 
 from manyclass.choice.features import COLUMNS, IN_UNITS, SAMPLED_ROWS
 from manyclass.choice.frame import Frame
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
+from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.search import mean_square_norm
-from manyclass.fit import Iterate, Iterates, Status, changed
+from manyclass.fit import InOrder, Iterate, Iterates, OutOfTime, Status
 from manyclass.model import Problem
 from manyclass.stagewise import Stage, StagewiseModel
 
@@ -32,17 +32,15 @@ PENALTIES = 10.0 ** -np.arange(1, 6)
 """By which few rows are looked at, in units of their mean squared norm."""
 COARSE = 1e-2
 """The gap of these fits."""
-MANY_ROWS = 5000
-"""From which a fifth of them is enough to choose the final penalty by; fewer are cross-validated."""
-MOST_ROWS = 4096
-"""Of a second look; as many others judge."""
+MOST_ROWS = 8192
+"""Of a second look, half of which judge, and for the penalty."""
 SHARE_OF_TIME = 0.2
 """Of what is left, for one look."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearRival:
-    """`GLMClassifierCV` on the columns, in place of the stages of a classifier.
+    """`GLMClassifier` on the columns, in place of the stages of a classifier.
 
     Attributes
     ----------
@@ -76,26 +74,36 @@ class LinearRival:
         return knows_all or of_generated > NEAR * errors[LINKED] or self._errs_less(generated)
 
     def iterates(self) -> Iterates:
-        """A search for the penalty with all rows, each model one stage."""
-        given, frame = self.task.problem, self._frame
-        cv = 5 if given.rows.n_rows < MANY_ROWS else ShuffleSplit(1, test_size=0.2, random_state=0)
-        model = self._model(10, cv=cv)
+        """Of `GLMClassifier` at the penalty found, each model one stage; the last is the first within its tol."""
+        given, frame, saved = self.task.problem, self._frame, self.task.saved
+        if saved is None:
+            given.alpha = self._penalty()
+        model = GLMClassifier(given.alpha, fit_intercept=given.fit_intercept)
         model.classes_, model.multilabel_ = self.owner.classes_, self.owner.multilabel_
-        problem = model._problem(frame.problem.rows, self.task.encoded, given.weight, self.task.clock)
-        problem.memory_limit = given.memory_limit
+        model.choice_ = {"changed_to": []}
+        loss, targets = model._fitted_to(given.rows, self.task.encoded)
+        self.owner.loss_ = model.loss_
+        problem = frame.problem.variant(loss=loss, targets=targets, n_outputs=targets.n_outputs, shift=None)
+        problem.alpha = given.alpha
+        iterates = InOrder(model._iterates(replace(self.task, problem=problem)))
+        for iterate in iterates:
+            is_last = iterate.duality_gap <= model.tol
+            yield replace(iterate, model=partial(self._stages, iterate), n_iter=float(is_last))
+            if is_last or iterate.n_iter >= model.max_iter:
+                return None if is_last else Status.MAX_ITER
+        return iterates.reason
 
-        def staged(iterate: Iterate) -> Iterate:
-            self.owner.loss_ = model.loss_
+    def _stages(self, iterate: Iterate) -> tuple[StagewiseModel, ...]:
+        return (StagewiseModel((None,), (Stage(0, *self._frame.lift(*iterate.model())),)),)
 
-            def stages() -> tuple[StagewiseModel, ...]:
-                found = iterate.model()
-                given.alpha = found.alpha
-                return (StagewiseModel((None,), (Stage(0, *frame.lift(found.coef, found.intercept)),)),)
-
-            # The last is the one that has a bound.
-            return replace(iterate, model=stages, n_iter=float(not math.isnan(iterate.duality_gap)))
-
-        return (yield from changed(model._iterates(replace(self.task, problem=problem)), staged))
+    def _penalty(self) -> float:
+        """By cross-validation of at most `MOST_ROWS`; of more it falls with the root of their weight, as 1/n is right
+        where few coefficients matter only (see `ProductEquations.best_alpha`)."""
+        part, y = self._some(MOST_ROWS)
+        alpha = float(self._fit(GLMClassifierCV(10, fit_intercept=part.fit_intercept), part, y).alpha_)
+        if not alpha > 0:
+            raise OutOfTime
+        return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
 
     # -- the looks ----------------------------------------------------------------------------------------------------
 
@@ -107,20 +115,21 @@ class LinearRival:
         scoring: Any = "accuracy"
         if self._has_columns:
             scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
-        model = self._fit(self._model(PENALTIES * mean_square_norm(part), scoring=scoring, tol=COARSE), part, y)
-        best = float(model.best_score_)
+        alphas, fit_intercept = PENALTIES * mean_square_norm(part), part.fit_intercept
+        model = GLMClassifierCV(alphas, scoring=scoring, fit_intercept=fit_intercept, tol=COARSE)
+        best = float(self._fit(model, part, y).best_score_)
         return -best / _variance(y) if self._has_columns else 1.0 - best
 
     def _errs_less(self, other: Classifier) -> bool:
         """On rows that neither it nor the other was fitted to."""
-        part, y = self._some(2 * MOST_ROWS)
+        part, y = self._some(MOST_ROWS)
         is_fitted = np.random.default_rng(0).permutation(len(y)) % 2 == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
         if y.ndim == 1 and np.ptp(y[fitted]) == 0:
             return False
         ours, theirs = (
             self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
-            for model in (self._model(5, tol=COARSE), other)
+            for model in (GLMClassifierCV(5, fit_intercept=part.fit_intercept, tol=COARSE), other)
         )
         return ours < theirs
 
@@ -133,14 +142,14 @@ class LinearRival:
         """Whether outputs are labels of their own, and squared errors are compared."""
         return bool(self.task.encoded.is_multilabel or self.task.encoded.is_binary)
 
-    def _model(self, alphas: Any, **options: Any) -> GLMClassifierCV:
-        return GLMClassifierCV(alphas, fit_intercept=self.task.problem.fit_intercept, **options)
-
     def _some(self, n_rows: int) -> tuple[Problem, np.ndarray]:
         """Rows of the frame, and their classes by number, or labels."""
         problem = self._frame.problem
-        index = problem.sample(min(n_rows, problem.rows.n_rows))
-        return problem.taken(index), to_numpy(self.task.encoded.guide)[index]
+        part = problem.taken(problem.sample(min(n_rows, problem.rows.n_rows)))
+        Y = to_numpy(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp)) > 0
+        if self.task.encoded.is_multilabel:
+            return part, Y.astype(np.int64)
+        return part, Y[:, 0].astype(np.int64) if Y.shape[1] == 1 else Y.argmax(axis=1)
 
     def _fit(self, model: Any, part: Problem, y: np.ndarray) -> Any:
         clock = self.task.clock

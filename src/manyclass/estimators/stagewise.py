@@ -204,8 +204,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         that of another, either is also tried on standardised columns (see ``choice_``).
     loss : {"auto", "squared", "calibrated", "softmax", "logistic"}, default="auto"
         "auto": "squared"; or softmax (logistic, for several labels) on the columns, with the penalty of
-        `GLMClassifierCV`, where rows left out speak for it (see ``choice_``): not with `features` or a penalty given,
-        several models, early stopping, or rows in partitions. "squared": ½‖z − y‖² with y = ±1, least squares on the
+        `GLMClassifierCV` on up to 8192 rows, where rows left out speak for it (see ``choice_``): not with `features` or
+        a penalty given, several models, or early stopping. "squared": ½‖z − y‖² with y = ±1, least squares on the
         residuals, the fastest. "calibrated": the same with y = 0 or 1, and Algorithm 2's calibration and projection
         after each visit of all blocks. "softmax": a Newton step on the log loss of a block, with the running scores as
         offset; "logistic" the same with one logistic loss per class or label.
@@ -301,8 +301,7 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         return "squared"
 
     def _rival(self, task: Task, unit: Array | None) -> LinearRival | None:
-        can_rival = self.loss == "auto" and not self.early_stopping and task.rows.place.leaves_out
-        return LinearRival(self, task, unit) if can_rival else None
+        return LinearRival(self, task, unit) if self.loss == "auto" and not self.early_stopping else None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several).
