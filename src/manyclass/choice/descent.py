@@ -16,7 +16,8 @@ from manyclass.data.rows import Array, present_rows
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
-from manyclass.solvers.base import LOOKS_BACK, Solver, iterates_at
+from manyclass.solvers.base import LOOKS_BACK, iterates_at
+from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 WARM = 1.4
@@ -47,11 +48,11 @@ def seconds_of_path(method: Method, n_alphas: int, n_paths: int) -> float:
     return WARM * math.sqrt(method.passes) * n_alphas * n_paths * method.per_pass
 
 
-def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> tuple[Solver, Curvature]:
-    """The solver, and one curvature that all fits share; it is looked at before a fit, and starts are near enough."""
+def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> Curvature:
+    """One that all fits share; it is looked at before a fit, and starts are near enough."""
     kind = CURVATURES[method.curvature]
     problem.centred = kind.center
-    return QuasiNewton(frozenset()), kind.build(problem, rng)
+    return kind.build(problem, rng)
 
 
 @dataclass
@@ -73,7 +74,6 @@ class Descent:
     """
 
     problem: Problem
-    solver: Solver
     curvature: Curvature
     clock: Clock
     tol: float
@@ -86,6 +86,8 @@ class Descent:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
         self.started: Array = None
         self._objectives: deque[float] = deque()
+        # A metric that others share was estimated from rows that are not all here.
+        self.solver = QuasiNewton(frozenset(), NewtonCG(refreshes=self.whole is None or self.whole is self.problem))
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
         """The model at `alpha`, from W and b or from those before.
@@ -167,7 +169,7 @@ def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method,
         metric = path_curvature(wide.problem, method, rng)
     except OutOfTime:
         return replace(outcome, status=Status.MAX_TIME)
-    finer = Descent(wide.problem, *metric, full.clock, full.tol, full.max_iter)
+    finer = Descent(wide.problem, metric, full.clock, full.tol, full.max_iter)
     found = finer.attempt(full.problem.alpha, wide.project(frame.lift(*outcome.model)))
     model = frame.project(wide.lift(*found.model))
     n_iter, n_passes = outcome.n_iter + found.n_iter, outcome.n_passes + found.n_passes

@@ -161,7 +161,7 @@ def refits(descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.ra
         out = min(float(weight[int(row)]), 1.0)
         less[int(row)] -= out
         problem = full.variant(weight=less)
-        one = Descent(problem, descent.solver, descent.curvature, descent.clock, descent.tol * 1e-2, descent.max_iter)
+        one = Descent(problem, descent.curvature, descent.clock, descent.tol * 1e-2, descent.max_iter)
         W, b = one.fit(alpha * S / (S - out), model).model
         found.append(problem.scores(full.rows.take(np.asarray([row])), W, full.unshifted(W, b, back=True)))
     full.alpha = alpha

@@ -245,10 +245,10 @@ class DescentSearch(Search):
         method = path_method(given, plan.alphas, self.tol, plan.n_judged) if saved is None else saved["method"]
         self.frame = Frame(given, rotate=method.row_space)
         problem = self.frame.problem
-        solver, curvature = path_curvature(problem, method, self.task.rng)
+        curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, solver, curvature, clock, self.tol, self.max_iter, leader, problem, plan.is_whole)
+            return Descent(one, curvature, clock, self.tol, self.max_iter, leader, problem, plan.is_whole)
 
         if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))

@@ -29,16 +29,14 @@ class QuasiNewton(Solver):
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
     backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
 
-    `refresh` are the iterations after which the curvature is estimated anew; where there are none, `NewtonCG` does not
-    either.
+    `refresh` are the iterations after which the curvature is estimated anew.
     """
 
     name = "quasi-newton"
     needs_majorizer = False
 
-    def __init__(self, refresh: frozenset[int] = REFRESH):
-        self.refresh = refresh
-        self.ending = NewtonCG(refreshes=bool(refresh))
+    def __init__(self, refresh: frozenset[int] = REFRESH, ending: NewtonCG | None = None):
+        self.refresh, self.ending = refresh, ending or NewtonCG()
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
