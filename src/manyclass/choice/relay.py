@@ -42,7 +42,7 @@ def in_turn(
     those that followed it follow.
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
-    known = _begun(choice.method, left, 0, 0.0, given.n_passes)
+    known = _begun(choice.method, left, 0, 0.0, given.n_passes, PATIENCE * choice.method.seconds)
     if saved is not None:
         known = saved["relay"]
         rng.bit_generator.state = saved["random"]
@@ -65,7 +65,7 @@ def in_turn(
             saved = None
             promising = [one for one in left if one.seconds <= spent + taken]
             is_rounding = is_narrow and _is_rounding(known["values"], given.rows.precision)
-            if is_rounding or (promising and taken > PATIENCE * method.seconds):
+            if is_rounding or (promising and taken > known["patience"]):
                 break
         else:
             is_rounding, promising = is_narrow, left
@@ -74,16 +74,22 @@ def in_turn(
         if is_rounding:
             left, promising = [replace(one, wide=True) for one in left], [replace(method, wide=True)]
         iterates.close()
-        start, method = iterate.model(), min(promising, key=lambda one: one.seconds)
+        start, doubted, method = iterate.model(), method, min(promising, key=lambda one: one.seconds)
         on_change(method)
+        # What stands in for a method in doubt leads away from where that is wrong, and takes no longer than that would.
+        patience = min(doubted.seconds, method.seconds) if doubted in left else PATIENCE * method.seconds
         left = [one for one in left if one is not method]
-        known = _begun(method, left, before + iterate.n_iter, spent + taken, passes + iterate.n_passes)
+        passes += iterate.n_passes
+        known = _begun(method, left, before + iterate.n_iter, spent + taken, passes, patience)
 
 
-def _begun(method: Method, left: list[Method], before: float, spent: float, passes: float) -> dict[str, Any]:
+def _begun(
+    method: Method, left: list[Method], before: float, spent: float, passes: float, patience: float
+) -> dict[str, Any]:
     """What is to be known of a method at work: those that may follow it, iterations, seconds and passes before it, and
     the objectives that it has reached."""
-    return {"method": method, "left": left, "before": before, "spent": spent, "passes": passes, "values": []}
+    known = {"method": method, "left": left, "before": before, "spent": spent, "passes": passes}
+    return known | {"patience": patience, "values": []}
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
