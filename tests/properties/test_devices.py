@@ -1,7 +1,5 @@
 """What a fit on a device asks of it: large blocks, and no number of any of them while it is at work."""
 
-import traceback
-
 import numpy as np
 import pytest
 
@@ -17,8 +15,6 @@ overrides, dispatch = pytest.importorskip("torch.overrides"), pytest.importorski
 N, D, K = 2048, 8, 4
 STEPS = {"tol": 0, "max_iter": 3, "alpha": 1e-3}
 STAGES = {"n_components": 32, "block_size": 16, "max_iter": 1, "alpha": 1e-3, "random_state": 0}
-GIVEN_TO_OTHERS = "wrong_labels"
-"""Counts of wrong labels, which folds of calibrated least squares are judged by, are waited for block by block."""
 MODELS = {
     **{
         name: GLMClassifier(solver=name, **STEPS)
@@ -45,7 +41,7 @@ class Waits(dispatch.TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if any(name in str(function) for name in ("local_scalar", "nonzero", "masked_select", "unique")):
-            self.n += all(frame.name != GIVEN_TO_OTHERS for frame in traceback.extract_stack())
+            self.n += 1
         return function(*args, **(kwargs or {}))
 
 

@@ -159,15 +159,15 @@ class CalibratedLeastSquares(LeastSquares):
 
 
 def wrong_labels(part: Problem, state: Array, weight: Array, exclusive: bool) -> tuple[float, float]:
-    xp, wrong = part.xp, 0.0
+    xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
     for where, block in _blocks(state):
         Y = part.targets.dense(where, block, xp)
         if exclusive:
             missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
         else:
             missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
-        wrong += float(xp.sum(missed * xp.astype(weight[where], xp.float64)))
-    return wrong, float(xp.sum(weight, dtype=xp.float64))
+        wrong = wrong + xp.sum(missed * xp.astype(weight[where], xp.float64))
+    return float(wrong), float(xp.sum(weight, dtype=xp.float64))
 
 
 class NewtonStep(Update):
