@@ -63,7 +63,8 @@ def test_a_metric_gives_way_at_once_where_its_own_step_leads_less_far_than_one_w
     assert starts[0] <= starts[1] * (1 + 1e-3)
 
 
-def test_what_stands_in_for_a_metric_in_doubt_takes_no_longer_than_that_was_expected_to():
+@pytest.mark.parametrize("doubt", [0.5, 4.0])
+def test_what_stands_in_for_a_metric_in_doubt_does_so_for_longer_the_stronger_the_doubt(monkeypatch, doubt):
     rng = np.random.default_rng(0)
     X, codes = rng.standard_normal((3000, 8)), rng.integers(0, 2, 3000)
     X[:, 0] += codes
@@ -71,17 +72,19 @@ def test_what_stands_in_for_a_metric_in_doubt_takes_no_longer_than_that_was_expe
     metric = Method("quasi-newton", "sampled-hessian", False, passes=5, set_up=0.0, per_pass=1e-3, memory=0.0)
     without = replace(metric, curvature="jacobi", passes=100)
     given = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-6)
+    begun = least_squares_start(given, CURVATURES["sampled-hessian"].build(given, np.random.default_rng(0)))
+    monkeypatch.setattr("manyclass.choice.relay.DOUBT", doubt / begun.doubts)
     changes, passes = [], []
 
     def change(new):
         changes.append(new)
         passes.append(given.n_passes)
 
-    Run(Clock(None), tol=1e-9, max_iter=200)(
-        in_turn(Choice(metric, (metric, without)), given, rng, None, change), lambda: None
-    )
+    iterates = in_turn(Choice(metric, (metric, without)), given, np.random.default_rng(0), None, change)
+    Run(Clock(None), tol=1e-9, max_iter=200)(iterates, lambda: None)
     assert changes[:2] == [without, metric]
-    assert passes[1] - passes[0] <= metric.passes + 3  # a line search, and the look at the metric
+    taken = passes[1] - passes[0]
+    assert doubt * metric.passes <= taken <= doubt * metric.passes + 3  # a line search, and the look at the metric
 
 
 def test_a_method_that_keeps_what_is_expected_of_it_stays():

@@ -19,6 +19,9 @@ from manyclass.solvers import SOLVERS, iterates_in
 
 PATIENCE = 2.0
 """How many times the seconds expected of it a method may take before another is looked for."""
+DOUBT = 4.0
+"""How many times the seconds expected of a method in doubt another stands in for it, for each time as far as its own
+that a start without it has led."""
 LOOKED_AT = 10
 """Iterations that say whether rounding has hold of a fit."""
 
@@ -76,8 +79,10 @@ def in_turn(
         iterates.close()
         start, doubted, method = iterate.model(), method, min(promising, key=lambda one: one.seconds)
         on_change(method)
-        # What stands in for a method in doubt leads away from where that is wrong, and takes no longer than that would.
-        patience = min(doubted.seconds, method.seconds) if doubted in left else PATIENCE * method.seconds
+        patience = PATIENCE * method.seconds
+        if doubted in left:
+            # What stands in for it leads away from where it is wrong, and the stronger the doubt, the further away.
+            patience = min(patience, DOUBT * iterate.doubts * doubted.seconds)
         left = [one for one in left if one is not method]
         passes += iterate.n_passes
         known = _begun(method, left, before + iterate.n_iter, spent + taken, passes, patience)

@@ -76,8 +76,8 @@ class Iterate:
         For the record.
     lasting : bool
         Whether `model` gives the same model at any later time.
-    doubts : bool
-        Whether it speaks against the method that it comes from.
+    doubts : float
+        How strongly it speaks against the method that it comes from; 0 if not at all.
     state : callable, optional
         All that a solver has to be given, beside its problem, to go on right after this iterate as if there had been no
         pause: plain values, arrays and objects of this package, to be stored while the solver waits (see `stored`).
@@ -96,7 +96,7 @@ class Iterate:
     held_out_loss: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
     lasting: bool = False
-    doubts: bool = False
+    doubts: float = 0.0
     state: Callable[[], dict[str, Any]] | None = None
 
 

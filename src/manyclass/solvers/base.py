@@ -114,7 +114,7 @@ def iterates_at(solver: Solver, problem: Problem, curvature: Curvature, theta: A
     begun = solver.begin(problem, curvature)
     iterates = solver.iterates(problem, curvature, begun.theta)
     if begun.doubts:
-        yield replace(next(iterates), doubts=True)
+        yield replace(next(iterates), doubts=begun.doubts)
     return (yield from iterates)
 
 

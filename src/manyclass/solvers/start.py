@@ -23,10 +23,10 @@ LONGEST = 50.0
 
 
 class Start(NamedTuple):
-    """theta to begin at, and whether finding it spoke against the metric."""
+    """theta to begin at, and by what share it leads further down than where the metric points to; 0 if it is that."""
 
     theta: Array
-    doubts: bool = False
+    doubts: float = 0.0
 
 
 def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
@@ -53,8 +53,9 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
     other = _lowest_along(problem, base, plain)
     noise = 3.0 / _n_looked_at(problem, problem.rows.n_rows) ** 0.5
-    doubts = other.progress > (1.0 + noise) * own.progress
-    return Start(other.theta if doubts else own.theta, doubts)
+    if other.progress <= (1.0 + noise) * own.progress:
+        return Start(own.theta)
+    return Start(other.theta, other.progress / max(own.progress, 1e-300) - 1.0)
 
 
 class Lowest(NamedTuple):
