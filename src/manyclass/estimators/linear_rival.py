@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer
+from sklearn.model_selection import ShuffleSplit
 
 from manyclass.choice.features import COLUMNS, IN_UNITS, SAMPLED_ROWS
 from manyclass.choice.frame import Frame
@@ -34,8 +35,10 @@ COARSE = 1e-2
 """The gap of these fits."""
 MOST_ROWS = 8192
 """Of a second look, half of which judge, and for the penalty."""
-SHARE_OF_TIME = 0.2
-"""Of what is left, for one look."""
+FEW_ROWS, HELD_OUT = 2500, 0.25
+"""Up to which the penalty is cross-validated, and what judges of more."""
+SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
+"""Of what is left, for one look and for the penalty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +100,12 @@ class LinearRival:
         return (StagewiseModel((None,), (Stage(0, *self._frame.lift(*iterate.model())),)),)
 
     def _penalty(self) -> float:
-        """By cross-validation of at most `MOST_ROWS`; of more it falls with the root of their weight, as 1/n is right
+        """By rows left out of at most `MOST_ROWS`; of more it falls with the root of their weight, as 1/n is right
         where few coefficients matter only (see `ProductEquations.best_alpha`)."""
         part, y = self._some(MOST_ROWS)
-        alpha = float(self._fit(GLMClassifierCV(10, fit_intercept=part.fit_intercept), part, y).alpha_)
+        cv = 5 if part.rows.n_rows <= FEW_ROWS else ShuffleSplit(1, test_size=HELD_OUT, random_state=0)
+        model = GLMClassifierCV(10, cv=cv, fit_intercept=part.fit_intercept)
+        alpha = float(self._fit(model, part, y, FOR_PENALTY).alpha_)
         if not alpha > 0:
             raise OutOfTime
         return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
@@ -151,10 +156,10 @@ class LinearRival:
             return part, Y.astype(np.int64)
         return part, Y[:, 0].astype(np.int64) if Y.shape[1] == 1 else Y.argmax(axis=1)
 
-    def _fit(self, model: Any, part: Problem, y: np.ndarray) -> Any:
+    def _fit(self, model: Any, part: Problem, y: np.ndarray, share: float = SHARE_OF_TIME) -> Any:
         clock = self.task.clock
         left = clock.deadline - time.perf_counter()
-        model.set_params(max_time=None if math.isinf(left) else max(SHARE_OF_TIME * left, 1e-3))
+        model.set_params(max_time=None if math.isinf(left) else max(share * left, 1e-3))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(part.rows, y, part.weight, memory_limit=part.memory_limit)
