@@ -12,6 +12,7 @@ from manyclass import GLMClassifier, GLMClassifierCV, StagewiseClassifier
 from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.features import RandomFourierFeatures
 from manyclass.fit import Status
+from tests.problems import Callback
 
 
 def taught(n=900, d=10, k=6, seed=0):
@@ -112,6 +113,28 @@ def test_it_is_not_asked_where_something_else_is_asked_for(options, monkeypatch)
     X, y = taught(n=300)
     model = StagewiseClassifier(n_components=64, block_size=32, random_state=0, **options).fit(X, y)
     assert model.loss_ == "squared"
+
+
+def test_looks_see_the_weights_of_classes_once_and_no_callbacks(monkeypatch):
+    X, codes = taught(n=1800, k=3)
+    y = np.array(["first", "second", "third"])[codes]
+    weights, seen = {"first": 2.0, "second": 1.0, "third": 0.5}, []
+
+    class Seen(Callback):
+        def on_fit_task_begin(self, estimator, context, **_):
+            if context.parent is None:
+                seen.append(estimator)
+
+        def on_fit_task_end(self, estimator, context, **_):
+            return False
+
+    monkeypatch.setattr("manyclass.estimators.linear_rival.NEAR", np.inf)
+    options = {"n_components": 128, "block_size": 64, "random_state": 0}
+    model = StagewiseClassifier(class_weight=weights, **options).set_callbacks(Seen()).fit(X, y)
+    other = StagewiseClassifier(**options).fit(X, codes, sample_weight=np.array([2.0, 1.0, 0.5])[codes])
+    assert seen == [model]
+    assert model.choice_["features"] == other.choice_["features"] == LINKED
+    assert_allclose(model.coef_, other.coef_)
 
 
 def test_wide_sparse_rows_and_weights():

@@ -140,9 +140,10 @@ class GeneratedBlocks(StagewiseEstimator):
         """Those of the kernel with the smaller error, as many as are looked at."""
         in_units = in_units_is_better(errors, FOURIER, FOURIER_IN_UNITS)
         n_components = features_to_look_at(problem.rows, self.n_components)
-        options = {"n_components": n_components, "loss": "squared", "random_state": 0, "max_time": None}
-        few: Self = clone(self).set_params(features=RandomFourierFeatures(standardize=in_units), **options)
-        return few
+        features = RandomFourierFeatures(standardize=in_units)
+        options = {"features": features, "n_components": n_components, "loss": "squared", "random_state": 0}
+        # Rows weigh already what their classes do; and no callbacks come along, as with a clone.
+        return type(self)(**self.get_params(deep=False) | options | {"class_weight": None})
 
     def _generator(self, task: Task) -> FeatureGenerator:
         """What draws the blocks of each model, fitted."""
