@@ -258,7 +258,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     Notes
     -----
     ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (in
-    seconds) and before_calibration (the objective before a calibration). ``n_iter_`` is how often all blocks of all
+    seconds) and before_calibration (the objective before a calibration); for a linear model with a link one per
+    iteration of `GLMClassifier`, whose objective it is. ``n_iter_`` is how often all blocks of all
     models have been visited.
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
