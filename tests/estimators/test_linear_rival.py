@@ -146,6 +146,24 @@ def test_wide_sparse_rows_and_weights():
     assert model.score(X[300:], y[300:]) > other.score(X[300:], y[300:]) - 0.1
 
 
+def test_without_time_for_the_penalty_it_is_that_of_a_look(monkeypatch):
+    X, y = taught(n=1500)
+    asked = []
+    fit = LinearRival._fit
+
+    def late(self, model, part, y, *share):
+        found = fit(self, model, part, y, *share)
+        asked.append(len(y))
+        if len(y) == 1500:
+            found.status_, found.alpha_ = Status.MAX_TIME, 1e6
+        return found
+
+    monkeypatch.setattr(LinearRival, "_fit", late)
+    monkeypatch.setattr(LinearRival, "wins", lambda self, errors, generated: True)
+    model = StagewiseClassifier(random_state=0).fit(X, y)
+    assert asked == [1500, 768] and model.alpha_ < 1.0 and model.score(X, y) > 0.8
+
+
 def test_interrupted_in_a_look_there_is_a_model(monkeypatch):
     def interrupted(self, task):
         raise KeyboardInterrupt

@@ -104,11 +104,13 @@ class LinearRival:
         where few coefficients matter only (see `ProductEquations.best_alpha`)."""
         part, y = self._some(MOST_ROWS)
         cv = 5 if part.rows.n_rows <= FEW_ROWS else ShuffleSplit(1, test_size=HELD_OUT, random_state=0)
-        model = GLMClassifierCV(10, cv=cv, fit_intercept=part.fit_intercept)
-        alpha = float(self._fit(model, part, y, FOR_PENALTY).alpha_)
-        if not alpha > 0:
+        model = self._fit(GLMClassifierCV(10, cv=cv, fit_intercept=part.fit_intercept), part, y, FOR_PENALTY)
+        if model.status_ is Status.MAX_TIME:  # it has come from the largest penalties, and not far
+            part, y = self._some(SAMPLED_ROWS)
+            model = self._fit(self._look(part), part, y, FOR_PENALTY)
+        if not model.alpha_ > 0:
             raise OutOfTime
-        return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
+        return float(model.alpha_) * math.sqrt(part.total_weight / self.task.problem.total_weight)
 
     # -- the looks ----------------------------------------------------------------------------------------------------
 
@@ -120,10 +122,12 @@ class LinearRival:
         scoring: Any = "accuracy"
         if self._has_columns:
             scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
-        alphas, fit_intercept = PENALTIES * mean_square_norm(part), part.fit_intercept
-        model = GLMClassifierCV(alphas, scoring=scoring, fit_intercept=fit_intercept, tol=COARSE)
-        best = float(self._fit(model, part, y).best_score_)
+        best = float(self._fit(self._look(part, scoring), part, y).best_score_)
         return -best / _variance(y) if self._has_columns else 1.0 - best
+
+    def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:
+        alphas = PENALTIES * mean_square_norm(part)
+        return GLMClassifierCV(alphas, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _errs_less(self, other: Classifier) -> bool:
         """On rows that neither it nor the other was fitted to."""

@@ -37,6 +37,8 @@ from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
 _TABLES = ("scores", "paths", "n_iter")
+SHARPER = 1e-3
+"""Of tol, for fits to few rows that are left out one by one."""
 PATH_BYTES = 1 << 28
 """Memory up to which the coefficients of every fold and penalty are kept."""
 
@@ -242,13 +244,17 @@ class DescentSearch(Search):
 
     def iterates(self) -> Iterates:
         given, plan, clock, saved = self.task.problem, self.plan, self.task.clock, self.task.saved
-        method = path_method(given, plan.alphas, self.tol, plan.n_judged) if saved is None else saved["method"]
+        # A step for each row left out is one from the minimum, which fits to few rows are far from though their gap is
+        # small: what tells them from it are directions that the loss hardly sees.
+        is_wide = given.rows.n_rows <= 2 * given.rows.n_features
+        tol = self.tol * (SHARPER if is_wide and (plan.mode == "loo" or plan.leave_one_out) else 1.0)
+        method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
         self.frame = Frame(given, rotate=method.row_space)
         problem = self.frame.problem
         curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, curvature, clock, self.tol, self.max_iter, leader, problem, plan.is_whole)
+            return Descent(one, curvature, clock, tol, self.max_iter, leader, problem, plan.is_whole)
 
         if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))
