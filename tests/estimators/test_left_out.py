@@ -128,3 +128,11 @@ def test_prediction_sets_do_not_shrink_where_all_weigh_less(digits):
         for size in (1.0, 1e-6)
     )
     assert np.mean(found != wanted) < 1e-3
+
+
+@pytest.mark.parametrize("options", [{"cv": "loo"}, {"cv": 2, "leave_one_out": True}])
+def test_a_hessian_that_does_not_fit_is_refused_before_anything_is_fitted(monkeypatch, options):
+    monkeypatch.setattr("manyclass.choice.left_out.room_for", lambda limit: (1e3, "1 kB"))
+    X, y = load_digits(return_X_y=True)
+    with pytest.raises(MemoryError, match="64 features, more than 1 kB; use cv=5"):
+        GLMClassifierCV(**options).fit(X, y)

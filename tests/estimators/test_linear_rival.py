@@ -164,6 +164,16 @@ def test_without_time_for_the_penalty_it_is_that_of_a_look(monkeypatch):
     assert asked == [1500, 768] and model.alpha_ < 1.0 and model.score(X, y) > 0.8
 
 
+def test_few_rows_of_many_classes_are_looked_at_without_a_warning(monkeypatch):
+    monkeypatch.setattr("manyclass.estimators.linear_rival.NEAR", np.inf)
+    rng = np.random.default_rng(0)
+    y = np.arange(1800) % 600
+    X = 3.0 * rng.standard_normal((600, 30))[y] + rng.standard_normal((1800, 30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)
+
+
 def test_interrupted_in_a_look_there_is_a_model(monkeypatch):
     def interrupted(self, task):
         raise KeyboardInterrupt

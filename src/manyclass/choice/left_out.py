@@ -22,6 +22,7 @@ from manyclass.curvature.hessian import hessian_matrix, with_ones
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.factor import Metric
+from manyclass.data.memory import room_for, told
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
 from manyclass.model import Problem
 
@@ -29,8 +30,21 @@ EXACT = 1024
 """Most parameters for which H is the Hessian itself; above, it is taken for each output by itself."""
 NEGLIGIBLE = 1e-3
 """Differences of a probability from its target that move no score."""
+MATRICES = 3
+"""Of a block of H, its factor and a copy."""
 LEAST_LEFT = 0.05
 """Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
+
+
+def check_room(problem: Problem) -> None:
+    """Refuse a Hessian of the features that does not fit, before anything is fitted."""
+    (room, which), size = room_for(problem.memory_limit), problem.rows.n_features + 1
+    needed = MATRICES * 8.0 * size**2
+    if needed > room:
+        raise MemoryError(
+            f"Leaving rows out one by one would take {told(needed)} for {size - 1} features, more than {which}; use "
+            "cv=5 and leave_one_out=False, or fewer features."
+        )
 
 
 def left_out_scores(problem: Problem, coef: Array, intercept: Array) -> Array:

@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import ShuffleSplit
 
@@ -165,7 +164,8 @@ class LinearRival:
         left = clock.deadline - time.perf_counter()
         model.set_params(max_time=None if math.isinf(left) else max(share * left, 1e-3))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            # Of a sample: that its fit was short, or its classes many for so few rows.
+            warnings.simplefilter("ignore", UserWarning)
             model.fit(part.rows, y, part.weight, memory_limit=part.memory_limit)
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -175,7 +175,7 @@ class LinearRival:
     def _error_on(self, model: Any, part: Problem, y: np.ndarray) -> float:
         weight = None if part.weight is None else to_numpy(part.weight)
         if not self._has_columns:
-            return 1.0 - float(model.score(part.rows, y, weight))
+            return float(np.average(to_numpy(model.predict(part.rows)) != y, weights=weight))
         P = to_numpy(model.predict_proba(part.rows))
         return _square(y, P[:, 1] if y.ndim == 1 else P, weight) / _variance(y)
 

@@ -23,7 +23,7 @@ from manyclass.choice.descent import (
     stride,
 )
 from manyclass.choice.frame import Frame
-from manyclass.choice.left_out import Check, left_out_scores, refits
+from manyclass.choice.left_out import Check, check_room, left_out_scores, refits
 from manyclass.choice.methods import Method
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.curvature import Curvature
@@ -247,10 +247,13 @@ class DescentSearch(Search):
         # A step for each row left out is one from the minimum, which fits to few rows are far from though their gap is
         # small: what tells them from it are directions that the loss hardly sees.
         is_wide = given.rows.n_rows <= 2 * given.rows.n_features
-        tol = self.tol * (SHARPER if is_wide and (plan.mode == "loo" or plan.leave_one_out) else 1.0)
+        leaves_each_out = plan.mode == "loo" or plan.leave_one_out
+        tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
         method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
         self.frame = Frame(given, rotate=method.row_space)
         problem = self.frame.problem
+        if leaves_each_out:
+            check_room(problem)
         curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
