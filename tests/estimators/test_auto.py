@@ -17,8 +17,9 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.data import as_rows
-from manyclass.estimators import candidates
+from manyclass.estimators import candidates, halving
 from manyclass.estimators.halving import Entry, Search
+from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.checks import checks
 
@@ -204,7 +205,7 @@ def test_what_has_no_time_to_begin_anew_goes_on_with_all_rows(rng):
     learn, judge = np.arange(300), np.arange(300, 600)
     closely = GLMClassifier(alpha=1e-3, tol=1e-8, warm_start=True)
     linear = candidates.Candidate(closely, candidates.AS_GIVEN, True)
-    search = Search("accuracy", {candidates.AS_GIVEN: X}, y, np.unique(y), limit=60.0)
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
     entry = Entry(linear, 1e-3, 300)
     assert search._round([entry], {0: (learn, judge)}, one_at_least=True) == [entry]
     entry.expected = 50.0  # for half of the rows
@@ -220,7 +221,7 @@ def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, second
     X = rng.standard_normal((4000, 3))
     y = (X[:, 0] > 0).astype(int)
     linear = [candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True) for one in (1e-2, 1e-3)]
-    search = Search("accuracy", {candidates.AS_GIVEN: X}, y, np.unique(y), limit=100.0)
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 100.0)
     entries = [Entry(one, 1e-3, 4000) for one in linear]
     sizes = []
 
@@ -245,25 +246,64 @@ def test_without_time_there_is_a_model_all_the_same(few):
     assert set(model.predict(X)) <= {0, 1, 2}
 
 
-def test_an_interrupted_search_keeps_what_it_has(few, monkeypatch):
+class Watching:
+    """A callback that notes what is tried, and may do something at the end of a task."""
+
+    def __init__(self, at_end=lambda n_tried: False):
+        self.tried, self.best, self._at_end = [], [], at_end
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, *, metadata=None):
+        if context.task_name == "candidate":
+            self.tried.append(metadata["trying"])
+            self.best.append(metadata["best_accuracy"])
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        if context.task_name == "candidate" and fitted_estimator is not None:  # None of what was stopped
+            assert fitted_estimator.predict(np.zeros((1, 4))).shape == (1,)
+        return context.task_name == "candidate" and self._at_end(len(self.tried))
+
+
+def test_callbacks_are_shown_what_is_tried(few):
     X, y = load_iris(return_X_y=True)
-    built = candidates.Candidate.built
+    watching = Watching()
+    model = AutoClassifier().set_callbacks(watching).fit(X, y)
+    assert len(watching.tried) > len(model.leaderboard_) > 3  # some in both rounds, and once more to all rows
+    assert watching.tried[-1] in model.why_[-1]
+    assert watching.best[0] is None and watching.best[-1] == model.best_score_
 
-    def interrupted(self, n_rows, seconds, start=None):
-        model = built(self, n_rows, seconds, start)
-        fit = model.fit
 
-        def stop(X, y):
-            fit(X, y).status_ = Status.INTERRUPTED
-            return model
+@pytest.mark.parametrize("how", ["Ctrl-C", "callback"])
+def test_a_stopped_search_keeps_what_it_has(few, how, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    watching, judge = Watching(lambda n_tried: how == "callback" and n_tried == 3), halving.score
 
-        model.fit = stop
-        return model
+    def judged(*given):
+        if how == "Ctrl-C" and len(watching.tried) == 4:
+            raise KeyboardInterrupt
+        return judge(*given)
 
-    monkeypatch.setattr(candidates.Candidate, "built", interrupted)
-    model = AutoClassifier().fit(X, y)
-    assert len(model.leaderboard_) == 1 and "no time for all" in model.why_[-1]
+    monkeypatch.setattr(halving, "score", judged)
+    model = AutoClassifier().set_callbacks(watching).fit(X, y)
+    assert len(model.leaderboard_) == 3 and "the search was stopped" in model.why_[-1]
+    expected = Status.INTERRUPTED if how == "Ctrl-C" else Status.STOPPED_BY_CALLBACK
+    taken = model.best_estimator_
+    assert getattr(taken, "steps", [("", taken)])[-1][1].status_ is expected
     assert accuracy_score(y, model.predict(X)) > 0.5
+
+
+def test_ctrl_c_before_there_is_a_model(few, monkeypatch):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(halving, "score", stop)
+    with pytest.raises(KeyboardInterrupt):
+        AutoClassifier().fit(*load_iris(return_X_y=True))
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
@@ -380,7 +420,7 @@ def test_what_a_larger_penalty_has_led_is_judged_anew_before_it_is_taken():
     """Where the model of a tiny penalty ends is a matter of where it began."""
     X, y = load_digits(return_X_y=True)
     learn, judge = np.arange(900), np.arange(900, 1797)
-    search = Search("accuracy", {candidates.AS_GIVEN: X}, y, np.arange(10), 600.0)
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(10), time.perf_counter() + 600.0)
     first, led = (
         Entry(candidates.Candidate(GLMClassifier(alpha, warm_start=True), candidates.AS_GIVEN, True, "GLM"), 0.1, 900)
         for alpha in (1.0, 1e-9)

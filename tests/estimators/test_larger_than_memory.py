@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.datasets import dump_svmlight_file
+from sklearn.pipeline import Pipeline
 
 import manyclass
 from manyclass import (
@@ -97,6 +98,45 @@ def test_chunks_give_the_model_of_the_array(name, data, rows):
     np.testing.assert_allclose(found, expected, atol=share * abs(expected).max())
     if share < 1e-2 and hasattr(model, "predict_proba"):
         np.testing.assert_allclose(model.predict_proba(rows), model.predict_proba(X), atol=1e-5)
+
+
+@pytest.fixture
+def uneven(data, tmp_path):
+    """Columns of different size in a file of which an eighth of 60 kB holds 234 rows."""
+    X, y = data[0] * np.logspace(-2, 2, D, dtype=np.float32), data[1]
+    np.save(tmp_path / "X.npy", X)
+    return X, y, tmp_path / "X.npy"
+
+
+def test_models_are_compared_on_some_rows_of_a_file_and_the_choice_is_fitted_to_all(uneven):
+    X, y, path = uneven
+    model = AutoClassifier(random_state=0).fit(path, y, memory_limit="60KB")
+    judged, taken = max(one["n_rows"] for one in model.leaderboard_), model.best_estimator_
+    assert judged < 234
+    assert isinstance(taken, Pipeline)  # columns are scaled as they are read
+    assert np.mean(model.predict(path) == model.predict(X)) == 1.0
+    np.testing.assert_allclose(model.predict_proba(path), model.predict_proba(X), atol=1e-6)
+    again = clone(taken[-1]).fit(taken[0].transform(X), y)
+    np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(taken[0].transform(X)), atol=1e-3)
+    assert model.score(path, y) > AutoClassifier(random_state=0).fit(X, y).score(X, y) - 0.02
+
+
+def test_rows_of_weight_0_have_no_part_in_it(uneven):
+    X, y, path = uneven
+    weight, wrong = np.ones(N), np.arange(N) % 2 == 0
+    weight[wrong] = 0.0
+    model = AutoClassifier(random_state=0).fit(path, np.where(wrong, 0, y), weight, memory_limit="60KB")
+    assert model.score(X, y) > AutoClassifier(random_state=0).fit(X, y).score(X, y) - 0.03
+
+
+def test_a_choice_that_does_not_fit_into_memory_is_fitted_to_some_rows(uneven, monkeypatch):
+    X, y, path = uneven
+    for kind in (GLMClassifier, CalibratedLeastSquaresClassifier):
+        monkeypatch.setattr(kind, "_memory", lambda self, problem: {"each row": 100.0 * problem.rows.n_rows})
+    monkeypatch.setattr("manyclass.estimators.candidates.WIDEST", 0)
+    model = AutoClassifier(random_state=0).fit(path, y, memory_limit="60KB")
+    assert "It is fitted to 234 rows: This fit would take 120 kB for each row" in model.why_[-1]
+    assert model.score(X, y) > 0.7
 
 
 def test_stagewise_regression_of_chunks(data, rows):
@@ -186,7 +226,7 @@ def test_columns_are_found_by_their_names(data, tmp_path):
         (StagewiseClassifier(n_components=64), "use GLMClassifier or PegasosClassifier, whose memory does not grow"),
         (SDCAClassifier(), "for dual variables, .*more than memory_limit"),
         (PegasosClassifier(), "for the steps so far, more than memory_limit"),
-        (AutoClassifier(), r"at once \(200 kB\); raise memory_limit"),
+        (AutoClassifier(), r"room for 6 of 100 rows \(200 kB\) in 50 classes, .* raise memory_limit"),
     ],
 )
 def test_what_cannot_fit_is_refused(model, sentence, tmp_path, rng):
@@ -225,6 +265,7 @@ MEASURED = """
         "stagewise": StagewiseClassifier(n_components=2048),
         "pegasos": PegasosClassifier(max_iter=1),
         "sdca": SDCAClassifier(alpha=1e-2, max_iter=2),
+        "auto": AutoClassifier(max_time=10),
     }
     model, path, y = models[sys.argv[1]], sys.argv[2], np.load(sys.argv[3])
     few = np.load(path, mmap_mode="r")[:3000]
@@ -258,7 +299,8 @@ def large(tmp_path_factory):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak of resident memory is read from /proc")
 @pytest.mark.parametrize(
-    ("name", "limit"), [("glm", 90e6), ("calibrated", 90e6), ("stagewise", 70e6), ("pegasos", 90e6), ("sdca", 90e6)]
+    ("name", "limit"),
+    [("glm", 90e6), ("calibrated", 90e6), ("stagewise", 70e6), ("pegasos", 90e6), ("sdca", 90e6), ("auto", 250e6)],
 )
 def test_resident_memory_keeps_to_the_limit(large, name, limit):
     command = [sys.executable, "-c", textwrap.dedent(MEASURED), name, str(large / "X.npy"), str(large / "y.npy")]

@@ -103,8 +103,12 @@ class Progress:
     def teardown(self, estimator: Any, context: Any) -> None:
         self._compiling.close()
 
-    def on_fit_task_begin(self, estimator: Any, context: Any, **details: Any) -> None:
-        pass
+    def on_fit_task_begin(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
+        if metadata and "trying" in metadata:
+            known, accuracy = "", metadata["best_accuracy"]
+            if accuracy is not None:
+                known = f" · best so far {100 * (1 - accuracy):.2f} % errors"
+            self.say(f"trying {metadata['trying']} on {metadata['n_rows']:,} rows{known}")
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
         record = None if metadata is None else metadata.get("record")

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 
 from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.dense import DenseRows
+from manyclass.data.gram import GramSum
 from manyclass.data.memory import told
 from manyclass.data.read_ahead import read_ahead
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, GramSum, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.sparse import SparseRows
-from manyclass.data.stores import Repeated, Store
+from manyclass.data.stores import Repeated, Store, Transformed
 
 PIECES_PER_CHUNK, PIECE_BYTES = 64, 1 << 20
 """Of a chunk that is drawn at random, and of one of its pieces, at most: few chunks that stay the same converge slowly,
@@ -58,7 +59,7 @@ class ChunkedRows(Rows):
     ):
         self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
         self.n_rows, self.shift, self._dtype = self.store.n_rows, None, None
-        self.block_limit, self._visit_bytes, self._whole_bytes = chunk_bytes, visit_bytes, whole_bytes
+        self.block_limit, self._visit_bytes, self.most_bytes = chunk_bytes, visit_bytes, whole_bytes
         self._waited, self._checked = [0.0], [False]  # which all that are made of these share
         self._name, self._columns, self._places = name, columns, None
         self._first = next(self.store.chunks(64))[:64]
@@ -165,6 +166,9 @@ class ChunkedRows(Rows):
     def shifted(self, center: Array) -> ChunkedRows:
         return self._like(shift=center if self.shift is None else self.shift + center)
 
+    def transformed(self, function: Callable[[Any], Any]) -> ChunkedRows:
+        return self._like(store=Transformed(self.store, function), _first=function(self._first))
+
     def typed(self, dtype: Any) -> ChunkedRows:
         return self._like(_dtype=dtype)
 
@@ -188,7 +192,7 @@ class ChunkedRows(Rows):
 
     def _whole(self) -> Rows:
         needed = self.n_rows * self.row_bytes
-        if needed > self._whole_bytes:
+        if needed > self.most_bytes:
             raise MemoryError(
                 f"This would hold all {self.n_rows} rows of a file at once ({told(needed)}); raise memory_limit, or "
                 "use an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."

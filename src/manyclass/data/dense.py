@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, GramSum, RowArrays, Rows
+from manyclass.data.gram import GramSum
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, RowArrays, Rows
 
 PANEL = 512
 """Columns of a Gram matrix that are summed at a time."""

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyclass.data.dense import DenseRows
-from manyclass.data.rows import Array, GramSum, Rows
+from manyclass.data.gram import GramSum
+from manyclass.data.rows import Array, Rows
 
 
 class Transformer(Protocol):

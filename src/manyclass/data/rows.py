@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 
+from manyclass.data.gram import GramSum
 from manyclass.data.memory import times_as_large
 from manyclass.data.place import HERE
 
@@ -80,6 +81,8 @@ class Rows(ABC):
     place: Any = HERE
     block_limit: float = math.inf
     """Memory of a block that is never exceeded, in bytes."""
+    most_bytes: float = math.inf
+    """Memory that all rows may take where something needs them at once."""
 
     # -- what a kind of rows has to say -----------------------------------------------------------------------------
 
@@ -154,6 +157,10 @@ class Rows(ABC):
     def unwrapped(self) -> Any:
         """The rows as an array or a CSR matrix, whichever they are held in."""
         return self.dense()
+
+    def transformed(self, function: Callable[[Any], Any]) -> Any:
+        """The array that a function makes of these row by row; `Rows` where they are not all in memory."""
+        return function(self.unwrapped())
 
     def compact(self) -> tuple[Array, np.ndarray | None]:
         """The rows as one dense array on the columns that occur in them, and which these are; None for all."""
@@ -361,21 +368,6 @@ def inner(a: Array, b: Array) -> float:
 
 def square(values: Array) -> Array:
     return values * values
-
-
-class GramSum:
-    """Σ w x xᵀ over blocks of rows: products in the dtype of the rows, sums in float64."""
-
-    def __init__(self, rows: Rows):
-        self.total = rows.zeros((rows.n_features, rows.n_features), dtype=rows.xp.float64)
-
-    def add(self, block: Rows, weight: Array | None = None) -> None:
-        """Add the rows of a block, with non-negative weights."""
-        self.total += block.gram(weight)
-
-    def result(self) -> Array:
-        """The sum so far, of shape (n_features, n_features), in float64; nothing can be added after it."""
-        return self.total
 
 
 def add_to_diagonal(matrix: Array, values: Array | float) -> None:

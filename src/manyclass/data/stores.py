@@ -69,6 +69,23 @@ class Repeated(Store):
         return iter(self._read(n_rows) if self._takes_size else self._read())
 
 
+class Transformed(Store):
+    """Rows of a store through a function of their arrays, row by row."""
+
+    def __init__(self, store: Store, function: Callable[[Any], Any]):
+        self._store, self._function = store, function
+        self.n_rows, self.has_random_access = store.n_rows, store.has_random_access
+
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        return map(self._function, self._store.chunks(n_rows))
+
+    def read(self, start: int, stop: int) -> Any:
+        return self._function(self._store.read(start, stop))
+
+    def take(self, index: np.ndarray) -> Any:
+        return self._function(self._store.take(index))
+
+
 class Whole(Store):
     """An array or CSR matrix that is in memory."""
 

@@ -24,17 +24,24 @@ DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ
 
 
 def check_rows(
-    estimator: BaseEstimator, X: Any, y: Any = None, *, reset: bool, memory_limit: float | str | None = None
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    memory_limit: float | str | None = None,
+    keep: bool = False,
 ) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
-    where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`.
+    where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`, which
+    may `keep` rows to fit in their file.
     """
     check_here(X)
     if is_stored(X):
-        X, y = _opened(estimator, X, y, reset, memory_limit)
+        X, y = _opened(estimator, X, y, reset, memory_limit, keep)
     if isinstance(X, Rows):
         _check_not_empty(X)
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
@@ -68,23 +75,29 @@ def check_rows(
 
 
 def check_labelled(
-    estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = True, memory_limit: float | str | None = None
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    reset: bool = True,
+    memory_limit: float | str | None = None,
+    keep: bool = False,
 ) -> tuple[Rows, Any]:
     """`check_rows`, and labels, which only a file may hold beside its rows."""
     if y is None and not is_stored(X):
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit)
+    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit, keep=keep)
     if y is None:
         raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
     return rows, y
 
 
 def _opened(
-    estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None
+    estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None, keep: bool
 ) -> tuple[Rows, Any]:
     """Rows to fit, or rows to predict, which stay in the file, with the columns that were fitted to."""
     if reset:
-        found = opened(X, y, memory_limit)
+        found = opened(X, y, memory_limit, keep=keep)
         estimator._columns = None if found.feature_names is None else list(found.feature_names)
         return found.X, _as_given(found.y)
     features = getattr(estimator, "_columns", None) or estimator.n_features_in_

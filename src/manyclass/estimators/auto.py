@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
@@ -21,18 +23,20 @@ from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows
 from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
-from manyclass.data.rows import to_numpy
+from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
-from manyclass.estimators.candidates import MOST_FEATURES, Candidate, candidates, splits
-from manyclass.estimators.halving import Entry, Search
+from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
+from manyclass.estimators.halving import Entry, Search, Watch
 from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
+from manyclass.estimators.sampled_rows import Labelled, sample, unseen
+from manyclass.fit import Status
 
 ORDINARY = {"warm_start": False, "max_time": None}
 """Parameters that served the search alone."""
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(ClassifierMixin, BaseEstimator):
+class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended,
@@ -123,29 +127,46 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows count as much in the fits and in the scores. Rows of weight 0 are left out.
         memory_limit : float or str, default=None
-            Half of it is what the rows of a path may take, which are all read.
+            Of rows of a path that take more than an eighth of it as many are read, drawn at random, to compare models
+            on; the choice is fitted to all where they lie.
 
         Returns
         -------
         self
         """
-        limit = np.inf if self.max_time is None else float(self.max_time)
-        started = time.perf_counter()
-        rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
-        weight = None if sample_weight is None else to_numpy(check_weights(rows, y, sample_weight, None))
-        if weight is not None and not weight.all():
-            rows, y, weight = rows.take(np.flatnonzero(weight)), y[weight > 0], weight[weight > 0]
-        labels = encode(y, "AutoClassifier")
-        y = np.asarray(y) if labels.codes is not None else to_numpy(labels.indicator)
-        self.classes_, rng = labels.classes, generator(self.random_state)
-        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, y.ndim == 2)
+        end = time.perf_counter() + (np.inf if self.max_time is None else float(self.max_time))
+        given, y = check_labelled(self, X, y, memory_limit=memory_limit, keep=True)
+        weight = None if sample_weight is None else to_numpy(check_weights(given, y, sample_weight, None))
+        rng = generator(self.random_state)
+        rows, index = sample(given, y, weight, rng)
+        some = slice(None) if rows.n_rows == given.n_rows else index
+        labels = encode(y[some], "AutoClassifier")
+        self.classes_ = labels.classes
+        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel)
+        scalers = {name: scaler for name, (scaler, _) in scalings.items()}
+        seen = Labelled(
+            {name: held for name, (_, held) in scalings.items()},
+            to_numpy(labels.indicator) if labels.is_multilabel else np.asarray(y[some]),
+            None if weight is None else weight[some],
+            given.most_bytes,
+        )
+        all_rows = None
+        if rows.n_rows < len(present_rows(given.n_rows, weight)):
+            all_rows = unseen(given, y, weight, scalers, memory_limit)
+        judging = check_weights(rows, seen.y, seen.weight, self.class_weight)
+        judging = None if judging is None else to_numpy(judging)
+        search = Search(self.objective, seen, labels.classes, end, judging_weight=judging, all_rows=all_rows)
         rounds = splits(rows, labels, self.validation_fraction, rng)
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
-        scaled = {name: held for name, (_, held) in scalings.items()}
-        judging = check_weights(rows, y, weight, self.class_weight)
-        weights = (weight, None if judging is None else to_numpy(judging))
-        search = Search(self.objective, scaled, y, labels.classes, limit - (time.perf_counter() - started), weights)
+        if getattr(self, "_skl_callbacks", None):
+            search.watch = self._shown(search, X, y, scalers)
+        chosen, model = self._found(search, entries, rounds)
+        self._store(model, chosen, scalers[chosen.candidate.scaling])
+        return self
+
+    def _found(self, search: Search, entries: list[Entry], rounds: list[Parts]) -> tuple[Entry, Any]:
+        """What is taken, and its model of all rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             ranked = search.run(entries, rounds)
@@ -153,9 +174,31 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
             if not ranked:
                 search.why.append(f"Taken: {chosen.candidate}, as there are too few rows to compare it with others.")
             model = search.refit(chosen)
-        self._store(model, chosen, scalings[chosen.candidate.scaling][0])
         self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
-        return self
+        return chosen, model
+
+    def _shown(self, search: Search, X: Any, y: Any, scalers: Mapping[str, Any]) -> Watch:
+        """What shows each fit of the search to scikit-learn's callbacks as a finished subtask of this one."""
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        @contextmanager
+        def watch(entry: Entry, n_rows: int, best: Entry | None) -> Iterator[None]:
+            def attributes() -> dict[str, Any] | None:
+                if entry.model is None:
+                    return None
+                known = {name: value for name, value in vars(self).items() if name[-1] == "_"}
+                return known | {"best_estimator_": _behind(scalers[entry.candidate.scaling], entry.model)}
+
+            accuracy = None if best is None else best.accuracy
+            metadata = {"trying": str(entry.candidate), "n_rows": n_rows, "best_accuracy": accuracy}
+            step, details = context.subcontext(task_name="candidate"), {"estimator": self, "X": X, "y": y}
+            step.call_on_fit_task_begin(**details, metadata=metadata)
+            yield
+            if step.call_on_fit_task_end(**details, metadata=metadata, reconstruction_attributes=attributes):
+                search.stopped = Status.STOPPED_BY_CALLBACK
+
+        return watch
 
     def predict(self, X: Any, top_k: int | None = None) -> Any:
         """Labels of the rows, by ``best_estimator_``.
@@ -172,15 +215,18 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
             With `top_k` of shape (n_samples, top_k).
         """
         options = {} if top_k is None else {"top_k": top_k}
-        return self._best().predict(check_rows(self, X, reset=False)[0].unwrapped(), **options)
+        model, rows = self._asked(X)
+        return model.predict(rows, **options)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""
-        return self._best().predict_proba(check_rows(self, X, reset=False)[0].unwrapped())
+        model, rows = self._asked(X)
+        return model.predict_proba(rows)
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the rows, of shape (n_samples, n_classes), or (n_samples,) for two classes."""
-        return self._best().decision_function(check_rows(self, X, reset=False)[0].unwrapped())
+        model, rows = self._asked(X)
+        return model.decision_function(rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
@@ -188,17 +234,26 @@ class AutoClassifier(ClassifierMixin, BaseEstimator):
             X, y = check_rows(self, X, True if y is None else y, reset=False)
         return float(super().score(X, y, sample_weight))
 
-    def _best(self) -> Any:
+    def _asked(self, X: Any) -> tuple[Any, Any]:
+        """The model behind its scaler, and the rows as it takes them."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
+        rows, _ = check_rows(self, X, reset=False)
+        if not isinstance(self.best_estimator_, Pipeline):
+            return self.best_estimator_, rows
+        scaler, model = (step for _, step in self.best_estimator_.steps)
+        return model, rows.transformed(scaler.transform)
 
     def _store(self, model: Any, chosen: Entry, scaler: Any) -> None:
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
-        self.best_estimator_ = model if scaler is None else Pipeline([("scale", scaler), ("classify", model)])
+        self.best_estimator_ = _behind(scaler, model)
         self.best_params_ = model.get_params(deep=False)
         self.best_score_ = float("nan")
         if chosen.scores:
             self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss
+
+
+def _behind(scaler: Any, model: Any) -> Any:
+    return model if scaler is None else Pipeline([("scale", scaler), ("classify", model)])
 
 
 def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) -> Iterator[tuple[Candidate, float]]:

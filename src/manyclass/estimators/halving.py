@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, in_random_order, score
+from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, score
+from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
 KEPT = 3
@@ -91,10 +94,6 @@ class Entry:
         error = 1.0 - self.accuracy
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
 
-    @property
-    def was_interrupted(self) -> bool:
-        return self.model is not None and self.model.status_ is Status.INTERRUPTED
-
     def told(self) -> str:
         return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
 
@@ -111,34 +110,35 @@ class Entry:
         }
 
 
+Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
+
+
 class Search:
     """What all rounds have in common.
 
-    `limit` is the seconds for all, from now; `weights` are those of the rows where they are learnt from, class weights
-    aside, and where they judge.
+    `seen` is what is learnt from and judged by, `judging_weight` what a row weighs where it judges; `all_rows` is what
+    the choice is fitted to, where that is more. All has to be done at `end`, by ``time.perf_counter``. `watch` is
+    entered for each fit with what is fitted, to how many rows, and what is the best so far.
     """
 
     def __init__(
         self,
         objective: str,
-        scaled: dict[str, Any],
-        y: np.ndarray,
+        seen: Labelled,
         classes: Any,
-        limit: float,
-        weights: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+        end: float,
+        *,
+        judging_weight: np.ndarray | None = None,
+        all_rows: Labelled | None = None,
     ):
-        self.objective, self.scaled, self.y, self.classes = objective, scaled, y, classes
-        self.end = time.perf_counter() + limit
-        self.search_end = time.perf_counter() + SEARCH * limit
-        self.weight, self.judging_weight = weights
+        self.objective, self.seen, self.classes = objective, seen, classes
+        self.all_rows = seen if all_rows is None else all_rows
+        now = time.perf_counter()
+        self.end, self.search_end = end, now + SEARCH * (end - now)
+        self.judging_weight = judging_weight
+        self.stopped: Status | None = None  # from outside
         self.why: list[str] = []
-
-    def _fitted(self, model: Any, X: Any, index: Any = None) -> Any:
-        """To some of the rows, or to all."""
-        weight, y = self.weight, self.y
-        if index is not None:
-            X, y, weight = X[index], y[index], None if weight is None else weight[index]
-        return model.fit(X, y) if weight is None else model.fit(X, y, weight)
+        self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
     def key(self, entry: Entry) -> tuple[float, float]:
         """The larger, the better."""
@@ -162,7 +162,7 @@ class Search:
             tried = self._round(alive, parts, one_at_least=not ranked)
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
-            if not tried or tried[0].was_interrupted or time.perf_counter() > self.search_end:
+            if not tried or self.stopped or time.perf_counter() > self.search_end:
                 break
             self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
             level = tried[0].accuracy - tried[0].standard_error
@@ -192,7 +192,7 @@ class Search:
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
         """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
         in_round = sum(_needed(one, parts) for one in alive)
-        return in_round + max(alive[0].seconds_for(len(self.y)), self.end - self.search_end)
+        return in_round + max(alive[0].seconds_for(self.all_rows.n_rows), self.end - self.search_end)
 
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
         """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
@@ -242,42 +242,58 @@ class Search:
 
     def _judge_alone(self, entry: Entry) -> bool:
         """Fit without a start what had one, if there is time; whether there was something to be done."""
-        if not entry.was_led or _needed(entry, entry.parts) > self.search_end - time.perf_counter():
+        late = _needed(entry, entry.parts) > self.search_end - time.perf_counter()
+        if self.stopped or not entry.was_led or late:
             return False
-        entry.scores, entry.was_led = {}, False
-        self._try(entry, entry.parts, {})
+        entry.was_led = False
+        self._try(entry, entry.parts, {}, anew=True)
         return True
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
-        X, left, n = self.scaled[entry.candidate.scaling], self.end - time.perf_counter(), len(self.y)
-        if entry.model is None or not (entry.was_interrupted or entry.seconds_for(n) > left):
+        if self.stopped and entry.model is not None:
+            self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
+            entry.model.status_ = self.stopped
+            return entry.model
+        left, n = self.end - time.perf_counter(), self.all_rows.n_rows
+        try:
+            with self.watch(entry, n, entry if entry.scores else None):
+                return self._fitted_to_all(entry, left, n)
+        except MemoryError as refusal:
+            if self.all_rows is self.seen:
+                raise
+            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {refusal}")
+        left = self.end - time.perf_counter()
+        return self.seen.fit(entry.candidate.built(self.seen.n_rows, left), entry.candidate.scaling)
+
+    def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
+        fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
+        if entry.model is None or entry.seconds_for(n) <= left:
             share = self._share(entry, left)
             if share > 1.0:
                 told = f"{np.ceil(share):.0f} models on features of their own"
                 self.why.append(f"It is the mean of {told}, as there was time for more features.")
-            return self._fitted(entry.candidate.built(n, left, share=share), X)
-        share = 0.0 if entry.was_interrupted else AVERAGING * left / entry.seconds_for(n)
+            return fitted(entry.candidate.built(n, left, share=share))
+        share = AVERAGING * left / entry.seconds_for(n)
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
             self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
-            return self._fitted(entry.candidate.built(n, left, share=share), X)
-        if not entry.was_interrupted and entry.passes_in(left, n) >= FEWEST_PASSES:
+            return fitted(entry.candidate.built(n, left, share=share))
+        if entry.passes_in(left, n) >= FEWEST_PASSES:
             told = f"{entry.n_rows:,} had led: there was no time to begin anew"
             self.why.append(f"It is fitted to all rows from where {told}.")
-            return self._fitted(entry.candidate.built(n, left, entry.model), X)
-        n = 0 if entry.was_interrupted else entry.rows_in(left)
+            return fitted(entry.candidate.built(n, left, entry.model))
+        n = min(entry.rows_in(left), self.seen.n_rows)
         self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
             return entry.model
-        codes = self.y if self.y.ndim == 1 else None
-        chosen = np.sort(in_random_order(np.arange(len(self.y)), codes, np.random.default_rng(0))[:n])
-        return self._fitted(entry.candidate.built(n, left), X, chosen)
+        chosen = np.sort(self.seen.in_random_order()[:n])
+        return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, chosen)
 
     def _share(self, entry: Entry, left: float) -> float:
         """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
         if entry.model is None or not np.isfinite(left):
             return 1.0
-        n, most = len(self.y), entry.candidate.most_share(len(self.y))
+        n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
         return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
 
     def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
@@ -292,9 +308,17 @@ class Search:
                 told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
                 self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
                 continue
-            self._try(entry, parts, neighbours)
-            tried.append(entry)
-            if entry.was_interrupted:
+            try:
+                with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(tried) if tried else None):
+                    self._try(entry, parts, neighbours)
+            except MemoryError as refusal:
+                self.why.append(f"{entry.candidate} was left out: {refusal}")
+                continue
+            if entry.scores:
+                tried.append(entry)
+            if self.stopped and not tried and one_at_least:
+                raise KeyboardInterrupt
+            if self.stopped:
                 break
         return tried
 
@@ -304,33 +328,47 @@ class Search:
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
-    def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any]) -> None:
-        """Fit and judge, one part after the other; what an earlier round did with a part is taken from there."""
-        X, scores, started = self.scaled[entry.candidate.scaling], {}, time.perf_counter()
-        n_fits, entry.parts = 0, parts
-        for place, (number, (learn, judge)) in enumerate(parts.items()):
-            if number in entry.scores:
-                scores[number] = entry.scores[number]
-                continue
-            # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
-            # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
-            start = neighbours.get((entry.candidate.family, number))
-            entry.was_led = entry.was_led or (start is not None and bool(entry.candidate.family))
-            left = self.search_end - time.perf_counter()
-            seconds = min(left, max(OVERRUN * entry.seconds_for(len(learn)), 0.5 * left / (len(parts) - place)))
-            entry.model = self._fitted(entry.candidate.built(len(learn), seconds, start), X, learn)
-            weight = None if self.judging_weight is None else self.judging_weight[judge]
-            scores[number] = score(entry.model, X[judge], self.y[judge], self.classes, weight)
-            neighbours[entry.candidate.family, number] = entry.model
-            n_fits += 1
-            entry.n_rows = len(learn)
-            if entry.was_interrupted:
-                break
+    def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any], *, anew: bool = False) -> None:
+        """Fit and judge, one part after the other; what an earlier round did with a part is taken from there.
+
+        Nothing becomes of an entry that is stopped before a part of it was judged.
+        """
+        entry.parts, known = parts, {} if anew else entry.scores
+        scores = {number: known[number] for number in parts if number in known}
+        left_out = [number for number in parts if number not in known]
+        started, n_fits = time.perf_counter(), 0
+        try:
+            for number in left_out:
+                # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
+                # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
+                start = neighbours.get((entry.candidate.family, number))
+                entry.was_led = entry.was_led or (start is not None and bool(entry.candidate.family))
+                left = self.search_end - time.perf_counter()
+                share = 0.5 * left / (len(left_out) - n_fits)
+                seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
+                model, scores[number] = self._judged(entry.candidate, parts[number], seconds, start)
+                entry.model = neighbours[entry.candidate.family, number] = model
+                entry.n_rows, n_fits = len(parts[number][0]), n_fits + 1
+                if model.status_ is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            self.stopped = Status.INTERRUPTED
+        if not n_fits and left_out:
+            return
         entry.scores, entry.n_judged = scores, sum(len(parts[number][1]) for number in scores)
         spent = time.perf_counter() - started
         entry.seconds += spent
         if n_fits:
             entry.expected = spent / n_fits
+
+    def _judged(
+        self, candidate: Candidate, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
+    ) -> tuple[Any, tuple[float, float]]:
+        learn, judge = part
+        model = self.seen.fit(candidate.built(len(learn), seconds, start), candidate.scaling, learn)
+        weight = None if self.judging_weight is None else self.judging_weight[judge]
+        X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
+        return model, score(model, X, y, self.classes, weight)
 
 
 def _needed(entry: Entry, parts: Parts) -> float:
