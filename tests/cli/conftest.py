@@ -63,7 +63,10 @@ def iris_files(tmp_path_factory, iris):
     """150 flowers with names that need quoting, and their model: made once, copied for each test."""
     folder = tmp_path_factory.mktemp("iris")
     (folder / "iris.csv").write_text(as_csv(*iris))
-    assert main(["fit", str(folder / "iris.csv"), "--holdout", "0", "-o", str(folder / "iris.skops")]) == 0
+    assert (
+        main(["fit", "--solver", "auto", str(folder / "iris.csv"), "--holdout", "0", "-o", str(folder / "iris.skops")])
+        == 0
+    )
     return folder
 
 

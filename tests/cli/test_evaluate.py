@@ -56,7 +56,7 @@ def test_labels_of_another_kind_are_refused(run, run_ok, tmp_path, iris, write_c
     numbers = np.unique(y, return_inverse=True)[1]
     for name, labels in (("numbers", numbers), ("names", y), ("some", np.where(numbers, numbers.astype(str), "rose"))):
         write_csv(tmp_path / f"{name}.csv", X, labels)
-        run_ok("fit", tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}.skops")
+        run_ok("fit", "--solver", "auto", tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}.skops")
     for model, data, sentence in (
         ("numbers", "names", "names.csv has labels that are text ('setosa') and the model was fitted on numbers (0)"),
         ("numbers", "some", "some.csv has labels that are text ('rose') and the model was fitted on numbers (0)"),
@@ -66,7 +66,7 @@ def test_labels_of_another_kind_are_refused(run, run_ok, tmp_path, iris, write_c
         assert (result.code, result.out) == (1, "")
         assert f"{sentence}: give labels like those of the training data\n" in result.err
     assert "[0]" not in run_ok("evaluate", tmp_path / "some.skops", tmp_path / "numbers.csv", *how)
-    result = run("fit", tmp_path / "numbers.csv", "--test", tmp_path / "names.csv", *how)
+    result = run("fit", "--solver", "auto", tmp_path / "numbers.csv", "--test", tmp_path / "names.csv", *how)
     assert result.code == 1 and "names.csv has labels that are text ('setosa')" in result.err
 
 
@@ -75,7 +75,7 @@ def test_text_labels_that_look_like_numbers(run_ok, run_json, tmp_path, iris, wr
     mixed = np.where(y == "setosa", "1", "b")
     write_csv(tmp_path / "train.csv", X, mixed)
     write_csv(tmp_path / "test.csv", X[:50], mixed[:50])
-    run_ok("fit", tmp_path / "train.csv", "-o", tmp_path / "m.skops")
+    run_ok("fit", "--solver", "auto", tmp_path / "train.csv", "-o", tmp_path / "m.skops")
     assert run_json("evaluate", tmp_path / "m.skops", tmp_path / "test.csv")["error"] == 0
 
 
@@ -83,7 +83,7 @@ def test_many_classes_show_the_worst(run_ok, run_json, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(60), 4)
     np.savez(tmp_path / "rows.npz", X=np.eye(60)[y] + 0.3 * rng.standard_normal((240, 60)), y=y)
-    run_ok("fit", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    run_ok("fit", "--solver", "auto", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
     text = run_ok("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")
     assert "the 20 of 60 with the lowest F1" in text
     assert len(run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")["classes"]) == 60
@@ -94,7 +94,7 @@ def test_several_labels(run_ok, run_json, tmp_path):
     X = rng.standard_normal((100, 4))
     Y = (X[:, :3] + rng.standard_normal((100, 3)) > 0).astype(int)
     np.savez(tmp_path / "rows.npz", X=X, y=Y)
-    run_ok("fit", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    run_ok("fit", "--solver", "auto", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
     estimator = load(tmp_path / "m.skops").estimator
     predicted, proba = estimator.predict(X), estimator.predict_proba(X)
     report = run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")

@@ -47,8 +47,19 @@ def test_files_are_fitted_where_they_lie(run_json, files, solver, given):
         assert whole == expected
 
 
+@pytest.mark.parametrize("scale", ["standard", "maxabs", "rows"])
+def test_rows_are_scaled_as_they_are_read(run_json, files, scale):
+    reports = []
+    for limit in (LIMIT, ("--memory-limit", "2GB")):
+        given = ("--labels", "y.npy", "--solver", "auto", "--scale", scale, "--holdout", 0, "--force", "-o", "m.skops")
+        fitted = run_json("fit", "shards", *given, *limit)
+        reports.append(run_json("evaluate", "m.skops", "shards", "--labels", "y.npy", *limit))
+        assert fitted["scale"] == scale and reports[-1]["error"] < 0.03
+    assert reports[0]["log_loss"] == pytest.approx(reports[1]["log_loss"], rel=0.02)  # gaps of 1e-3
+
+
 def test_predictions_are_those_of_the_whole_file(run_ok, files):
-    run_ok("fit", "digits.parquet", "--target", "kind", "-o", "m.skops")
+    run_ok("fit", "--solver", "auto", "digits.parquet", "--target", "kind", "-o", "m.skops")
     whole, parts = (run_ok("predict", "m.skops", "digits.parquet", *limit) for limit in ((), LIMIT))
     assert parts == whole and parts.count("\n") == 1798
 
@@ -57,11 +68,19 @@ def test_predictions_are_those_of_the_whole_file(run_ok, files):
     ("arguments", "code", "sentence"),
     [
         (("fit", *LIMIT), 2, "--memory-limit belongs to a file to fit"),
-        (("fit", "digits.parquet", *LIMIT, "--scale", "standard"), 2, "scale the file before"),
         (("fit", "digits.parquet", "--memory-limit", "much"), 1, "--memory-limit much is no amount of memory"),
         (("fit", "digits.parquet", "--target", "kind", "--solver", "sdca", *LIMIT), 1, "--memory-limit 600kB; raise"),
         (("fit", *NPZ, "--memory-limit", "1KB"), 1, "or raise --memory-limit."),
-        (("fit", "shards", "--labels", "y.npy", "--memory-limit", "1KB"), 1, "use --solver auto or --solver pegasos"),
+        (
+            ("fit", "shards", "--labels", "y.npy", "--memory-limit", "1KB"),
+            1,
+            "raise --memory-limit, or use --solver auto",
+        ),
+        (
+            ("fit", "shards", "--labels", "y.npy", "--memory-limit", "1KB", "--solver", "auto"),
+            1,
+            "use --solver auto or --solver pegasos",
+        ),
         (("fit", "shards", "--labels", "y.npy", "--solver", "stagewise", *LIMIT), 1, "raise it, or fit fewer rows"),
         (("fit", "shards", *LIMIT), 1, "has no labels"),
     ],

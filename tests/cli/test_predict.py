@@ -93,7 +93,7 @@ def test_columns_are_found_by_name(run_ok, iris_model, iris_csv, tmp_path):
 
 
 def test_number_labels(run_ok, tmp_path):
-    run_ok("fit", "-o", tmp_path / "m.skops")
+    run_ok("fit", "--solver", "auto", "-o", tmp_path / "m.skops")
     np.save(tmp_path / "X.npy", np.zeros((3, 64), np.float32))
     header, *rows = run_ok("predict", tmp_path / "m.skops", tmp_path / "X.npy").splitlines()
     assert header == "digit"

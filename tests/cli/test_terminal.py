@@ -85,9 +85,21 @@ def test_ctrl_c_writes_nothing_where_there_is_nothing_to_write(tmp_path, when):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_takes_the_best_of_what_was_tried(tmp_path):
+    model = tmp_path / "m.skops"
+    code, text = in_terminal(["fit", "-o", str(model)], 120, until=b"best so far", send=signal.SIGINT)
+    assert code == 130
+    assert re.search(r"trying \w+\(.*\) on [\d,]+ rows · best so far [\d.]+ % errors", text)
+    assert "can be used" in " ".join(text[text.rindex("manyclass:") :].split())
+    X, y = load_digits(return_X_y=True)
+    assert load(model).estimator.score(X, y) > 0.5
+
+
 def test_a_pipe_without_unicode_gets_no_progress_and_no_colours():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    result = subprocess.run([*COMMAND, "fit"], capture_output=True, text=True, timeout=120, env=environment)
+    result = subprocess.run(
+        [*COMMAND, "fit", "--solver", "auto"], capture_output=True, text=True, timeout=120, env=environment
+    )
     assert (result.returncode, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
     assert "1,437 rows ? 64 columns" in result.stdout

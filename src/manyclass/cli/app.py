@@ -64,13 +64,11 @@ _STORED = (
     "file, too."
 )
 _MEMORY_LIMIT = _data("--memory-limit", metavar="SIZE", help=_STORED)
-_FIT_LIMIT = _data(
-    "--memory-limit", metavar="SIZE", help=f"{_STORED} --scale has to be none or auto, which is none here."
-)
 _SOLVER = _model(
     "--solver",
-    help=f"One of {', '.join(ESTIMATORS)}. auto takes the one of the next seven that should be fastest for the data; "
-    "those minimise the same objective, the others have their own.",
+    help=f"One of {', '.join(ESTIMATORS)}. any tries several estimators with several penalties and takes what held-out "
+    "rows speak for. auto takes the one of the next seven that should be fastest for the data; those minimise the same "
+    "objective, the others have their own. Default: any, or auto where a parameter or checkpoint of one fit is given.",
 )
 _LOSS = _model(
     "--loss",
@@ -166,8 +164,8 @@ def fit(
     holdout: Annotated[float, _HOLDOUT] = 0.2,
     scale: Annotated[str, _SCALE] = "auto",
     chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
-    memory_limit: Annotated[str | None, _FIT_LIMIT] = None,
-    solver: Annotated[str, _SOLVER] = "auto",
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
+    solver: Annotated[str | None, _SOLVER] = None,
     loss: Annotated[str | None, _LOSS] = None,
     alpha: Annotated[float | None, _ALPHA] = None,
     class_weight: Annotated[str | None, _CLASS_WEIGHT] = None,

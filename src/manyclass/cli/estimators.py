@@ -10,6 +10,7 @@ from manyclass.cli.errors import UsageError
 _GLM = ("auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
 
 ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "any": ("AutoClassifier", {}),
     **{solver: ("GLMClassifier", {"solver": solver}) for solver in _GLM},
     "glm-cv": ("GLMClassifierCV", {}),
     "calibrated": ("CalibratedLeastSquaresClassifier", {}),
@@ -20,8 +21,23 @@ ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """The class of each solver in `manyclass`, and what the name says of its parameters."""
 
+OF_ONE = ("loss", "alpha", "leave_one_out", "tol", "max_iter")
+"""Parameters of one estimator: who gives them has made a choice."""
+
 IN_CHUNKS = ("pegasos",)
 """Those whose ``partial_fit`` takes steps, so that a file can be read chunk by chunk, again and again."""
+
+
+def default_solver(parameters: Mapping[str, Any]) -> str:
+    """What is taken where no solver is named."""
+    return "auto" if any(parameters.get(name) is not None for name in OF_ONE) else "any"
+
+
+def name_of(classifier: Any) -> str:
+    """The solver that stands for a fitted estimator."""
+    if hasattr(classifier, "choice_") and "solver" in classifier.get_params():
+        return str(classifier.choice_["solver"])
+    return next(name for name, (kind, _) in ESTIMATORS.items() if kind == type(classifier).__name__)
 
 
 def build(solver: str, parameters: Mapping[str, Any]) -> Any:
@@ -34,11 +50,11 @@ def build(solver: str, parameters: Mapping[str, Any]) -> Any:
     name, fixed = ESTIMATORS[solver]
     estimator = getattr(manyclass, name)(**fixed)
     given = {option: value for option, value in parameters.items() if value is not None}
-    if "loss" in given:
+    if "loss" in given and name in LOSSES_OF:
         try:
             check_loss(name, given["loss"], estimator._also_losses)
         except ValueError as error:
-            able = [other for other, (owner, _) in ESTIMATORS.items() if given["loss"] in LOSSES_OF[owner]]
+            able = [other for other, (owner, _) in ESTIMATORS.items() if given["loss"] in LOSSES_OF.get(owner, ())]
             raise UsageError(f"{error}" + f" Here: --solver {', '.join(able)}" * bool(able)) from error
         if len(LOSSES_OF[name]) == 1:
             del given["loss"]

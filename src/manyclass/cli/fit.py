@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
-from manyclass.cli.estimators import IN_CHUNKS, build
+from manyclass.cli.estimators import IN_CHUNKS, build, default_solver, name_of
 from manyclass.cli.evaluate import Scores, described, score
 from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
@@ -42,7 +42,7 @@ class FitRequest:
     scale: str
     chunk_rows: int | None
     memory_limit: str | None
-    solver: str
+    solver: str | None
     parameters: dict[str, Any]
     output: Path | None
     force: bool
@@ -63,14 +63,20 @@ class FitRequest:
             raise UsageError(f"--chunk-rows needs a solver that learns from one chunk at a time: add --solver {able}")
         if self.chunk_rows is not None and self.checkpoint is not None:
             raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
+        if self.checkpoint is not None and self.solver == "any":
+            raise UsageError("--checkpoint is for one estimator: name another --solver, or leave it out")
         if self.memory_limit is not None and (self.train is None or self.chunk_rows is not None):
             raise UsageError("--memory-limit belongs to a file to fit, and not to --chunk-rows: leave one out")
-        if self.memory_limit is not None and self.scale not in ("auto", "none"):
-            raise UsageError("--memory-limit leaves rows in their file, as they are: scale the file before")
         if self.scale not in SCALERS:
             raise UsageError(f"there is no scaling '{self.scale}': choose one of {', '.join(SCALERS)}")
         if self.output is not None:
             check_writable(self.output, self.force)
+
+    @property
+    def estimator(self) -> Any:
+        """Not fitted."""
+        chosen = "auto" if self.checkpoint is not None else default_solver(self.parameters)
+        return build(self.solver or chosen, self.parameters)
 
     @property
     def name(self) -> str:
@@ -97,6 +103,25 @@ class Fitted:
     kind: str
     test: Dataset | None
     seconds: dict[str, float]
+    is_scaled: bool
+    why: list[str]
+    tried: list[dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        scaler: Any,
+        estimator: Any,
+        schema: Schema,
+        n_rows: int,
+        kind: str,
+        test: Dataset | None,
+        seconds: dict[str, float],
+    ) -> Fitted:
+        """With the model that was chosen, and why, where an estimator chooses between several."""
+        model = Model.of(scaler, getattr(estimator, "best_estimator_", estimator), schema)
+        why, tried = getattr(estimator, "why_", []), getattr(estimator, "leaderboard_", [])
+        return cls(model, n_rows, kind, test, seconds, scaler is not None, why, tried)
 
 
 def run(request: FitRequest) -> None:
@@ -125,14 +150,15 @@ def run(request: FitRequest) -> None:
 def _fit(request: FitRequest, progress: Progress) -> Fitted:
     from manyclass.cli.stream import fit_stream
 
-    estimator = build(request.solver, request.parameters).set_callbacks(progress)
+    estimator = request.estimator.set_callbacks(progress)
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit = fit_stream if request.chunk_rows else fit_whole if request.memory_limit is None else fit_stored
         fitted = fit(request, estimator, progress)
     estimator.set_callbacks()
-    if estimator.status_ is Status.INTERRUPTED and (request.output is None or not estimator.n_passes_):
+    fitted_by = fitted.model.classifier
+    if fitted_by.status_ is Status.INTERRUPTED and (request.output is None or not fitted_by.n_passes_):
         raise KeyboardInterrupt
     return fitted
 
@@ -143,8 +169,6 @@ def _passes(count: float) -> str:
 
 def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[str, Any]:
     classifier, schema = fitted.model.classifier, fitted.model.schema
-    # What is asked for as a solver is what solves, unless it is an estimator, which has solvers of its own or none.
-    solver = classifier.choice_["solver"] if "solver" in classifier.get_params() else request.solver
     return {
         "command": "fit",
         "train": request.train or request.name,
@@ -153,7 +177,7 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "n_features": schema.n_features,
         "n_classes": len(schema.labels),
         "multilabel": schema.multilabel,
-        "solver": solver,
+        "solver": name_of(classifier),
         "loss": classifier.loss_,
         "parameters": classifier.get_params(),
         "scale": request.scale,
@@ -167,6 +191,8 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
         "evaluated_on": None if scores is None else {"rows": request.test_name, "n_rows": scores.n_rows},
         **({} if scores is None else scores.figures),
         "notes": [] if scores is None else scores.notes,
+        "why": fitted.why,
+        "tried": fitted.tried,
         "model": request.output,
         "seconds": fitted.seconds,
     }
@@ -178,9 +204,10 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     outputs = f"{report['n_classes']:,} {'labels' if schema.multilabel else 'classes'}"
     target = f" in column '{schema.target_name}'" if schema.target_name and request.train is not None else ""
     chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {report['alpha']:g}"
-    if fitted.model.is_scaled:
+    if fitted.is_scaled:
         chosen += f", {SCALERS[request.scale].told}"
     facts = [("data", f"{request.name}: {size}, {outputs}{target}"), ("model", chosen)]
+    facts += [("" if number else "why", sentence) for number, sentence in enumerate(fitted.why)]
     if scores is not None:
         shown = scores.figures.keys() if schema.multilabel else ("error", "log_loss")
         judged = ", ".join(f"{name} {value}" for name, value in described({key: scores.figures[key] for key in shown}))
@@ -214,9 +241,9 @@ def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     progress.say("fitting")
     scaler = SCALERS[request.scale].fitted(train)
     X = train.X if scaler is None else transformed(scaler, train)
-    estimator.fit(X, train.y, checkpoint=request.checkpoint)
+    estimator.fit(X, train.y, **({} if request.checkpoint is None else {"checkpoint": request.checkpoint}))
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
-    return Fitted(Model.of(scaler, estimator, schema), train.X.shape[0], train.kind, test, seconds)
+    return Fitted.of(scaler, estimator, schema, train.X.shape[0], train.kind, test, seconds)
 
 
 def fit_stored(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
@@ -237,10 +264,12 @@ def fit_stored(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
         weight[index] = 0.0
     read = time.perf_counter()
     progress.say("fitting")
-    estimator.fit(rows, y, weight, memory_limit=request.memory_limit)
+    scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
+    X = rows if scaler is None else rows.transformed(scaler.transform)
+    estimator.fit(X, y, weight, memory_limit=request.memory_limit)
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     n_rows = rows.n_rows if weight is None else int(weight.sum())
-    return Fitted(Model.of(None, estimator, schema), n_rows, f"{rows.dtype.name}, in chunks", test, seconds)
+    return Fitted.of(scaler, estimator, schema, n_rows, f"{rows.dtype.name}, in chunks", test, seconds)
 
 
 def read_test(request: FitRequest, schema: Schema) -> Dataset | None:

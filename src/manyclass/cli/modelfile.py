@@ -113,8 +113,10 @@ class Model:
 
     @classmethod
     def of(cls, scaler: Any, classifier: Any, schema: Schema) -> Model:
-        """The classifier, behind the scaling where there is one."""
-        return cls(classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)]), schema)
+        """The classifier, or pipeline of a scaler and it, behind the scaling where there is one."""
+        steps = [("scale", scaler), *getattr(classifier, "steps", [("classify", classifier)])]
+        named = [(f"{name}_{number}" if number else name, step) for number, (name, step) in enumerate(steps)]
+        return cls(classifier if scaler is None else Pipeline(named), schema)
 
     @property
     def has_probabilities(self) -> bool:

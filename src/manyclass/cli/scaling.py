@@ -28,22 +28,44 @@ def _auto(dataset: Dataset) -> Any:
     return MaxAbsScaler().fit(np.full((1, dataset.X.shape[1]), dataset.full_scale, dtype=dataset.X.dtype))
 
 
+def _of_rows(scaler: Any, X: Any, present: np.ndarray | None) -> Any:
+    """Fitted to the rows that count, in one piece or as they are read."""
+    rows = as_rows(X)
+    for part, block in rows.blocks(rows.n_rows):
+        held = block if present is None else block.take(np.flatnonzero(present[part]))
+        if held.n_rows:
+            scaler.partial_fit(held.unwrapped())
+    return scaler
+
+
 class Scaling(NamedTuple):
-    """What the scaled rows are, and what fits a transformer to rows: to None where they are to stay as they are."""
+    """What the scaled rows are, and what fits a transformer to rows: to None where they are to stay as they are.
+
+    `fit` is given a dataset, whose rows may lie in a file, and a mask of the rows that count.
+    """
 
     told: str
-    fitted: Callable[[Dataset], Any]
+    fit: Callable[[Dataset, np.ndarray | None], Any]
     needs_all_rows: bool = False
+
+    def fitted(self, dataset: Dataset, present: np.ndarray | None = None) -> Any:
+        return self.fit(dataset, present)
 
 
 SCALERS: dict[str, Scaling] = {
-    "auto": Scaling("pixels from 0 to 1", _auto),
-    "none": Scaling("", lambda dataset: None),
+    "auto": Scaling("pixels from 0 to 1", lambda dataset, present: _auto(dataset)),
+    "none": Scaling("", lambda dataset, present: None),
     "standard": Scaling(
         "columns of unit variance",
-        lambda dataset: StandardScaler(with_mean=as_rows(dataset.X).can_be_centred).fit(dataset.X),
+        lambda dataset, present: _of_rows(
+            StandardScaler(with_mean=as_rows(dataset.X).can_be_centred), dataset.X, present
+        ),
         needs_all_rows=True,
     ),
-    "maxabs": Scaling("columns of largest size 1", lambda dataset: MaxAbsScaler().fit(dataset.X), needs_all_rows=True),
-    "rows": Scaling("rows of length 1", lambda dataset: Normalizer().fit(dataset.X)),
+    "maxabs": Scaling(
+        "columns of largest size 1",
+        lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present),
+        needs_all_rows=True,
+    ),
+    "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }

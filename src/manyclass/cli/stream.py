@@ -13,7 +13,7 @@ import numpy as np
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.fit import FitRequest, Fitted, read_test
 from manyclass.cli.inputs import DataOptions, check_classes, check_finite, check_labels, reading
-from manyclass.cli.modelfile import Model, Schema
+from manyclass.cli.modelfile import Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
 from manyclass.data.readers import Dataset, read_chunks
@@ -116,7 +116,7 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
     kind = _fit_chunks(estimator, scaler, classes, n_rows, rows_to_fit(), clock)
     seconds = {"read": 0.0, "fit": clock.seconds}
     test = held_out[0].joined(held_out[1:]) if held_out else test
-    return Fitted(Model.of(scaler, estimator, schema), n_rows, f"{kind}, in chunks of {chunk_rows:,}", test, seconds)
+    return Fitted.of(scaler, estimator, schema, n_rows, f"{kind}, in chunks of {chunk_rows:,}", test, seconds)
 
 
 def _fit_chunks(estimator: Any, scaler: Any, classes: Any, n_rows: int, chunks: Iterator[Dataset], clock: Clock) -> str:

@@ -251,20 +251,24 @@ class Search:
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
-        if self.stopped and entry.model is not None:
-            self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
-            entry.model.status_ = self.stopped
-            return entry.model
         left, n = self.end - time.perf_counter(), self.all_rows.n_rows
         try:
-            with self.watch(entry, n, entry if entry.scores else None):
-                return self._fitted_to_all(entry, left, n)
+            if not self.stopped:
+                with self.watch(entry, n, entry if entry.scores else None):
+                    return self._fitted_to_all(entry, left, n)
+        except KeyboardInterrupt:
+            self.stopped = Status.INTERRUPTED
+            if entry.model is None:
+                raise
         except MemoryError as refusal:
             if self.all_rows is self.seen:
                 raise
             self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {refusal}")
-        left = self.end - time.perf_counter()
-        return self.seen.fit(entry.candidate.built(self.seen.n_rows, left), entry.candidate.scaling)
+            built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
+            return self.seen.fit(built, entry.candidate.scaling)
+        self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
+        entry.model.status_ = self.stopped
+        return entry.model
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
@@ -314,6 +318,8 @@ class Search:
             except MemoryError as refusal:
                 self.why.append(f"{entry.candidate} was left out: {refusal}")
                 continue
+            except KeyboardInterrupt:
+                self.stopped = Status.INTERRUPTED
             if entry.scores:
                 tried.append(entry)
             if self.stopped and not tried and one_at_least:
