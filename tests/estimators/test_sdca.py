@@ -1,5 +1,6 @@
 """How dual coordinate ascent runs: shapes and types, where it starts and stops, and what it says of itself."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -186,6 +187,20 @@ def test_no_time_for_an_epoch_gives_the_constant_model(noisy):
     with pytest.warns(ConvergenceWarning, match="raise max_time"):
         model = SDCAClassifier("hinge", max_time=1e-9).fit(X, y)
     assert model.predict(X).shape == y.shape and not model.dual_coef_.all()
+
+
+def test_without_a_step_no_second_array_of_dual_variables_is_written(rng):
+    """It took half a second with 40 million of them and ``max_time=0.1``."""
+    n, k = 2000, 500
+    X, y = rng.standard_normal((n, 2)), np.arange(n) % k
+    model = SDCAClassifier("crammer_singer", max_time=1e-9)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X[:500], y[:500])  # what is imported for it is none of its memory
+        tracemalloc.start()
+        model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.dual_coef_.shape == (n, k) and peak < 1.5 * 8 * n * k
 
 
 def test_few_rows_that_are_hard_get_more_than_a_thousand_epochs():

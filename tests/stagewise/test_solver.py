@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manyclass import GLMClassifier
-from manyclass.data import ClassTargets, MatrixTargets
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.data.rows import BLOCK_BYTES
 from manyclass.features import FeatureSubset, RandomFourierFeatures
 from manyclass.fit import Status
+from manyclass.model import LOSSES, Problem
 from manyclass.model.sets import Box
 from manyclass.stagewise import UPDATES
+from manyclass.stagewise.solver import sums_of_block
 from tests.covering import every_pair
 from tests.stagewise.run import Fit, targets_of
 
@@ -188,6 +191,16 @@ def test_models_are_fitted_one_after_the_other():
     assert [len(model.stages) for model in fit.models] == [8] * 3
     assert fit.n_iter == 2 and fit.status is Status.FINISHED
     assert not np.allclose(fit.models[0].blocks[0].random_weights_, fit.models[1].blocks[0].random_weights_)
+
+
+def test_the_clock_is_asked_between_residuals_of_many_outputs(rng):
+    n, k = 3000, 2000
+    targets = ClassTargets(np.arange(n) % k, k)
+    stage = Problem(as_rows(rng.standard_normal((n, 4))), targets, LOSSES["squared"], 0.0)
+    asked = []
+    stage.on_block = lambda ahead=0.0: asked.append(ahead)
+    sums_of_block(stage, np.zeros((n, k)), lambda problem: UPDATES["squared"](problem), with_moments=True)
+    assert len(asked) >= 8 * n * k / BLOCK_BYTES
 
 
 def test_time_limit_keeps_what_is_finished(monkeypatch):

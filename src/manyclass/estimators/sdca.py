@@ -105,7 +105,9 @@ class DualEstimator(LinearModel):
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, (model.coef, model.intercept))
         weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
-        dual_coef = model.dual * (weight / (task.problem.total_weight * model.alpha))
+        dual_coef = model.dual
+        if dual_coef.any():  # else there was no time for a step, and memory that nobody has touched stays untouched
+            dual_coef = dual_coef * (weight / (task.problem.total_weight * model.alpha))
         self.dual_coef_ = dual_coef[:, 0] if np.ndim(self.coef_) == 1 else dual_coef
         self._dual_alpha = model.alpha
 

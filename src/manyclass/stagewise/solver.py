@@ -321,12 +321,17 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
     sums = MomentSums(features) if with_moments else None
     cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
     mean = features.zeros((stage.n_outputs,), dtype=xp.float64)
+    step = features.rows_per_block(stage.n_outputs)
     for rows, chunk, given in stage.blocks(GRAM_BLOCK_BYTES):
         if sums is not None and heavy is None:
             sums.add(chunk, None if weight is None else weight[rows])
-        residual = weighted_residual(update, state, rows, given)
-        chunk.rmatmat(residual, cross)
-        mean += xp.sum(residual, axis=0, dtype=xp.float64)
+        for part, few in chunk.blocks(step):  # where outputs are many it is they that take memory and time
+            if stage.on_block is not None:
+                stage.on_block()
+            inside = slice(rows.start + part.start, rows.start + part.stop)
+            residual = weighted_residual(update, state, inside, None if given is None else given[part])
+            few.rmatmat(residual, cross)
+            mean += xp.sum(residual, axis=0, dtype=xp.float64)
     if sums is None:
         return cross, mean
     step = features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)
