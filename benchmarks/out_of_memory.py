@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import psutil
@@ -30,20 +30,21 @@ from benchmarks.memory import peak_bytes, reset_peak
 N_FEATURES, N_CLASSES, N_TEST = 2048, 10, 20_000
 SHARE_IN_MEMORY = 20
 EVICTION_SECONDS = 0.5
-MODELS = ["GLM, softmax", "calibrated", "stagewise", "Pegasos", "SDCA"]
+MODELS = ["GLM, softmax", "calibrated", "stagewise", "Pegasos", "SDCA", "AutoClassifier"]
 
 
 def estimator(name: str, max_time: float):
     import manyclass
 
-    found = {
+    found: dict[str, Any] = {
         "GLM, softmax": manyclass.GLMClassifier(),
         "calibrated": manyclass.CalibratedLeastSquaresClassifier(max_iter=5),
         "stagewise": manyclass.StagewiseClassifier(n_components=512, block_size=256),
         "Pegasos": manyclass.PegasosClassifier(max_iter=1),
         "SDCA": manyclass.SDCAClassifier(alpha=1e-3, tol=1e-2, max_iter=10),
-    }[name]
-    return found.set_params(max_time=max_time)
+        "AutoClassifier": manyclass.AutoClassifier(),
+    }
+    return found[name].set_params(max_time=max_time)
 
 
 def blocks(n_rows: int, seed: int):
@@ -104,13 +105,15 @@ def measure(name: str, folder: Path, limit: str, max_time: float) -> None:
     X_test, y_test = (np.concatenate(parts) for parts in zip(*blocks(N_TEST, 2), strict=True))
     few = len(y) // SHARE_IN_MEMORY
     in_memory = estimator(name, max_time).fit(np.load(path, mmap_mode="r")[:few].copy(), y[:few])
+    fitted = getattr(model, "best_estimator_", model)
+    fitted = getattr(fitted, "steps", [("", fitted)])[-1][1]  # behind its scaler
     found = {
         "seconds": seconds,
         "peak": peak - before,
         "resident": peak,
         "waiting": rows.seconds_waiting / seconds,
-        "n_passes": float(model.n_passes_),
-        "status": model.status_.name.lower().replace("_", " "),
+        "n_passes": float(fitted.n_passes_),
+        "status": fitted.status_.name.lower().replace("_", " "),
         "error": 1.0 - model.score(X_test, y_test),
         "error_of_few": 1.0 - in_memory.score(X_test, y_test),
     }

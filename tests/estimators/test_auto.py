@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.data import as_rows
 from manyclass.estimators import candidates, halving
-from manyclass.estimators.halving import Entry, Search
+from manyclass.estimators.entries import Entry
+from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.checks import checks

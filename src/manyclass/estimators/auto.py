@@ -26,7 +26,8 @@ from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
-from manyclass.estimators.halving import Entry, Search, Watch
+from manyclass.estimators.entries import Entry
+from manyclass.estimators.halving import Search, Watch
 from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
 from manyclass.estimators.sampled_rows import Labelled, sample, unseen
 from manyclass.fit import Status
@@ -152,7 +153,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         all_rows = None
         if rows.n_rows < len(present_rows(given.n_rows, weight)):
-            all_rows = unseen(given, y, weight, scalers, memory_limit)
+            all_rows = unseen(given, y, weight, scalers)
         judging = check_weights(rows, seen.y, seen.weight, self.class_weight)
         judging = None if judging is None else to_numpy(judging)
         search = Search(self.objective, seen, labels.classes, end, judging_weight=judging, all_rows=all_rows)
@@ -173,6 +174,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = search.choose(ranked) if ranked else entries[0]
             if not ranked:
                 search.why.append(f"Taken: {chosen.candidate}, as there are too few rows to compare it with others.")
+            for one in ranked:
+                one.model = one.model if one is chosen else None
             model = search.refit(chosen)
         self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
         return chosen, model

@@ -168,7 +168,7 @@ def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: boo
         given: dict[str, Any] = {"loss": loss, "alpha": alpha, "block_size": BLOCKS[loss], "random_state": seed}
         for name in scalings:
             for share in BANDWIDTHS:
-                features = RandomFourierFeatures(bandwidth=share * medians[name])
+                features = RandomFourierFeatures(bandwidth=float(f"{share * medians[name]:.4g}"))  # to be read
                 model = StagewiseClassifier(features, n_components=MOST_FEATURES, **given)
                 found.append(Candidate(model, name, False, bandwidth=share, penalty=penalty, follows=follows))
     return found

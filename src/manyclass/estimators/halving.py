@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters, score
+from manyclass.estimators.candidates import Candidate, Parts, score
+from manyclass.estimators.entries import Entry
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
@@ -32,82 +32,6 @@ FEWEST_PASSES = 3.0
 """Over all rows, which rather go on from a fit to some of them than a new one is fitted to fewer."""
 AVERAGING = 0.9
 """Share of the time left that the models of an average may take."""
-
-
-@dataclass(eq=False)
-class Entry:
-    """A candidate and what became of it."""
-
-    candidate: Candidate
-    expected: float  # seconds of a fit to `n_rows` rows: by the cost model, then by the last fit
-    n_rows: int
-    scores: dict[int, tuple[float, float]] = field(default_factory=dict)  # accuracy, log loss, by part
-    model: Any = None  # the last that was fitted
-    seconds: float = 0.0
-    n_judged: int = 0  # rows that it was judged by
-    parts: Parts = field(default_factory=dict)  # those of the last round it took part in
-    was_led: bool = False  # whether its fits began where those at a larger penalty had ended
-    of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
-
-    def seconds_for(self, n_rows: int) -> float:
-        """Expected of a fit to so many rows."""
-        fixed, per_work = self._seconds()
-        return fixed + per_work * self.candidate.work(n_rows)
-
-    def rows_in(self, seconds: float) -> int:
-        """To which a fit is expected to take so long."""
-        fixed, per_work = self._seconds()
-        return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
-
-    def passes_in(self, seconds: float, n_rows: int) -> float:
-        """Over so many rows, of a fit that goes on from the last; none where it cannot."""
-        if not self.candidate.can_go_on:
-            return 0.0
-        return seconds / self.seconds_for(n_rows) * max(float(self.model.n_passes_), 1.0)
-
-    def _seconds(self) -> tuple[float, float]:
-        """Of any fit, and more of one for its work.
-
-        What generated features take on few rows beyond what was expected does not grow with these.
-        """
-        expected, work = self.expected, self.candidate.work(self.n_rows)
-        if self.candidate.is_linear or self.of_all is None:
-            return 0.0, expected / work
-        likely = self.of_all[0] * work / self.candidate.work(self.of_all[1])
-        return max(expected - likely, 0.0), min(expected, likely) / work
-
-    @property
-    def kin(self) -> Any:
-        """What it shares with those that can begin where it ended."""
-        return self.candidate.family or self
-
-    @property
-    def accuracy(self) -> float:
-        return float(np.mean([one for one, _ in self.scores.values()]))
-
-    @property
-    def log_loss(self) -> float:
-        return float(np.mean([one for _, one in self.scores.values()]))
-
-    @property
-    def standard_error(self) -> float:
-        error = 1.0 - self.accuracy
-        return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
-
-    def told(self) -> str:
-        return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
-
-    def row(self) -> dict[str, Any]:
-        """For the leaderboard."""
-        return {
-            "estimator": self.candidate.estimator,
-            "parameters": chosen_parameters(self.model),
-            "scaling": self.candidate.scaling,
-            "accuracy": self.accuracy,
-            "log_loss": self.log_loss,
-            "n_rows": self.n_rows,
-            "seconds": self.seconds,
-        }
 
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
@@ -170,6 +94,9 @@ class Search:
             going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), FINALISTS)]
             if not tried[0].candidate.is_linear:
                 going_on = [one for one in going_on if not self._is_clearly_worse(one, tried)]
+            for one in tried if parts is not rounds[-1] else ():
+                if one not in going_on:
+                    one.model = None  # which may be large, and is wanted again where there is no time to fit another
             # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
             # of a path begins where a larger penalty has led.
             families = list(dict.fromkeys(one.kin for one in going_on))
@@ -258,7 +185,7 @@ class Search:
                     return self._fitted_to_all(entry, left, n)
         except KeyboardInterrupt:
             self.stopped = Status.INTERRUPTED
-            if entry.model is None:
+            if not entry.scores:
                 raise
         except MemoryError as refusal:
             if self.all_rows is self.seen:
@@ -267,12 +194,13 @@ class Search:
             built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
             return self.seen.fit(built, entry.candidate.scaling)
         self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
-        entry.model.status_ = self.stopped
-        return entry.model
+        model = self._of_some(entry)
+        model.status_ = self.stopped
+        return model
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
-        if entry.model is None or entry.seconds_for(n) <= left:
+        if not entry.scores or entry.seconds_for(n) <= left:
             share = self._share(entry, left)
             if share > 1.0:
                 told = f"{np.ceil(share):.0f} models on features of their own"
@@ -289,13 +217,20 @@ class Search:
         n = min(entry.rows_in(left), self.seen.n_rows)
         self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
-            return entry.model
+            return self._of_some(entry)
         chosen = np.sort(self.seen.in_random_order()[:n])
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, chosen)
 
+    def _of_some(self, entry: Entry) -> Any:
+        """Its last model, or one as good as that where it was not kept."""
+        if entry.model is not None:
+            return entry.model
+        built = entry.candidate.built(entry.n_rows, self.end - time.perf_counter())
+        return self.seen.fit(built, entry.candidate.scaling, next(iter(entry.parts.values()))[0])
+
     def _share(self, entry: Entry, left: float) -> float:
         """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
-        if entry.model is None or not np.isfinite(left):
+        if not entry.scores or not np.isfinite(left):
             return 1.0
         n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
         return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
@@ -353,7 +288,8 @@ class Search:
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
                 model, scores[number] = self._judged(entry.candidate, parts[number], seconds, start)
-                entry.model = neighbours[entry.candidate.family, number] = model
+                neighbours[entry.candidate.family, number] = model
+                entry.has(model)
                 entry.n_rows, n_fits = len(parts[number][0]), n_fits + 1
                 if model.status_ is Status.INTERRUPTED:
                     raise KeyboardInterrupt

@@ -26,7 +26,7 @@ class Labelled:
     scaled: Mapping[str, Any]  # by scaling: arrays, or `Rows` that stay in their file
     y: np.ndarray
     weight: np.ndarray | None = None
-    memory_limit: float | str | None = None  # of a fit
+    memory_limit: float = np.inf  # of a fit
 
     @property
     def n_rows(self) -> int:
@@ -42,7 +42,7 @@ class Labelled:
         X, y, weight = self.scaled[scaling], self.y, self.weight
         if index is not None:
             X, y, weight = X[index], y[index], None if weight is None else weight[index]
-        limit = {} if self.memory_limit is None or self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
+        limit = {} if self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)
 
     def in_random_order(self) -> np.ndarray:
@@ -50,11 +50,11 @@ class Labelled:
         return in_random_order(np.arange(self.n_rows), self.codes, np.random.default_rng(0))
 
 
-def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any], memory_limit: float | str | None) -> Labelled:
-    """All rows of a file, scaled as they are read."""
+def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Labelled:
+    """All rows of a file, scaled as they are read; their fit has the memory that the sample leaves."""
     scaled = {name: rows if scaler is None else rows.transformed(scaler.transform) for name, scaler in scalers.items()}
     y = y if y.ndim == 1 else to_numpy(encode(y, "AutoClassifier").indicator)
-    return Labelled(scaled, y, weight, memory_limit)
+    return Labelled(scaled, y, weight, 2.0 * (1.0 - SHARE) * rows.most_bytes)
 
 
 def sample(rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generator) -> tuple[Rows, np.ndarray]:

@@ -1,0 +1,93 @@
+"""What becomes of a candidate in a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters
+
+
+@dataclass(eq=False)
+class Entry:
+    """A candidate and what became of it."""
+
+    candidate: Candidate
+    expected: float  # seconds of a fit to `n_rows` rows: by the cost model, then by the last fit
+    n_rows: int
+    scores: dict[int, tuple[float, float]] = field(default_factory=dict)  # accuracy, log loss, by part
+    model: Any = None  # the last that was fitted, while it may be wanted again
+    parameters: dict[str, Any] = field(default_factory=dict)  # of that
+    n_passes: float = 1.0  # over the rows, of its fit
+    seconds: float = 0.0
+    n_judged: int = 0  # rows that it was judged by
+    parts: Parts = field(default_factory=dict)  # those of the last round it took part in
+    was_led: bool = False  # whether its fits began where those at a larger penalty had ended
+    of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
+
+    def has(self, model: Any) -> None:
+        """A new model, fitted."""
+        self.model, self.parameters = model, chosen_parameters(model)
+        self.n_passes = max(float(model.n_passes_), 1.0)
+
+    def seconds_for(self, n_rows: int) -> float:
+        """Expected of a fit to so many rows."""
+        fixed, per_work = self._seconds()
+        return fixed + per_work * self.candidate.work(n_rows)
+
+    def rows_in(self, seconds: float) -> int:
+        """To which a fit is expected to take so long."""
+        fixed, per_work = self._seconds()
+        return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
+
+    def passes_in(self, seconds: float, n_rows: int) -> float:
+        """Over so many rows, of a fit that goes on from the last; none where it cannot."""
+        if not self.candidate.can_go_on or self.model is None:
+            return 0.0
+        return seconds / self.seconds_for(n_rows) * self.n_passes
+
+    def _seconds(self) -> tuple[float, float]:
+        """Of any fit, and more of one for its work.
+
+        What generated features take on few rows beyond what was expected does not grow with these.
+        """
+        expected, work = self.expected, self.candidate.work(self.n_rows)
+        if self.candidate.is_linear or self.of_all is None:
+            return 0.0, expected / work
+        likely = self.of_all[0] * work / self.candidate.work(self.of_all[1])
+        return max(expected - likely, 0.0), min(expected, likely) / work
+
+    @property
+    def kin(self) -> Any:
+        """What it shares with those that can begin where it ended."""
+        return self.candidate.family or self
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean([one for one, _ in self.scores.values()]))
+
+    @property
+    def log_loss(self) -> float:
+        return float(np.mean([one for _, one in self.scores.values()]))
+
+    @property
+    def standard_error(self) -> float:
+        error = 1.0 - self.accuracy
+        return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
+
+    def told(self) -> str:
+        return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
+
+    def row(self) -> dict[str, Any]:
+        """For the leaderboard."""
+        return {
+            "estimator": self.candidate.estimator,
+            "parameters": self.parameters,
+            "scaling": self.candidate.scaling,
+            "accuracy": self.accuracy,
+            "log_loss": self.log_loss,
+            "n_rows": self.n_rows,
+            "seconds": self.seconds,
+        }
