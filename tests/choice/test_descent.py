@@ -107,3 +107,15 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     handed_over = GLMClassifierCV(**options).fit(X, y)
     monkeypatch.undo()
     np.testing.assert_allclose(handed_over.scores_, GLMClassifierCV(**options).fit(X, y).scores_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
+def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits(seed):
+    """Where the objective is a thousandth of the zero model's, fits cut short have the scores of larger penalties."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 250)
+    X = 4.0 / math.sqrt(50) * rng.standard_normal((3, 50))[y] + rng.standard_normal((250, 50))
+    loose, sharp = GLMClassifierCV().fit(X, y), GLMClassifierCV(tol=1e-7).fit(X, y)
+    score = dict(zip(sharp.alphas_, sharp.scores_.mean(axis=0), strict=True))
+    assert score[loose.alpha_] >= 1.02 * sharp.best_score_
+    assert loose.best_score_ == pytest.approx(sharp.best_score_, rel=0.1)

@@ -25,6 +25,8 @@ WARM = 1.4
 worse metric is slow to find is what the last penalties have found."""
 TURNED = 2
 """Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
+CURVED = 0.1
+"""Share of the zero model's objective above which rows still hold the minimum of their folds in every direction."""
 LEAST = 1e-15
 """Share of the zero model's objective below which gaps are rounding."""
 COPIES_SHARE = 0.25
@@ -68,9 +70,8 @@ class Descent:
     definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
     problem of all rows where there is one.
 
-    Where it is `of_reached`, fits for a comparison end at gaps relative to the objective they reach. At tiny penalties
-    of rows that can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger
-    penalty.
+    Fits for a comparison end at gaps relative to the objective they reach. At tiny penalties of rows that can be
+    separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty.
     """
 
     problem: Problem
@@ -80,11 +81,11 @@ class Descent:
     max_iter: int
     leader: Descent | None = None
     whole: Problem | None = None
-    of_reached: bool = False
 
     def __post_init__(self) -> None:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
         self.started: Array = None
+        self.reached = 1.0
         self._objectives: deque[float] = deque()
         # A metric that others share was estimated from rows that are not all here.
         self.solver = QuasiNewton(frozenset(), NewtonCG(refreshes=self.whole is None or self.whole is self.problem))
@@ -104,9 +105,9 @@ class Descent:
     def attempt(self, alpha: float, start: tuple[Array, Array] | None = None, *, settles: bool = False) -> Outcome:
         """As `fit`, with the model there is where the fit was cut short.
 
-        With `settles` it stops, too, where `LOOKS_BACK` iterations lower the objective by less than a tenth of `tol`:
-        the gap bounds what is left only loosely for tiny penalties, and for a comparison of penalties the rest is
-        noise.
+        With `settles` it stops, too, where `LOOKS_BACK` iterations lower the objective by less than `tol` of itself,
+        and a tenth of `tol` of the zero model's: the gap bounds what is left only loosely for tiny penalties, and for a
+        comparison of penalties the rest is noise.
         """
         problem = self.problem
         problem.alpha = alpha
@@ -123,21 +124,24 @@ class Descent:
         self._objectives = deque(maxlen=LOOKS_BACK + 1)
         outcome = run(iterates_at(self.solver, problem, self.curvature, theta), lambda: problem.coefficients(theta))
         self.known.append((math.log(alpha), problem.pack(*outcome.model)))
+        if outcome.history:
+            self.reached = outcome.history[-1].objective / problem.zero_value
         return outcome
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
         values.append(record.objective)
         zero = self.problem.zero_value
-        if self.of_reached:
-            self._run.tol = max(self.tol * min(1.0, record.objective / zero), LEAST)
-        return len(values) > LOOKS_BACK and values[0] - values[-1] <= 0.1 * self._run.tol * zero
+        reached = record.objective / zero
+        self._run.tol = max(self.tol * min(1.0, reached), LEAST)
+        return len(values) > LOOKS_BACK and values[0] - values[-1] <= self.tol * min(0.1, reached) * zero
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows
         # What a leader knows of rows that judge here, in directions that no row here has, only the penalty would take
-        # away, and not before the fit ends.
-        if leader is None or len(present_rows(rows.n_rows, self.problem.weight)) <= 2 * rows.n_features:
+        # away, and not before the fit ends. Rows that are fitted hardly have any.
+        is_flat = leader is not None and leader.reached < CURVED
+        if leader is None or is_flat or len(present_rows(rows.n_rows, self.problem.weight)) <= 2 * rows.n_features:
             return self._predicted(alpha)
         W, b = leader.problem.coefficients(leader.known[-1][1])
         if self.known:

@@ -56,7 +56,7 @@ class Plan:
     n_refits: int
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
-    is_whole: bool = False  # every alpha is tried, where the score has turned too, to a share of what it reaches
+    is_whole: bool = False  # every alpha is tried, where the score has turned too
 
     @property
     def n_judged(self) -> int:
@@ -257,7 +257,7 @@ class DescentSearch(Search):
         curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, curvature, clock, tol, self.max_iter, leader, problem, plan.is_whole)
+            return Descent(one, curvature, clock, tol, self.max_iter, leader, problem)
 
         if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))
