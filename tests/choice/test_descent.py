@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 from manyclass import GLMClassifierCV
 from manyclass.choice.descent import Descent, past_rounding, stride
 from manyclass.choice.methods import Method
+from manyclass.choice.together import Together
 from manyclass.curvature import CURVATURES
 from manyclass.estimators import search
 from manyclass.fit import Outcome, Status
@@ -42,6 +43,7 @@ def test_out_of_time_the_next_penalty_is_the_last():
 
 def test_folds_behind_the_first_take_fewer_passes_than_by_themselves(monkeypatch):
     X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: False))
     options = {"alphas": np.logspace(-1, -5, 9), "cv": 5}
     behind = GLMClassifierCV(**options).fit(X / 16.0, y)
     monkeypatch.setattr(Descent, "_start", Descent._predicted)
@@ -50,10 +52,12 @@ def test_folds_behind_the_first_take_fewer_passes_than_by_themselves(monkeypatch
     np.testing.assert_allclose(behind.scores_[:, :4], alone.scores_[:, :4], rtol=0.02)
 
 
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("curvature", ["kronecker", "sampled-hessian", "jacobi"])
-def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, monkeypatch):
+def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, together, monkeypatch):
     """However many folds share it: a look is worth several of their passes."""
     X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))
     looks, kind = [], CURVATURES[curvature]
     refresh = kind.refresh
     monkeypatch.setattr(kind, "refresh", lambda self, *given: looks.append(1) or refresh(self, *given))
@@ -64,9 +68,11 @@ def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, monkeypatch
     assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2
 
 
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
-def test_a_fold_learns_nothing_of_a_class_that_it_does_not_have(loss):
+def test_a_fold_learns_nothing_of_a_class_that_it_does_not_have(loss, together, monkeypatch):
     """From the folds before it, where its fits start."""
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))
     X, y = load_iris(return_X_y=True)
     model = GLMClassifierCV(alphas=np.logspace(0, -7, 10), cv=KFold(3), loss=loss, scoring="accuracy").fit(X, y)
     assert not np.nan_to_num(model.scores_).any()
@@ -84,9 +90,11 @@ def test_a_limit_on_the_way_to_finer_products_keeps_the_model_that_is_there(monk
     assert found.model == stalled.model and found.status is Status.MAX_TIME
 
 
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("n_rows", [60, 200])
-def test_labels_that_are_noise_are_not_foretold_by_what_other_folds_know_of_them(n_rows):
+def test_labels_that_are_noise_are_not_foretold_by_what_other_folds_know_of_them(n_rows, together, monkeypatch):
     """Where directions that no row of a fold has are left as the folds before it have them."""
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n_rows, 4 * n_rows)), rng.integers(0, 2, n_rows)
     options = {"alphas": np.logspace(1, -4, 6), "cv": KFold(5), "scoring": "accuracy"}
@@ -101,6 +109,7 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((6000, 3)), rng.integers(0, 3, 6000)
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: False))
     monkeypatch.setattr(search, "path_method", lambda *given: method)
     monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 2)
     options = {"alphas": [1e-2, 1e-4], "cv": 3, "tol": 1e-6}
@@ -109,9 +118,11 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     np.testing.assert_allclose(handed_over.scores_, GLMClassifierCV(**options).fit(X, y).scores_, rtol=1e-4)
 
 
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
-def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits(seed):
+def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits(seed, together, monkeypatch):
     """Where the objective is a thousandth of the zero model's, fits cut short have the scores of larger penalties."""
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, 250)
     X = 4.0 / math.sqrt(50) * rng.standard_normal((3, 50))[y] + rng.standard_normal((250, 50))

@@ -12,6 +12,7 @@ from sklearn.preprocessing import scale
 
 from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.choice import descent
+from manyclass.choice.together import Together
 from manyclass.fit import Status
 from tests.problems import rows
 
@@ -58,6 +59,7 @@ def test_the_path_is_that_of_separate_fits(loss, n_classes):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_folds_whose_rows_are_copied_and_those_that_share_them_are_separate_fits(share, sparse, weighted, monkeypatch):
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: False))
     monkeypatch.setattr(descent, "COPIES_SHARE", share)
     X, y, s = rows(5, n=60, d=4)
     s = s if weighted else np.ones(len(s))

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from manyclass.choice.frame import Frame
 from manyclass.choice.methods import LOOKS, Method, choose
+from manyclass.choice.together import HessianOfEach, Together
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array, present_rows
-from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
+from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
-from manyclass.solvers.base import LOOKS_BACK, iterates_at
+from manyclass.solvers.base import LOOKS_BACK, Solver, iterates_at
+from manyclass.solvers.newton import Newton
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
+from manyclass.solvers.start import Start
 
 WARM = 1.4
 """Passes that a fit with a predicted start is expected to take, over the square root of those of a single one: what a
@@ -71,7 +75,8 @@ class Descent:
     problem of all rows where there is one.
 
     Fits for a comparison end at gaps relative to the objective they reach. At tiny penalties of rows that can be
-    separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty.
+    separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty. `fits`
+    multiplies its penalty by the `ratio`.
     """
 
     problem: Problem
@@ -81,14 +86,21 @@ class Descent:
     max_iter: int
     leader: Descent | None = None
     whole: Problem | None = None
+    ratio: float = 1.0
 
     def __post_init__(self) -> None:
         self.known: deque[tuple[float, Array]] = deque(maxlen=2)
         self.started: Array = None
         self.reached = 1.0
+        self._looks_back = LOOKS_BACK
         self._objectives: deque[float] = deque()
         # A metric that others share was estimated from rows that are not all here.
-        self.solver = QuasiNewton(frozenset(), NewtonCG(refreshes=self.whole is None or self.whole is self.problem))
+        ending = NewtonCG(refreshes=self.whole is None or self.whole is self.problem)
+        self.solver: Solver = QuasiNewton(frozenset(), ending)
+
+    def fits(self, alpha: float) -> list[Outcome]:
+        """Of each of the problems side by side, of which there is one."""
+        return [self.fit(alpha * self.ratio)]
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
         """The model at `alpha`, from W and b or from those before.
@@ -105,28 +117,32 @@ class Descent:
     def attempt(self, alpha: float, start: tuple[Array, Array] | None = None, *, settles: bool = False) -> Outcome:
         """As `fit`, with the model there is where the fit was cut short.
 
-        With `settles` it stops, too, where `LOOKS_BACK` iterations lower the objective by less than `tol` of itself,
-        and a tenth of `tol` of the zero model's: the gap bounds what is left only loosely for tiny penalties, and for a
-        comparison of penalties the rest is noise.
+        With `settles` it stops, too, where `LOOKS_BACK` iterations (one of Newton's method) lower the objective by less
+        than `tol` of itself, and a tenth of `tol` of the zero model's: the gap bounds what is left only loosely for
+        tiny penalties, and for a comparison of penalties the rest is noise.
         """
         problem = self.problem
         problem.alpha = alpha
         self.started = theta = self._start(alpha) if start is None else problem.pack(*start)
-        if self.leader is None:
+        if self.leader is None and not self.curvature.local:
             whole = problem if self.whole is None else self.whole
             whole.alpha, before = alpha, whole.n_passes
-            self.curvature.refresh(whole, whole.pack(*problem.coefficients(theta)))
+            self.curvature.refresh(whole, whole.pack(*self._looked_at(theta)))
             taken, whole.n_passes = whole.n_passes - before, before
             problem.n_passes += taken
         run = self._run = Run(self.clock, tol=self.tol, max_iter=self.max_iter)
         if settles:
             run.on_iterate = self._has_settled
-        self._objectives = deque(maxlen=LOOKS_BACK + 1)
+        self._objectives = deque(maxlen=self._looks_back + 1)
         outcome = run(iterates_at(self.solver, problem, self.curvature, theta), lambda: problem.coefficients(theta))
         self.known.append((math.log(alpha), problem.pack(*outcome.model)))
         if outcome.history:
             self.reached = outcome.history[-1].objective / problem.zero_value
         return outcome
+
+    def _looked_at(self, theta: Array) -> tuple[Array, Array]:
+        """The model at which the curvature is."""
+        return self.problem.coefficients(theta)
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
@@ -134,7 +150,7 @@ class Descent:
         zero = self.problem.zero_value
         reached = record.objective / zero
         self._run.tol = max(self.tol * min(1.0, reached), LEAST)
-        return len(values) > LOOKS_BACK and values[0] - values[-1] <= self.tol * min(0.1, reached) * zero
+        return len(values) > self._looks_back and values[0] - values[-1] <= self.tol * min(0.1, reached) * zero
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows
@@ -161,6 +177,67 @@ class Descent:
             return theta
         before, previous = self.known[0]
         return theta + (math.log(alpha) - now) / (now - before) * (theta - previous)
+
+
+class JointDescent(Descent):
+    """The minima of problems on the same rows, all at once.
+
+    In one metric, and each with pairs of its own. So a pass over the rows serves all, and what it takes beside its
+    products is taken once. Where that is slow, each is finished by itself.
+    """
+
+    problem: Together
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.solver = _Jointly(frozenset(), _EachByItself())
+        self._of_all = self.curvature
+        if HessianOfEach.pays(self.problem):
+            self.solver, self.curvature = Newton(), HessianOfEach.build(self.problem, np.random.default_rng(0))
+            self._looks_back = 1
+        self._singles: list[Descent] = []
+
+    def fits(self, alpha: float) -> list[Outcome]:
+        outcome, problem = self.fit(alpha), self.problem
+        models = problem.models(*outcome.model)
+        # Where the Hessian itself leads no further, rounding is all there is.
+        if outcome.status is not Status.STALLED or self.curvature.local:
+            last = replace(outcome.history[-1], objective=outcome.history[-1].objective / len(models))
+            return [replace(outcome, model=model, history=[last]) for model in models]
+        singles = self._by_themselves()
+        outcomes = [one.fit(alpha * one.ratio, model) for one, model in zip(singles, models, strict=True)]
+        problem.n_passes += sum(one.n_passes for one in outcomes)
+        self.known[-1] = math.log(alpha), problem.pack(*problem.beside([one.model for one in outcomes]))
+        return outcomes
+
+    def _by_themselves(self) -> list[Descent]:
+        if not self._singles:
+            given = self._of_all, self.clock, self.tol, self.max_iter
+            for part, ratio in zip(self.problem.parts, self.problem.ratios, strict=True):
+                leader = self._singles[0] if self._singles else None
+                self._singles.append(Descent(part, *given, leader, self.whole, ratio))
+        return self._singles
+
+    def _looked_at(self, theta: Array) -> tuple[Array, Array]:
+        return mean_model(self.problem.models(*self.problem.coefficients(theta)))
+
+
+class _Jointly(QuasiNewton):
+    """From the constant models, as each of the problems would have to be looked at for more."""
+
+    def begin(self, problem: Problem, curvature: Curvature) -> Start:
+        return Start(problem.constant_model())
+
+
+class _EachByItself(Solver):
+    """Where the problems have to be solved one after the other: this one does nothing."""
+
+    name = ""
+    needs_majorizer = False
+
+    def iterates(self, *_: Any, **__: Any) -> Iterates:
+        return Status.STALLED
+        yield  # type: ignore[unreachable]
 
 
 def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method, rng: np.random.Generator) -> Outcome:

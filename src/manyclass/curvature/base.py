@@ -67,7 +67,7 @@ class Curvature(ABC):
 
     @abstractmethod
     def solve(self, gradient: Array) -> Array:
-        """H⁻¹ gradient, shaped and typed as the parameters."""
+        """H⁻¹ gradient, shaped and typed as the parameters; or those of several problems side by side."""
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""

@@ -65,8 +65,11 @@ class Hessian(Curvature):
         return alpha == problem.alpha and bool(problem.xp.all(theta == point))
 
     def solve(self, gradient: Array) -> Array:
-        xp = array_namespace(gradient)
-        return xp.reshape(self._metric.solve(xp.reshape(gradient, (-1, 1))), self._shape)
+        xp, (size, k) = array_namespace(gradient), self._shape
+        of_each = xp.reshape(gradient, (size, -1, k))
+        n = int(of_each.shape[1])
+        solved = self._metric.solve(xp.reshape(xp.permute_dims(of_each, (0, 2, 1)), (-1, n)))
+        return xp.reshape(xp.permute_dims(xp.reshape(solved, (size, k, n)), (0, 2, 1)), gradient.shape)
 
 
 class SampledHessian(Hessian):

@@ -128,25 +128,32 @@ class Kronecker(Curvature):
         g = gradient[-1, :]
         W = self._solve(gradient[:-1, :] - self._shift[:, None] * g[None, :])
         of_classes = self.xp.astype(self.classes.a * self._mean_weight, g.dtype)  # as g sums to zero where A couples
-        b = g / of_classes - self._shift @ W
+        of_each = self.xp.reshape(g, (-1, of_classes.shape[0])) / of_classes
+        b = self.xp.reshape(of_each, g.shape) - self._shift @ W
         return self.xp.concat([W, b[None, :]], axis=0)
 
     def _solve(self, G: Array) -> Array:
-        xp, couples = self.xp, self.classes.couples
+        xp, couples, shape, k = self.xp, self.classes.couples, G.shape, int(self._scale.shape[0])
+        G = xp.reshape(G, (int(shape[0]), -1, k))  # the classes of each problem last
         if couples:
-            average = xp.full((G.shape[1],), 1.0 / G.shape[1], dtype=G.dtype, device=device(G))
-            common = (G @ average)[:, None]
+            average = xp.full((k,), 1.0 / k, dtype=G.dtype, device=device(G))
+            common = (G @ average)[:, :, None]
             G = G - common
         if len(self._groups) == 1:
-            found = self._metric(0).solve(G)
+            found = self._solve_in(0, G)
         else:
-            parts = [self._metric(at).solve(xp.take(G, group, axis=1)) for at, group in enumerate(self._groups)]
-            found = xp.take(xp.concat(parts, axis=1), self._order, axis=1)
-        found *= xp.astype(self._scale, G.dtype, copy=False)[None, :]
+            parts = [self._solve_in(at, xp.take(G, group, axis=2)) for at, group in enumerate(self._groups)]
+            found = xp.take(xp.concat(parts, axis=2), self._order, axis=2)
+        found *= xp.astype(self._scale, G.dtype, copy=False)
         if couples:
-            shift = -(found @ average)[:, None]
+            shift = -(found @ average)[:, :, None]
             found += shift + common / self.alpha if self.alpha > 0 else shift
-        return found
+        return xp.reshape(found, shape)
+
+    def _solve_in(self, number: int, G: Array) -> Array:
+        """In the metric of a group of classes."""
+        xp = self.xp
+        return xp.reshape(self._metric(number).solve(xp.reshape(G, (int(G.shape[0]), -1))), G.shape)
 
 
 def _factor_sums(part: Problem, sample: RowSample, W: Array | None, b: Array) -> tuple[Array, Moments, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from manyclass.choice.descent import (
     Descent,
+    JointDescent,
     has_turned,
     mean_model,
     of_folds,
@@ -26,6 +27,7 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.left_out import Check, check_room, left_out_scores, refits
 from manyclass.choice.methods import Method
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.choice.together import Together
 from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
 from manyclass.data.penalty import best
@@ -257,13 +259,13 @@ class DescentSearch(Search):
         curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None) -> Descent:
-            return Descent(one, curvature, clock, tol, self.max_iter, leader, problem)
+            kind, given = JointDescent if isinstance(one, Together) else Descent, (clock, tol, self.max_iter)
+            ratio = 1.0 if isinstance(one, Together) else self.alpha_of(1.0, one.total_weight)
+            return kind(one, curvature, *given, leader, problem, ratio)
 
         if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
             return (yield from self._without_search(descent(problem)))
-        first, *others = of_folds(problem, [fold.weight for fold in plan.folds])
-        descents = [descent(first)]
-        descents += [descent(one, descents[0]) for one in others]
+        descents = self._descents(descent, None if saved is None else len(saved["minima"]))
         for one in descents:
             one.problem.n_passes = 0
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
@@ -294,6 +296,16 @@ class DescentSearch(Search):
             more = self._left_out(full, model)
             yield Iterate(lambda: self.selected(model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return outcome.status
+
+    def _descents(self, descent: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
+        """One of all folds, or one for each with the first as their leader."""
+        problem, weights = self.frame.problem, [fold.weight for fold in self.plan.folds]
+        together = Together.pays(problem, weights) if n_saved is None else n_saved < len(weights)
+        if together:
+            return [descent(Together(problem, weights, partial(self.alpha_of, 1.0)))]
+        first, *others = of_folds(problem, weights)
+        leader = descent(first)
+        return [leader, *(descent(one, leader) for one in others)]
 
     def _without_search(self, full: Descent) -> Iterates:
         """Where there is no time to compare three penalties: the middle one, of all rows."""
@@ -352,12 +364,12 @@ class DescentSearch(Search):
             left = math.inf if plan.is_whole else clock.deadline - clock.started - started
             place += stride(len(plan.alphas) - 1 - place, spent, left)
             alpha = plan.alphas[place]
-            outcomes = [one.fit(self.alpha_of(alpha, one.problem.total_weight)) for one in descents]
+            outcomes = [found for one in descents for found in one.fits(float(alpha))]
             values.append(None)
             for number, outcome in enumerate(outcomes):
                 self.keep(number, place, outcome.model)
                 self.n_iter[number, place] = outcome.n_iter
-                self.scores[number, place], values[-1] = self._judged(number, descents[number], outcome.model)
+                self.scores[number, place], values[-1] = self._judged(number, descents[0].problem, outcome.model)
             if kept is None or self.best_place == place:
                 kept = mean_model([outcome.model for outcome in outcomes])
             n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
@@ -366,11 +378,11 @@ class DescentSearch(Search):
             spent = clock.seconds - started
             known.update(kept=kept, n_iter=n_iter, objective=objective)
 
-    def _judged(self, number: int, descent: Descent, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
+    def _judged(self, number: int, problem: Problem, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":
-            Z = left_out_scores(descent.problem, *model)
+            Z = left_out_scores(problem, *model)
             return self.score_left_out(Z), self.judge.values(Z, self.judge.truth(slice(None)))
         fold = self.plan.folds[number]
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
-        return self.judge.score(Z, truth, weight), self.judge.values(Z, truth)
+        return self.judge.score(Z, truth, weight), self.judge.values(Z, truth) if self.plan.n_judged == 1 else None

@@ -12,7 +12,7 @@ from manyclass.model.evaluation import Evaluation
 from manyclass.model.problem import Problem
 
 
-def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float:
+def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> Any:
     """A bound on F(theta) − min F that needs no further pass; infinite for alpha = 0.
 
     The dual of F is max D(P) = mean Φ*(y) − mean Φ*(p_i) − ‖G(P)‖²/(2 alpha), G(P) = Σ s_i x_i (p_i − y_i)ᵀ/S,
@@ -20,10 +20,14 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
     Fenchel equality turns F − D into ‖∇_W F‖²/(2 alpha) + bᵀ(p̄ − ȳ); where p̄ ≠ ȳ, all p_i are first moved by
     theta towards one point q that mends the mean, and Φ* of the result is bounded by convexity: of each of the
     independent problems by a theta and towards a q of its own.
+
+    A number, or an array of those of the problems side by side.
     """
     if problem.alpha <= 0:
         return float("inf")
     xp, n, inner, residual = problem.xp, problem.n_independent, problem.inner_of_each, evaluation.mean_residual
+    alpha = problem.alpha_of_each
+    of_columns = alpha if np.ndim(alpha) == 0 else problem.spread(alpha, xp.float64)
     share: Any = np.zeros(n) if n > 1 else 0.0
     q = residual[None, :]
     if problem.fit_intercept:
@@ -40,12 +44,15 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
     square = along = size = towards = 0.0
     for part in pieces(problem.rows, W):
         wide = xp.astype(W[part, :], xp.float64)
-        G = xp.astype(evaluation.gradient[part, :], xp.float64) - problem.alpha * wide
+        G = xp.astype(evaluation.gradient[part, :], xp.float64) - of_columns * wide
         square, along, size = square + inner(wide, wide), along + inner(wide, G), size + inner(G, G)
         if moves:
-            of_mean, of_product = inner((problem.feature_mean[part] @ G)[None, :], w), problem.target_product[part, :]
+            of_mean, of_product = (
+                inner(problem.at(problem.feature_mean[part, ...], G)[None, :], w),
+                problem.target_product[part, :],
+            )
             towards = towards + of_mean - inner(G, of_product)
-    penalty = 0.5 * problem.alpha * square
+    penalty = 0.5 * alpha * square
     loss = evaluation.of_each - penalty
     conjugate = along - loss
     if problem.fit_intercept:
@@ -56,8 +63,9 @@ def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> float
         of_mean, with_mean, of_product = problem.target_products
         limit = of_mean * inner(w, w) - 2.0 * inner(with_mean[None, :], w) + of_product
         size = (1.0 - share) ** 2 * size + 2.0 * share * (1.0 - share) * towards + share**2 * limit
-    gap = loss + penalty + conjugate + (size if n > 1 else max(size, 0.0)) / (2.0 * problem.alpha)
-    gap = gap if n == 1 else float(np.sum(gap))
+    gap = loss + penalty + conjugate + (size if n > 1 else max(size, 0.0)) / (2.0 * alpha)
+    gaps = np.reshape(gap, (problem.n_problems, -1)).sum(axis=1)
     # Less than what rounding adds to the losses of single rows is luck, and certifies nothing.
-    rounding = problem.rows.precision * abs(evaluation.value) / problem.rows.n_rows**0.5
-    return float(max(gap, rounding))
+    rounding = problem.rows.precision * abs(evaluation.value) / problem.n_problems / problem.rows.n_rows**0.5
+    gaps = np.maximum(gaps, rounding)
+    return float(gaps[0]) if problem.n_problems == 1 else gaps

@@ -12,9 +12,10 @@ import numpy as np
 from manyclass.data import Rows, Targets
 from manyclass.data.cells import LARGEST, OVERFLOW
 from manyclass.data.pieces import pieces
-from manyclass.data.rows import BLOCK_BYTES, Array, inner, present_rows, square, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
 from manyclass.model.evaluation import Evaluation
 from manyclass.model.losses import Loss
+from manyclass.model.parameters import Parameters
 from manyclass.model.sums import (
     column_sums,
     copies_of_rows,
@@ -29,7 +30,7 @@ ROUNDING = 64.0
 """Units in the last place of its mean square that the variance of a constant column may be away from 0."""
 
 
-class Problem:
+class Problem(Parameters):
     """F(W, b) = (1/S) Σ_i s_i ℓ(z_i, y_i) + (alpha/2) ‖W‖²_F with z_i = Wᵀx_i + b and S = Σ_i s_i.
 
     Every solver of the package is given one of these, and nothing else about the data. The intercept is never
@@ -70,6 +71,8 @@ class Problem:
     loss: Any
     targets: Any
     share: float = 1.0
+    n_problems = 1
+    """How many problems of these outputs this one is made of, side by side (see `Together`)."""
 
     def __init__(
         self,
@@ -180,58 +183,6 @@ class Problem:
             return self.feature_mean
         return self.rows.zeros((self.rows.n_features,), dtype=xp.float64)
 
-    # -- parameters -------------------------------------------------------------------------------------------------
-
-    def pack(self, coef: Array, intercept: Array) -> Array:
-        """theta from W and b."""
-        if not self.fit_intercept:
-            return coef
-        xp = self.xp
-        origin = self.center if self.shift is None else self.center + self.shift
-        wide = xp.astype(intercept, xp.float64) + origin @ xp.astype(coef, xp.float64)
-        return xp.concat([coef, xp.astype(wide[None, :], coef.dtype)], axis=0)
-
-    def coefficients(self, theta: Array) -> tuple[Array, Array]:
-        """W and b of the rows as given, from theta."""
-        W, b = self.unpack(theta)
-        return W, self.unshifted(W, b)
-
-    def unshifted(self, W: Array, b: Array, *, back: bool = False) -> Array:
-        """The intercept of the rows as given, from that of the shifted ones; or the other way `back`."""
-        if self.shift is None:
-            return b
-        xp, sign = self.xp, 1.0 if back else -1.0
-        return xp.astype(xp.astype(b, xp.float64) + sign * (self.shift @ xp.astype(W, xp.float64)), b.dtype)
-
-    def unpack(self, theta: Array) -> tuple[Array, Array]:
-        """W and b of `rows`, which may be shifted, from theta."""
-        xp = self.xp
-        if not self.fit_intercept:
-            return theta, self.rows.zeros((self.n_outputs,))
-        W, b = theta[:-1, :], theta[-1, :]
-        if self.centred:
-            b = xp.astype(xp.astype(b, xp.float64) - self.center @ xp.astype(W, xp.float64), theta.dtype)
-        return W, b
-
-    def inner(self, a: Array, b: Array) -> float:
-        """⟨a, b⟩ over all entries."""
-        return inner(a, b)
-
-    @property
-    def n_independent(self) -> int:
-        """How many problems this one is the sum of, which share nothing but the rows: one or, for each output, one."""
-        return self.n_outputs if self.loss.separable else 1
-
-    def inner_of_each(self, a: Array, b: Array) -> Any:
-        """⟨a, b⟩ over the parameters of each of the independent problems: a number, or an array of several."""
-        if self.n_independent == 1:
-            return self.inner(a, b)
-        return to_numpy(self.xp.sum(a * b, axis=0, dtype=self.xp.float64))
-
-    def penalised(self, theta: Array) -> Array:
-        """The part of theta that the penalty sees."""
-        return theta[:-1, :] if self.fit_intercept else theta
-
     def constant_model(self) -> Array:
         """theta with W = 0 and the intercept that fits the mean target (0 without intercept)."""
         xp, shape = self.xp, (self.rows.n_features, self.n_outputs)
@@ -261,21 +212,22 @@ class Problem:
             (total, gradient, residual), scores = self.sum_of_first(gradient_sums_and_scores, W, b)
         else:
             total, gradient, residual = self.sum(gradient_sums, W, b)
-        S = self.total_weight
+        S, alpha = self.total_weight, self.alpha_of_each
+        of_columns = alpha if np.ndim(alpha) == 0 else self.spread(alpha, xp.float64)
         residual = self._unshifting(residual[None, :] / S)[0, :]
         found, square = xp.empty_like(theta), 0.0
         for part in pieces(self.rows, W):
             piece, wide = gradient[part, :], xp.astype(W[part, :], xp.float64)
             piece /= S
             if self.centred:
-                piece -= self.center[part, None] * residual[None, :]
+                piece -= self.times_center(residual, part)
             piece = self.varying(self._unshifting(piece), part)
-            piece += self.alpha * wide
+            piece += of_columns * wide
             found[part, :] = xp.astype(piece, theta.dtype)
             square += self.inner_of_each(wide, wide)
         if self.fit_intercept:
             found[-1, :] = xp.astype(residual, theta.dtype)
-        of_each = total / S + 0.5 * self.alpha * square
+        of_each = total / S + 0.5 * alpha * square
         value = float(of_each if self.n_independent == 1 else np.sum(of_each)) + self.target_conjugate
         return Evaluation(value, of_each, found, residual, row_weight, scores)
 
@@ -285,9 +237,16 @@ class Problem:
         The penalty alone curves F there, and a metric that knows it takes steps of 1/alpha times that rounding.
         """
         if self.loss.domain.exclusive:
-            average = self.rows.zeros((self.n_outputs,), dtype=gradient.dtype) + 1.0 / self.n_outputs
-            gradient -= (gradient @ average)[:, None]
+            k = self.n_outputs // self.n_problems
+            average = self.rows.zeros((k,), dtype=gradient.dtype) + 1.0 / k
+            of_each = self.xp.reshape(gradient, (-1, self.n_problems, k))
+            of_each = of_each - (of_each @ average)[:, :, None]
+            gradient = self.xp.reshape(of_each, gradient.shape)
         return gradient
+
+    def times_center(self, of_outputs: Array, part: slice) -> Array:
+        """c vᵀ for some of the features."""
+        return self.center[part, None] * of_outputs[None, :]
 
     def varying(self, of_columns: Array, part: slice = slice(None)) -> Array:
         """0 for constant columns: centred they are, and what rounding leaves of them is as large as their mean."""
@@ -309,7 +268,7 @@ class Problem:
         for part, block in self.rows.blocks(self.rows.rows_per_block(self.n_outputs, block_bytes)):
             if self.on_block is not None:
                 self.on_block()
-            yield part, block, None if self.weight is None else self.weight[part]
+            yield part, block, None if self.weight is None else self.weight[part, ...]
 
     def scores(self, block: Rows, W: Array, b: Array) -> Array:
         """Z = block W + b, a new array."""
@@ -387,6 +346,11 @@ class Problem:
         xp = self.xp
         potential, _ = self.loss.potential_and_mean(self.rows.zeros((1, self.n_outputs), dtype=xp.float64), xp)
         return float(potential[0]) + self.target_conjugate
+
+    @property
+    def zero_values(self) -> Any:
+        """The same of each of the problems side by side."""
+        return self.zero_value
 
     @cached_property
     def zero_gradient(self) -> Array:

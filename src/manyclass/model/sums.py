@@ -35,6 +35,16 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
     return part.rows.column_sums(function, part.weight)
 
 
+def weighed(values: Array, weight: Array, xp: Any) -> Array:
+    """What there is for each row and output, times one weight for each row, or one for each row and problem."""
+    if weight.ndim == 1:
+        values *= weight[:, None]
+        return values
+    of_each = xp.reshape(values, (*weight.shape, -1))
+    of_each *= weight[:, :, None]
+    return xp.reshape(of_each, values.shape)
+
+
 def gradient_sums(
     part: Problem, W: Array, b: Array, row_weight: Array | None = None, scores: list[Array] | None = None
 ) -> tuple[Any, Array, Array]:
@@ -54,8 +64,7 @@ def gradient_sums(
             row_weight[where] = xp.astype(trace if weight is None else trace * weight, xp.float64)
         part.targets.subtract(where, P, xp)
         if weight is not None:
-            losses = losses * weight[:, None]
-            P *= weight[:, None]
+            losses, P = weighed(losses, weight, xp), weighed(P, weight, xp)
         total = total + xp.sum(losses, axis=None if is_one else 0, dtype=xp.float64)
         residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
         block.rmatmat(P, gradient)

@@ -152,7 +152,8 @@ def iterate(
     unit, gradient = max(problem.zero_value, 1e-300), evaluation.gradient
     told: dict[str, Any] = {"details": problem.traffic, "lasting": True, "state": state}
     if problem.alpha > 0:
-        told["duality_gap"] = duality_gap(problem, theta, evaluation) / unit
+        gaps = duality_gap(problem, theta, evaluation) / np.maximum(problem.zero_values, 1e-300)
+        told["duality_gap"] = float(np.max(gaps))
     else:
         told["measure"] = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
         told |= {"looks_back": looks_back, "unit": unit, "reached": Status.STATIONARY}

@@ -110,7 +110,7 @@ def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction:
 
 
 def _times(problem: Problem, length: np.ndarray, direction: Array) -> Array:
-    return float(length[0]) * direction if len(length) == 1 else problem.rows.asarray(length)[None, :] * direction
+    return float(length[0]) * direction if len(length) == 1 else problem.spread(length)[None, :] * direction
 
 
 def _values(problem: Problem, evaluation: Evaluation) -> np.ndarray:
@@ -135,7 +135,7 @@ def _by_those(
     """A step by some of the independent problems; the others stay at `theta`, as if they had gone `length`."""
     if goes.all():
         return step
-    xp, mask = problem.xp, problem.rows.asarray(goes, problem.xp.bool)[None, :]
+    xp, mask = problem.xp, problem.spread(goes, problem.xp.bool)[None, :]
     change = _values(problem, step.seen) - _values(problem, evaluation)
     now = Evaluation(
         evaluation.value + float(change[goes].sum()),

@@ -35,7 +35,7 @@ class QuasiNewton(Solver):
     name = "quasi-newton"
     needs_majorizer = False
 
-    def __init__(self, refresh: frozenset[int] = REFRESH, ending: NewtonCG | None = None):
+    def __init__(self, refresh: frozenset[int] = REFRESH, ending: Solver | None = None):
         self.refresh, self.ending = refresh, ending or NewtonCG()
 
     def iterates(
@@ -159,7 +159,7 @@ class InverseHessian:
         before, now = self._looked_at(old.gradient), self.curvature.solve(gradient)
         solved = now - before.solved
         if not bends.all():  # a pair of zeros says nothing
-            present = problem.rows.asarray(bends)
+            present = problem.spread(bends)
             move, change, solved = move * present, change * present, solved * present
         place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
         self._order.append(place)
@@ -173,7 +173,7 @@ class InverseHessian:
         self._curvatures[:, :, place] = self._curvatures[:, place, :] = bends[:, None] * of_change[:, 1::2]
         self._look = Look(gradient, now, of_gradient)
         if step.taken is not None:  # as no curvature makes independent problems one
-            mask, where = problem.rows.asarray(step.taken, problem.xp.bool), step.taken[:, None]
+            mask, where = problem.spread(step.taken, problem.xp.bool), step.taken[:, None]
             wide = problem.xp.where(mask[None, :], now, before.solved)
             of_both = np.where(where, of_gradient, of_gradient - of_change)
             self._look = Look(step.evaluation.gradient, wide, of_both)
@@ -195,7 +195,7 @@ class InverseHessian:
         of_both[:, 2 * order], of_both[:, 2 * order + 1] = _solved(R, lacking, transposed=True), -size * weights
         asarray = self.problem.rows.asarray
         of_pairs = asarray(of_both)[:, None, :] @ self._pairs[:, : 2 * len(order), :]
-        return look.solved * asarray(size[:, 0]) + self._shaped(of_pairs[:, 0, :])
+        return look.solved * self.problem.spread(size[:, 0]) + self._shaped(of_pairs[:, 0, :])
 
     def _looked_at(self, gradient: Array) -> Look:
         if self._look is None or self._look.gradient is not gradient:
@@ -211,11 +211,18 @@ class InverseHessian:
 
     def _flat(self, array: Array) -> Array:
         """Of shape (n_independent, n_parameters of one)."""
-        n = self.problem.n_independent
-        return self.problem.xp.reshape(array, (1, -1)) if n == 1 else array.T
+        xp, n = self.problem.xp, self.problem.n_independent
+        if n in (1, self._shape[1]):
+            return xp.reshape(array, (1, -1)) if n == 1 else array.T
+        of_each = xp.reshape(array, (self._shape[0], n, -1))
+        return xp.reshape(xp.permute_dims(of_each, (1, 0, 2)), (n, -1))
 
     def _shaped(self, flat: Array) -> Array:
-        return self.problem.xp.reshape(flat, self._shape) if self.problem.n_independent == 1 else flat.T
+        xp, n = self.problem.xp, self.problem.n_independent
+        if n in (1, self._shape[1]):
+            return xp.reshape(flat, self._shape) if n == 1 else flat.T
+        of_each = xp.reshape(flat, (n, self._shape[0], -1))
+        return xp.reshape(xp.permute_dims(of_each, (1, 0, 2)), self._shape)
 
 
 def _solved(R: np.ndarray, right: np.ndarray, *, transposed: bool = False) -> np.ndarray:
