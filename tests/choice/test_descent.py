@@ -128,5 +128,5 @@ def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits
     X = 4.0 / math.sqrt(50) * rng.standard_normal((3, 50))[y] + rng.standard_normal((250, 50))
     loose, sharp = GLMClassifierCV().fit(X, y), GLMClassifierCV(tol=1e-7).fit(X, y)
     score = dict(zip(sharp.alphas_, sharp.scores_.mean(axis=0), strict=True))
-    assert score[loose.alpha_] >= 1.02 * sharp.best_score_
-    assert loose.best_score_ == pytest.approx(sharp.best_score_, rel=0.1)
+    assert score[loose.alpha_] >= 1.05 * sharp.best_score_
+    assert loose.best_score_ == pytest.approx(sharp.best_score_, rel=0.25)

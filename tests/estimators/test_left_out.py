@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from manyclass import GLMClassifierCV
+from manyclass.choice import left_out
+from manyclass.fit import Status
 from tests.problems import rows
 
 ALPHAS = np.logspace(1, -3, 5)
@@ -138,3 +142,40 @@ def test_a_hessian_that_does_not_fit_is_refused_before_anything_is_fitted(monkey
     X, y = load_digits(return_X_y=True)
     with pytest.raises(MemoryError, match="64 features, more than 1 kB; use cv=5"):
         GLMClassifierCV(**options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_time_for_the_next_factor_no_row_is_left_out_and_the_middle_penalty_is_kept(digits, monkeypatch):
+    X, _, y, _ = digits
+    monkeypatch.setattr(left_out, "EXACT", 0)
+    monkeypatch.setattr(left_out, "_seconds_of_output", lambda shape: 1e6)
+    monkeypatch.setattr("manyclass.estimators.search.seconds_left_out", lambda *given, **more: 0.0)
+    model = GLMClassifierCV(cv="loo", max_time=60.0).fit(X, y)
+    assert model.status_ is Status.MAX_TIME
+    assert model.alpha_ == model.alphas_[len(model.alphas_) // 2] and model.score(X, y) > 0.9
+
+
+def test_where_leaving_out_each_row_takes_longer_than_there_is_time_it_is_not_begun(digits, monkeypatch):
+    X, _, y, _ = digits
+    monkeypatch.setattr("manyclass.estimators.search.seconds_left_out", lambda *given, **more: 100.0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = GLMClassifierCV(cv="loo", max_time=30.0).fit(X, y)
+    assert model.alpha_ == model.alphas_[len(model.alphas_) // 2] and np.isnan(model.scores_).all()
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_rows_are_left_out_alike_in_the_space_that_they_span(sparse, monkeypatch):
+    monkeypatch.setattr(left_out, "EXACT", 0)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 90)) * (rng.random((60, 90)) < 0.3), rng.integers(0, 3, 60)
+    X[:, :2] += y[:, None]
+    X = sp.csr_array(X) if sparse else X
+    options = {"alphas": [1.0, 0.1], "cv": "loo", "tol": 1e-6}
+    sizes = []
+    factor = left_out.Metric
+    monkeypatch.setattr(left_out, "Metric", lambda H, *given: sizes.append(len(H)) or factor(H, *given))
+    rotated = GLMClassifierCV(**options).fit(X, y)
+    assert max(sizes) <= 61
+    monkeypatch.setattr("manyclass.estimators.search.wants_row_space", lambda problem: False)
+    given = GLMClassifierCV(**options).fit(X, y)
+    np.testing.assert_allclose(rotated.scores_, given.scores_, rtol=1e-4)

@@ -30,7 +30,7 @@ worse metric is slow to find is what the last penalties have found."""
 TURNED = 2
 """Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
 CURVED = 0.1
-"""Share of the zero model's objective above which rows still hold the minimum of their folds in every direction."""
+"""Share of the zero model's objective below which rows are all but fitted, and hardly hold a minimum any more."""
 LEAST = 1e-15
 """Share of the zero model's objective below which gaps are rounding."""
 COPIES_SHARE = 0.25
@@ -74,9 +74,9 @@ class Descent:
     definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
     problem of all rows where there is one.
 
-    Fits for a comparison end at gaps relative to the objective they reach. At tiny penalties of rows that can be
-    separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty. `fits`
-    multiplies its penalty by the `ratio`.
+    Fits for a comparison end at gaps relative to what they reach, where that is little. At tiny penalties of rows that
+    can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty.
+    `fits` multiplies its penalty by the `ratio`.
     """
 
     problem: Problem
@@ -118,8 +118,8 @@ class Descent:
         """As `fit`, with the model there is where the fit was cut short.
 
         With `settles` it stops, too, where `LOOKS_BACK` iterations (one of Newton's method) lower the objective by less
-        than `tol` of itself, and a tenth of `tol` of the zero model's: the gap bounds what is left only loosely for
-        tiny penalties, and for a comparison of penalties the rest is noise.
+        than a tenth of `tol`: the gap bounds what is left only loosely for tiny penalties, and for a comparison of
+        penalties the rest is noise.
         """
         problem = self.problem
         problem.alpha = alpha
@@ -148,9 +148,8 @@ class Descent:
         values = self._objectives
         values.append(record.objective)
         zero = self.problem.zero_value
-        reached = record.objective / zero
-        self._run.tol = max(self.tol * min(1.0, reached), LEAST)
-        return len(values) > self._looks_back and values[0] - values[-1] <= self.tol * min(0.1, reached) * zero
+        self._run.tol = max(self.tol * min(1.0, record.objective / zero / CURVED), LEAST)
+        return len(values) > self._looks_back and values[0] - values[-1] <= 0.1 * self._run.tol * zero
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows

@@ -12,18 +12,20 @@ penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from manyclass.choice.descent import Descent
+from manyclass.choice.methods import Shape
 from manyclass.curvature.hessian import hessian_matrix, with_ones
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.factor import Metric
 from manyclass.data.memory import room_for, told
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
+from manyclass.fit import Clock
 from manyclass.model import Problem
 
 EXACT = 1024
@@ -47,13 +49,41 @@ def check_room(problem: Problem) -> None:
         )
 
 
-def left_out_scores(problem: Problem, coef: Array, intercept: Array) -> Array:
-    """Of shape (n_rows, n_outputs), float64, for a loss with a Hessian at its minimum."""
+def is_exact(problem: Problem) -> bool:
+    """Whether H is the Hessian itself."""
+    return (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs <= EXACT
+
+
+def wants_row_space(problem: Problem) -> bool:
+    """Whether the factors are smaller in as many dimensions as there are rows."""
+    rows = problem.rows
+    return rows.has_row_space and rows.n_rows < rows.n_features and not is_exact(problem)
+
+
+def seconds_left_out(problem: Problem, *, rotated: bool = False) -> float:
+    """What `left_out_scores` are expected to take, of rows that are perhaps rotated into a space of their own."""
+    shape = Shape.of(problem)
+    if rotated:
+        shape = replace(shape, d=shape.n, stored=float(shape.n) ** 2, dense=True)
+    if is_exact(problem):
+        return shape.hessian((shape.d + 1) * shape.k, shape.n)
+    return shape.k * _seconds_of_output(shape)
+
+
+def _seconds_of_output(shape: Shape) -> float:
+    return shape.speed.seconds_of_cholesky(shape.d) + shape.gram(min(shape.n, 2 * sampled_rows(shape.d)))
+
+
+def left_out_scores(problem: Problem, coef: Array, intercept: Array, clock: Clock) -> Array:
+    """Of shape (n_rows, n_outputs), float64, for a loss with a Hessian at its minimum.
+
+    Raises `OutOfTime` where there is no time for the next factor.
+    """
     theta = problem.pack(coef, intercept)
     W, b = problem.unpack(theta)
-    if int(theta.shape[0]) * problem.n_outputs <= EXACT:
+    if is_exact(problem):
         return _exactly(problem, theta, W, b)
-    return _by_outputs(problem, theta, W, b)
+    return _by_outputs(problem, W, b, clock)
 
 
 def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
@@ -88,7 +118,7 @@ def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     return xp.concat(found)
 
 
-def _by_outputs(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
+def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
     """With what H has for each output by itself, H_j = (1/S) Σ_i s_i v_ij x̃_i x̃_iᵀ + alpha·I, v_ij = ∂²Φ(z_i)/∂z_j².
 
     A row has in H_j just what leaving it out takes from it, so that no leverage v_ij c_ij u_i/S is above 1. H_j is
@@ -99,7 +129,9 @@ def _by_outputs(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
     share = _share(problem, weight)
     assert share is not None
+    ahead = _seconds_of_output(Shape.of(problem))
     for output in range(problem.n_outputs):
+        clock.check(ahead)
         v = V[:, output]
         sample = weighted_sample(to_numpy(v * weight), 2 * sampled_rows(rows.n_features), rng)
         metric = Metric(_block_of_hessian(problem, v, sample), float(xp.finfo(xp.float64).eps))

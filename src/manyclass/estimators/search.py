@@ -24,7 +24,14 @@ from manyclass.choice.descent import (
     stride,
 )
 from manyclass.choice.frame import Frame
-from manyclass.choice.left_out import Check, check_room, left_out_scores, refits
+from manyclass.choice.left_out import (
+    Check,
+    check_room,
+    left_out_scores,
+    refits,
+    seconds_left_out,
+    wants_row_space,
+)
 from manyclass.choice.methods import Method
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.choice.together import Together
@@ -252,7 +259,11 @@ class DescentSearch(Search):
         leaves_each_out = plan.mode == "loo" or plan.leave_one_out
         tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
         method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
-        self.frame = Frame(given, rotate=method.row_space)
+        rotate = method.row_space or (leaves_each_out and wants_row_space(given))
+        needed = seconds_of_path(method, 3, plan.n_judged)
+        needed += 3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0
+        is_short = saved is None and needed > clock.deadline - clock.started - clock.seconds
+        self.frame = Frame(given, rotate=method.row_space if is_short else rotate)
         problem = self.frame.problem
         if leaves_each_out:
             check_room(problem)
@@ -263,8 +274,11 @@ class DescentSearch(Search):
             ratio = 1.0 if isinstance(one, Together) else self.alpha_of(1.0, one.total_weight)
             return kind(one, curvature, *given, leader, problem, ratio)
 
-        if saved is None and seconds_of_path(method, 3, plan.n_judged) > clock.deadline - clock.started - clock.seconds:
-            return (yield from self._without_search(descent(problem)))
+        if is_short or (plan.mode == "loo" and saved is None and clock.max_time is not None):
+            # In case there is no time to leave out all rows once, which is long after the fit.
+            status = yield from self._middle(descent(problem))
+            if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
+                return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
         descents = self._descents(descent, None if saved is None else len(saved["minima"]))
         for one in descents:
             one.problem.n_passes = 0
@@ -307,23 +321,17 @@ class DescentSearch(Search):
         leader = descent(first)
         return [leader, *(descent(one, leader) for one in others)]
 
-    def _without_search(self, full: Descent) -> Iterates:
+    def _middle(self, full: Descent) -> Iterates:
         """Where there is no time to compare three penalties: the middle one, of all rows."""
         alpha = float(self.plan.alphas[len(self.plan.alphas) // 2])
         found = full.attempt(alpha)
         last = found.history[-1].objective if found.history else math.nan
-        yield Iterate(
-            lambda: self.selected(found.model, alpha),
-            last,
-            found.n_iter,
-            found.n_passes,
-            duality_gap=found.duality_gap,
-            details={"alpha": alpha},
-        )
-        return Status.INTERRUPTED if found.status is Status.INTERRUPTED else Status.MAX_TIME
+        more: dict[str, Any] = {"duality_gap": found.duality_gap, "rank": 1.0, "details": {"alpha": alpha}}
+        yield Iterate(lambda: self.selected(found.model, alpha), last, found.n_iter, found.n_passes, **more)
+        return found.status
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
-        found: dict[str, Any] = {"left_out": left_out_scores(full.problem, *model)}
+        found: dict[str, Any] = {"left_out": left_out_scores(full.problem, *model, self.task.clock)}
         if self.plan.n_refits:
             found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
         return found
@@ -380,7 +388,7 @@ class DescentSearch(Search):
 
     def _judged(self, number: int, problem: Problem, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":
-            Z = left_out_scores(problem, *model)
+            Z = left_out_scores(problem, *model, self.task.clock)
             return self.score_left_out(Z), self.judge.values(Z, self.judge.truth(slice(None)))
         fold = self.plan.folds[number]
         truth, weight = self.truth_and_weight(fold)
