@@ -294,6 +294,18 @@ def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits
     assert model.duality_gap_ <= 1e-3
 
 
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_columns_that_every_penalty_outweighs_are_told_of(loss, recwarn):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 600)
+    X = rng.standard_normal((4, 20))[y] + rng.standard_normal((600, 20))
+    GLMClassifierCV(loss=loss).fit(X, y)
+    GLMClassifierCV(loss=loss).fit(load_wine().data, load_wine().target)
+    assert not [one for one in recwarn if one.category is UserWarning]
+    with pytest.warns(UserWarning, match="by a factor of 1e.08: standardise them"):
+        GLMClassifierCV(loss=loss).fit(X * np.logspace(-4, 4, 20), y)
+
+
 def test_folds_without_a_class_leave_a_model_of_all_rows_that_is_the_minimum():
     X, y = load_wine(return_X_y=True)
     X, cv = scale(X), KFold(3)  # sorted by class: each fold lacks one

@@ -314,7 +314,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if outcome.status.is_failure:
             gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
             told = f"{outcome.status}{gap}{advice(task.problem) if outcome.status is Status.MAX_ITER else ''}"
-            warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=_outside())
+            warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
 
     def _fitted_rows(self, X: Any) -> Rows:
         """The rows to predict, checked."""
@@ -375,7 +375,7 @@ class Metadata(dict[str, Any]):
         return self[key] if key in self else default
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stack level, for a warning of the caller, of the line that called ``fit`` through scikit-learn's wrapper."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("manyclass.", "sklearn.base")):

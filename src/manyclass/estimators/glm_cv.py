@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -10,12 +11,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
 from manyclass.data.penalty import penalties
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
-from manyclass.estimators.base import Task
+from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
@@ -112,6 +114,9 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     -----
     Where `max_time` is expected not to suffice for one penalty in each fold, the model is that of the middle penalty,
     and ``scores_`` are NaN.
+
+    One penalty is for all columns. Where the smallest of a grid that was not given is the best, and larger than the
+    variance of some column, a warning says that they should be standardised.
 
     With ``loss="squared"`` and ``cv="gcv"`` the choice follows from sums over rows, so that `partial_fit`, `forget` and
     `merge` are exact.
@@ -312,6 +317,19 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         self.temperature_ = 1.0
         if model.left_out is not None:
             self._store_left_out(task, model)
+        self._warn_of_units(task)
+
+    def _warn_of_units(self, task: Task) -> None:
+        """Where the smallest of penalties that were not given is the best, and is too large for some columns."""
+        if np.ndim(self.alphas) or len(self.alphas_) < 2 or not np.all(self.alpha_ == self.alphas_[-1]):
+            return
+        told = advice(task.problem)
+        if not told:
+            return
+        variance = to_numpy(task.problem.feature_variance)
+        if variance[variance > 0].min() < self.alphas_[-1]:
+            reason = "The smallest penalty is the best, and outweighs what some columns have to tell."
+            warnings.warn(f"{type(self).__name__}: {reason}{told}", UserWarning, stacklevel=outside())
 
     def _store_left_out(self, task: Task, model: Selected) -> None:
         judge = self._judge(task)
