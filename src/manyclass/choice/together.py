@@ -50,7 +50,10 @@ class Together(Problem):
         xp, n = self.xp, len(weights)
         self.parts = [problem.variant(weight=weight) for weight in weights]
         self.n_problems, self.n_outputs = n, n * problem.n_outputs
-        self.loss, self.targets = _LossOfEach(problem.loss, n), _TargetsOfEach(problem.targets, n)
+        self.loss, self.targets = (
+            _LossOfEach(problem.loss, n),
+            _TargetsOfEach(problem.targets, n, problem.loss.separable),
+        )
         each = [part.rows.n_rows / part.total_weight for part in self.parts]
         shares = [weight * size for weight, size in zip(weights, each, strict=True)]
         self.weight = xp.stack(shares, axis=1)
@@ -230,6 +233,10 @@ class _LossOfEach(SmoothLoss):
 
     def losses_and_mean(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> tuple[Array, Array]:
         assert isinstance(targets, _TargetsOfEach)
+        if self.separable:
+            matched = Z * targets.dense(rows, Z, xp)
+            potentials, P = self.loss.potentials_and_mean(Z, xp)  # type: ignore[attr-defined]
+            return potentials - matched, P
         of_each = targets.of_each(rows)
         losses, P = self.loss.losses_and_mean(_one_model_a_row(Z, self.n, xp), slice(None), of_each, xp)
         return xp.reshape(losses, (int(Z.shape[0]), -1)), xp.reshape(P, Z.shape)
@@ -250,9 +257,9 @@ class _LossOfEach(SmoothLoss):
 class _TargetsOfEach:
     """What the scores of several models are matched with, the same for each."""
 
-    def __init__(self, targets: Targets, n: int):
-        self.targets, self.n = targets, n
-        self._last: tuple[slice, Targets] | None = None
+    def __init__(self, targets: Targets, n: int, by_columns: bool):
+        self.targets, self.n, self.by_columns = targets, n, by_columns
+        self._last: tuple[slice, Any] | None = None
 
     def of_each(self, rows: slice) -> Targets:
         """A row for each row and model."""
@@ -260,7 +267,15 @@ class _TargetsOfEach:
             self._last = rows, self.targets.take(np.repeat(np.arange(rows.start, rows.stop), self.n))
         return self._last[1]
 
+    def dense(self, rows: slice, like: Array, xp: Any) -> Array:
+        if self._last is None or self._last[0] != rows:
+            self._last = rows, xp.tile(self.targets.dense(rows, like, xp), (1, self.n))
+        return self._last[1]
+
     def subtract(self, rows: slice, P: Array, xp: Any) -> None:
+        if self.by_columns:
+            P -= self.dense(rows, P, xp)
+            return
         self.of_each(rows).subtract(slice(None), _one_model_a_row(P, self.n, xp), xp)
 
 
