@@ -55,10 +55,14 @@ class Curvature(ABC):
 
     _given: ClassVar[tuple[str, ...]] = ("xp",)
 
-    @classmethod
-    @abstractmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
+    def __init__(self, problem: Problem, rng: np.random.Generator):
         """The curvature at the constant model."""
+        self.refresh(problem, problem.constant_model())
+
+    @classmethod
+    def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
+        """What solvers call."""
+        return cls(problem, rng)
 
     @classmethod
     def memory(cls, problem: Problem) -> float:

@@ -21,11 +21,7 @@ class Diagonal(Curvature):
     majorizes = True
     center = False
 
-    def __init__(self, diagonal: Array):
-        self._diagonal = diagonal
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Diagonal:
+    def __init__(self, problem: Problem, rng: np.random.Generator):
         xp, rows = problem.xp, problem.rows
         total, intercept = problem.sum(_magnitudes)
         L, S = problem.loss.lipschitz, problem.total_weight
@@ -34,7 +30,7 @@ class Diagonal(Curvature):
         features = xp.where(features > 0, features, xp.ones_like(features))
         if problem.fit_intercept:
             features = xp.concat([features, rows.asarray([L * intercept / S], dtype=xp.float64)])
-        return cls(xp.astype(features, rows.dtype))
+        self._diagonal = xp.astype(features, rows.dtype)
 
     def solve(self, gradient: Array) -> Array:
         return gradient / self._diagonal[:, None]

@@ -32,13 +32,6 @@ class Hessian(Curvature):
     majorizes = False
     local = True
 
-    def __init__(self, problem: Problem, theta: Array):
-        self.refresh(problem, theta)
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Hessian:
-        return cls(problem, problem.constant_model())
-
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         self._shape = tuple(map(int, theta.shape))
         size = self._shape[0] * self._shape[1]
@@ -84,14 +77,9 @@ class SampledHessian(Hessian):
     local = False
     weighs_rows = True
 
-    def __init__(self, problem: Problem, theta: Array, sample: RowSample):
-        self.sample, self._fewest = sample, FEWEST_ROWS
-        self.refresh(problem, theta)
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> SampledHessian:
-        theta = problem.constant_model()
-        return cls(problem, theta, problem.map(uniform_sample, _enough(problem), rng))
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        self.sample, self._fewest = problem.map(uniform_sample, _enough(problem), rng), FEWEST_ROWS
+        super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:

@@ -18,14 +18,9 @@ class Identity(Curvature):
     is_diagonal = True
     majorizes = False
 
-    def __init__(self, scale: float, lipschitz: float, fit_intercept: bool):
-        self.scale, self.lipschitz, self.fit_intercept = scale, lipschitz, fit_intercept
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Identity:
-        xp, lipschitz = problem.xp, problem.loss.lipschitz
-        trace = float(xp.sum(problem.feature_variance))
-        return cls(lipschitz * trace + problem.alpha or 1.0, lipschitz, problem.fit_intercept)
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        self.lipschitz, self.fit_intercept = problem.loss.lipschitz, problem.fit_intercept
+        self.scale = self.lipschitz * float(problem.xp.sum(problem.feature_variance)) + problem.alpha or 1.0
 
     def solve(self, gradient: Array) -> Array:
         solved = gradient / self.scale

@@ -26,11 +26,7 @@ class Jacobi(Curvature):
         self._variance = problem.feature_variance
         # No point in a look at all rows for one number.
         self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
-        self.refresh(problem, problem.constant_model())
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Jacobi:
-        return cls(problem, rng)
+        super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         xp, loss = problem.xp, problem.loss

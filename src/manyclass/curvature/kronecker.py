@@ -42,17 +42,13 @@ class Kronecker(Curvature):
     name = "kronecker"
     majorizes = False
 
-    def __init__(self, problem: Problem, sample: RowSample, theta: Array | None = None):
+    def __init__(self, problem: Problem, rng: np.random.Generator):
         self.alpha, self.fit_intercept, self.xp = problem.alpha, problem.fit_intercept, problem.xp
-        self.refit(problem, sample, theta)
+        self.refit(problem, problem.map(uniform_sample, sampled_rows(problem.rows.n_features), rng))
 
     @classmethod
     def memory(cls, problem: Problem) -> float:
         return MATRICES * 8.0 * problem.rows.n_features**2
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Kronecker:
-        return cls(problem, problem.map(uniform_sample, sampled_rows(problem.rows.n_features), rng))
 
     def refit(self, problem: Problem, sample: RowSample, theta: Array | None = None) -> None:
         """Both factors at theta, or at the constant model, where all rows have one mean, from a sample of rows."""

@@ -40,13 +40,6 @@ class PartitionBound(Curvature):
     majorizes = True
     local = True
 
-    def __init__(self, problem: Problem, theta: Array):
-        self.refresh(problem, theta)
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> PartitionBound:
-        return cls(problem, problem.constant_model())
-
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         self._shape = tuple(map(int, theta.shape))
         size = self._shape[0] * self._shape[1]

@@ -19,19 +19,15 @@ class SecondMoment(Curvature):
     name = "second-moment"
     majorizes = True
 
-    def __init__(self, factor: Factor, problem: Problem):
-        self.factor, self.alpha = factor, problem.alpha
-        self.lipschitz, self.fit_intercept = problem.loss.lipschitz, problem.fit_intercept
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        self.alpha, self.lipschitz, self.fit_intercept = problem.alpha, problem.loss.lipschitz, problem.fit_intercept
+        covariance = problem.sum(_sandwich, problem.center if problem.fit_intercept else None)
+        covariance *= self.lipschitz / problem.total_weight
+        self.factor = Factor(covariance, problem.rows.precision)
 
     @classmethod
     def memory(cls, problem: Problem) -> float:
         return MATRICES * 8.0 * problem.rows.n_features**2
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> SecondMoment:
-        covariance = problem.sum(_sandwich, problem.center if problem.fit_intercept else None)
-        covariance *= problem.loss.lipschitz / problem.total_weight
-        return cls(Factor(covariance, problem.rows.precision), problem)
 
     def solve(self, gradient: Array) -> Array:
         if not self.fit_intercept:
