@@ -37,15 +37,10 @@ class Targets(Protocol):
 
 
 class ClassTargets:
-    """One column per class, filled with two values: one-hot rows, or −1 and 1, given by integer codes.
+    """One column per class, filled with two values: one-hot rows, or −1 and 1.
 
-    Parameters
-    ----------
-    codes : integer array of shape (n_rows,)
-        Class of each row, in 0 .. n_classes − 1, in the namespace and on the device of X.
-    n_classes : int
-    values : tuple of float
-        What stands for every other class, and for that of the row.
+    Codes are the class of each row, in 0 .. n_classes − 1, where X lies; `values` stand for every other class, and for
+    that of the row.
     """
 
     def __init__(self, codes: Array, n_classes: int, values: tuple[float, float] = (0.0, 1.0)):

@@ -42,31 +42,16 @@ SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
 
 @dataclass(frozen=True, eq=False)
 class LinearRival:
-    """`GLMClassifier` on the columns, in place of the stages of a classifier.
+    """`GLMClassifier` on the columns, in place of the stages of a classifier."""
 
-    Attributes
-    ----------
-    owner : Classifier
-        Its loss and its penalty are set where this takes its place.
-    task : Task
-        What the owner is fitted to.
-    unit : array of shape (n_features,) or None
-        What the columns are divided by; the penalty is on coefficients of these.
-    """
-
-    owner: Classifier
-    task: Task
-    unit: Array | None = None
+    owner: Classifier  # whose loss and penalty are set where this takes its place
+    task: Task  # what the owner is fitted to
+    unit: Array | None = None  # what the columns are divided by; the penalty is on coefficients of these
 
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
         """Whether it errs less than all others do, and than generated features on more rows where these are near.
 
-        Parameters
-        ----------
-        errors : dict
-            Those of `errors_of_representations`, to which the own one is added.
-        generated : Classifier
-            On generated features.
+        The own error is added to `errors`, those of `errors_of_representations`.
         """
         others, errors[LINKED] = dict(errors), self._error(SAMPLED_ROWS)
         if not errors[LINKED] < min(others.values()):

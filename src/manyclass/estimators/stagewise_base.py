@@ -32,12 +32,6 @@ class StagewiseEstimator(Estimator):
     """An average of models made of stages.
 
     Subclasses give iterates of `_solver`, and say with what predictions are calibrated.
-
-    Attributes
-    ----------
-    models_ : list of StagewiseModel
-    alpha_ : float
-        The penalty in use.
     """
 
     _model_parts: ClassVar[tuple[type, ...]] = (Stage, StagewiseModel)

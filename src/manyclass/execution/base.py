@@ -25,17 +25,11 @@ Check = Callable[[], None] | None
 
 
 class Executor(ABC):
-    """Keeps values where they were made, and moves as little as it can.
-
-    Attributes
-    ----------
-    n_workers : int
-    bytes_moved : int
-        So far: what is broadcast goes to every worker once, and a sum comes from every worker once.
-    """
+    """Keeps values where they were made, and moves as little as it can."""
 
     n_workers: int = 1
     bytes_moved: int = 0
+    """So far: what is broadcast goes to every worker once, and a sum comes from every worker once."""
 
     @classmethod
     @abstractmethod
@@ -89,17 +83,10 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Parts:
-    """One value with each part of the rows.
-
-    Attributes
-    ----------
-    executor : Executor
-    items : list
-        References.
-    """
+    """One value with each part of the rows."""
 
     executor: Executor
-    items: list[Any]
+    items: list[Any]  # references
 
     def map(self, function: Callable[..., Any], *arguments: Any, name: str = "map") -> Parts:
         """``function(value, *arguments)`` of each; see `Problem.map` for what becomes of the arguments."""

@@ -29,15 +29,9 @@ class Node:
 
 @dataclass
 class Program:
-    """Nodes in their order, and the arrays they read beside the rows, whose name is "X".
+    """Nodes in their order, and the arrays they read beside the rows, whose name is "X"."""
 
-    Parameters
-    ----------
-    dtype : str
-        "float32" or "float64".
-    """
-
-    dtype: str
+    dtype: str  # "float32" or "float64"
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -60,14 +54,7 @@ class Program:
 
 
 def check_exportable(model: Any) -> None:
-    """Refuse what has no scores of its own.
-
-    Raises
-    ------
-    TypeError
-        If it is no model of this package, or one around another.
-    NotFittedError
-    """
+    """Refuse what has no scores of its own: no model of this package, or one around another."""
     if not isinstance(model, Estimator):
         raise TypeError(
             f"{type(model).__name__} is not one model of this package; give the fitted one in it, such as pipeline[-1] "
@@ -77,13 +64,7 @@ def check_exportable(model: Any) -> None:
 
 
 def scores_of(program: Program, model: Any) -> str:
-    """(n_rows, n_outputs) as the model's own scores, one column for two classes.
-
-    Raises
-    ------
-    ValueError
-        If the model has parts that no operators are known for.
-    """
+    """(n_rows, n_outputs) as the model's own scores, one column for two classes."""
     check_exportable(model)
     if hasattr(model, "models_"):
         return _of_stages(program, model)

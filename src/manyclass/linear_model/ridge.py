@@ -96,12 +96,9 @@ class RidgeClassifier(_Ridge, Single):
 
 
 class _RidgeJudge(Judge):
-    """Judges by the squared error where nothing else is asked for, and may keep what it has judged.
+    """Judges by the squared error where nothing else is asked for.
 
-    Parameters
-    ----------
-    kept : list, optional
-        Gets the left-out scores, or their squared errors, for one penalty after another.
+    `kept` gets the left-out scores, or their squared errors, for one penalty after another.
     """
 
     def __init__(self, owner: GLMClassifierCV, scoring: Any, encoded: Any, kept: list[np.ndarray] | None):

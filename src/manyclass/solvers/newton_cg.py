@@ -29,12 +29,7 @@ class NewtonCG(Solver):
 
     The gradient is exact; the Hessian is that of the rows that hold its weight tr ∇²Φ(z_i) (all of them for small
     problems, a weighted sample otherwise), so a product costs a fraction of a pass. If a step on a sample fails, the
-    sample doubles, up to all rows.
-
-    Parameters
-    ----------
-    refreshes : bool
-        Whether the curvature is estimated anew before each Newton step.
+    sample doubles, up to all rows. The curvature `refreshes` before each Newton step.
     """
 
     name = "newton-cg"

@@ -16,25 +16,14 @@ FACTOR_BYTES = 1 << 30
 
 
 class Blocks(ABC):
-    """The blocks of one model, in the order in which they were first visited.
+    """The blocks of one model, in the order in which they were first visited."""
 
-    Attributes
-    ----------
-    drawn : list
-        Fitted transformers, or None for the original columns.
-    redraws : bool
-        Whether each visit brings new blocks.
-    n_components : int
-        Features of all blocks together.
-    place : int
-        What has been done of the present visit: features of a first visit, and blocks of another; 0 before and after.
-    """
-
-    redraws: bool = False
-    n_components: int
+    redraws: bool = False  # whether each visit brings new blocks
+    n_components: int  # of all blocks together
 
     def __init__(self) -> None:
-        self.drawn: list[Any] = []
+        self.drawn: list[Any] = []  # fitted transformers, or None for the original columns
+        # What has been done of the present visit: features of a first one, and blocks of another; 0 before and after.
         self.place = 0
 
     @abstractmethod
@@ -44,18 +33,12 @@ class Blocks(ABC):
     def visit(self, number: int, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
         """Numbers of the blocks still to be visited, and whether each is the last.
 
-        Parameters
-        ----------
-        number : int
-            Of the visit, from 0.
-        gradient : callable
-            Gives Σ s_i x_i r_iᵀ over the original columns, with the present residuals r.
+        Visits are counted from 0; `gradient` gives Σ s_i x_i r_iᵀ over the original columns, with the present residuals
+        r.
         """
         if number == 0 or self.redraws:
-            return self.first_visit(gradient)
-        return self._visit_again()
-
-    def _visit_again(self) -> Iterator[tuple[int, bool]]:
+            yield from self.first_visit(gradient)
+            return
         n_blocks = len(self.drawn)
         for index in range(self.place, n_blocks):
             self.place = (index + 1) % n_blocks
@@ -75,16 +58,7 @@ class OriginalColumns(Blocks):
 
 
 class DrawnBlocks(Blocks):
-    """Blocks of up to `block_size` features from a fitted generator, until `n_components` are drawn.
-
-    Parameters
-    ----------
-    generator : FeatureGenerator
-    block_size : int
-    n_components : int or None
-        None for as many as the generator has.
-    rng : numpy Generator
-    """
+    """Blocks of up to `block_size` features from a fitted generator, until `n_components`, or all it has, are drawn."""
 
     def __init__(self, generator: Any, block_size: int, n_components: int | None, rng: np.random.Generator):
         super().__init__()
@@ -106,13 +80,7 @@ class DrawnBlocks(Blocks):
 
 
 class Coefficients:
-    """Of all features, each summed over the stages that use it: what the penalty sees.
-
-    Parameters
-    ----------
-    rows : Rows
-        The original ones.
-    """
+    """Of all features, each summed over the stages that use it: what the penalty sees. `rows` are the original ones."""
 
     _given = ("rows", "xp")
 

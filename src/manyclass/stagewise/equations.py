@@ -33,36 +33,16 @@ CONSTANT = 100.0
 
 @dataclass(frozen=True)
 class Responses:
-    """What a stage is fitted to, in units of a row's curvature of 1.
+    """What a stage is fitted to, in units of a row's curvature of 1."""
 
-    Attributes
-    ----------
-    stage : Problem
-        Whose rows are the features.
-    cross : array of shape (n_features, n_outputs)
-        Σ s x rᵀ / S.
-    mean : array of shape (n_outputs,)
-        Σ s r / S.
-    total_weight : float
-        S.
-    state : array of shape (n_rows, n_outputs)
-        What the stages before predict; where the rows lie in parts, what `Problem.map` gives of each.
-    on : callable
-        `Update.on`.
-    share : float
-        The curvature of a row.
-    signs : array of shape (n_outputs, n_sums), optional
-        Of the sums of outputs that stand for them.
-    """
-
-    stage: Any
-    cross: Array
-    mean: Array
-    total_weight: float
-    state: Any
-    on: Callable[[Problem], Any]
-    share: float
-    signs: Array | None = None
+    stage: Any  # the problem whose rows are the features
+    cross: Array  # Σ s x rᵀ / S, of shape (n_features, n_outputs)
+    mean: Array  # Σ s r / S, of shape (n_outputs,)
+    total_weight: float  # S
+    state: Any  # what the stages before predict of each row; of rows in parts what `Problem.map` gives
+    on: Callable[[Problem], Any]  # `Update.on`
+    share: float  # the curvature of a row
+    signs: Array | None = None  # of the sums of outputs that stand for them, of shape (n_outputs, n_sums)
 
     def sketched(self) -> Responses:
         """Themselves, or where they are many the sums of `random_sums`."""
@@ -133,18 +113,10 @@ def errors_left_out(
 
 
 class Equations(ABC):
-    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, for any alpha; c is the mean row under the weights h.
+    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, for any alpha; c is the mean row under the weights h."""
 
-    Attributes
-    ----------
-    center : array of shape (n_features,)
-    share : float
-        Σ h_i / S, the curvature in the intercept.
-    fit_intercept : bool
-    """
-
-    center: Array
-    share: float
+    center: Array  # c
+    share: float  # Σ h_i / S, the curvature in the intercept
     fit_intercept: bool
 
     @property
@@ -240,14 +212,8 @@ class NormalEquations(Equations):
 class ProductEquations(Equations):
     """From products with the rows alone, by conjugate gradients: for rows too wide for a matrix of any kind.
 
-    Parameters
-    ----------
-    problem : Problem
-        Whose rows are the features, and whose weights are h.
-    sample : ndarray of integers
-        Rows that the penalty is chosen from.
-    given : Problem, optional
-        Whose weights are s, where h is another.
+    The problem has the features as rows, and weights h; `given` is the one of weights s, where these are others. The
+    penalty is chosen from the rows of `sample`.
     """
 
     n_bytes = 0.0

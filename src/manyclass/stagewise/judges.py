@@ -86,17 +86,11 @@ class Judge(ABC):
 
 @dataclass
 class HeldOutJudge(Judge):
-    """By rows of weight 0 in the fit.
-
-    Parameters
-    ----------
-    weight : array of shape (n_rows,)
-        Of the rows that score; 0 for the others.
-    """
+    """By rows of weight 0 in the fit."""
 
     _given = ("weight",)
 
-    weight: Array
+    weight: Array  # of the rows that score; 0 for the others
     latest: Score | None = field(default=None, init=False)
     _first: Score | None = field(default=None, init=False)
 
@@ -115,20 +109,11 @@ class HeldOutJudge(Judge):
 
 @dataclass
 class Trials:
-    """Fits to some of the rows that others judge: to all but those of one fold each, or to those not held out.
-
-    Parameters
-    ----------
-    fits : list of Stagewise
-    judges : list of HeldOutJudge
-        Those of the fits.
-    shares : list of float
-        Of the weight that each judges by.
-    """
+    """Fits to some of the rows that others judge: to all but those of one fold each, or to those not held out."""
 
     fits: list[Stagewise]
-    judges: list[HeldOutJudge]
-    shares: list[float]
+    judges: list[HeldOutJudge]  # those of the fits
+    shares: list[float]  # of the weight that each judges by
 
     def step(self, runs: list[Iterates], alpha: float) -> None:
         """A stage more of every fit."""
@@ -146,14 +131,8 @@ class Trials:
         """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.
 
         Leave-one-out errors choose what is best for the first least squares. Those that follow make up for a penalty
-        that is too large for the first, and not for one that is too small.
-
-        Parameters
-        ----------
-        alpha : float
-            To begin with.
-        equations : Equations
-            Of the first block, for fits that do not know their own.
+        that is too large for the first, and not for one that is too small. The equations are those of the first block,
+        for fits that do not know their own.
         """
         return self._walk(alpha, 10.0, lambda alpha, until: self._least(alpha, equations, until), Score.is_better)
 
@@ -197,15 +176,9 @@ class Trials:
 
 @dataclass
 class SmallerTrials(Trials):
-    """Fits of as many blocks to a share of the rows, with the same share of the features.
+    """Fits of as many blocks to a share of the rows, with the same share of the features."""
 
-    Parameters
-    ----------
-    scale : float
-        Times which the penalty of all rows is that of these, for the same share of the loss.
-    """
-
-    scale: float = 1.0
+    scale: float = 1.0  # times which the penalty of all rows is that of these, for the same share of the loss
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
         """A tenth, again and again, for as long as that leaves clearly less loss.

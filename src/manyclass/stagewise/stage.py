@@ -23,16 +23,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class StagewiseModel:
-    """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c).
+    """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c)."""
 
-    Attributes
-    ----------
-    blocks : tuple
-        Drawn generators; None for the original columns.
-    stages : tuple of Stage
-    """
-
-    blocks: tuple[Any, ...]
+    blocks: tuple[Any, ...]  # drawn generators; None for the original columns
     stages: tuple[Stage, ...]
 
     @property

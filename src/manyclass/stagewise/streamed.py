@@ -25,21 +25,12 @@ class StreamedEquations(NormalEquations):
 
     What least squares on the sample gives is corrected by what it misses of y alone, the same in every stage. So the
     first stage, where ŷ = 0, is exact, and the others are for what ŷ has beyond a linear function of x.
-
-    Attributes
-    ----------
-    whole, sample : Moments
-        Of all rows that are fitted to, and of those of the sample.
-    n : float
-        How many rows the weights are worth.
-    shift : array of shape (n_features,), or None
-        Of the rows of the sample as the problem has them.
     """
 
-    whole: Moments
+    whole: Moments  # of all rows that are fitted to
     sample: Moments
-    n: float
-    shift: Array | None
+    n: float  # how many rows the weights are worth
+    shift: Array | None  # of the rows of the sample as the problem has them
     whole_factor: Factor
     corrections: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 

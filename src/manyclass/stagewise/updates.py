@@ -24,26 +24,13 @@ class Update(ABC):
 
     The state, of shape (n_rows, n_outputs), is all that is known of those stages. A new update is a subclass and one
     line in ``UPDATES``.
-
-    Attributes
-    ----------
-    additive : bool
-        Whether the state is the sum of what the stages contribute, so that the penalty is that of summed coefficients.
-    calibrates : bool
-        Whether `calibrate` does anything.
-    weighs_rows : bool
-        Whether the curvature of a row changes with the state; otherwise a block keeps its normal equations.
-
-    Parameters
-    ----------
-    problem : Problem
-    calibrator : Calibrator, optional
-        For updates that calibrate.
     """
 
     additive: ClassVar[bool] = True
+    """Whether the state is the sum of what the stages add, so that the penalty is that of summed coefficients."""
     calibrates: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
+    """Whether the curvature of a row changes with the state; otherwise a block keeps its normal equations."""
 
     def __init__(self, problem: Problem, calibrator: Calibrator | None = None):
         self.problem, self.xp, self.calibrator = problem, problem.xp, calibrator
@@ -64,15 +51,7 @@ class Update(ABC):
     def move(
         self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
     ) -> tuple[Any, float]:
-        """The state with `length` times what a block adds, and the length.
-
-        Parameters
-        ----------
-        stage : Problem
-            Whose rows are the features of the block.
-        penalty : callable
-            That of a length.
-        """
+        """The state with `length` times what a block adds, and the length; the rows of the stage are its features."""
         return stage.changed(add_gains, state, coef, intercept), 1.0
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:

@@ -17,11 +17,8 @@ def choose_columns(
 ) -> tuple[list[int], list[int]]:
     """Positions of the features and of the targets among the columns of a table, of which the hidden ones are neither.
 
-    Raises
-    ------
-    DataFileError
-        Where a column that was asked for, or that the model was fitted on, is not there; where two have the same
-        name; or where the column that would be the target is left out.
+    Refused are a column that was asked for, or that the model was fitted on, and is not there; two of the same name;
+    and a column left out that would be the target.
     """
     twice = [name for name, count in Counter(names or ()).items() if count > 1]
     if twice:

@@ -88,16 +88,8 @@ def check_members(archive: zipfile.ZipFile) -> None:
 def check_size(stream: Any, size: int) -> None:
     """Refuse an array that announces more numbers than follow, or a longer header, before there is room made for them.
 
-    Parameters
-    ----------
-    stream : binary file
-        Stands at the array, and does so again afterwards; what is no array passes.
-    size : int
-        Bytes that follow.
-
-    Raises
-    ------
-    DataFileError
+    The stream stands at the array, which `size` bytes may follow, and does so again afterwards; what is no array
+    passes.
     """
     start = stream.tell()
     if stream.read(6) == b"\x93NUMPY":

@@ -108,12 +108,7 @@ class _Chain(Store):
 def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> Stored:
     """A file of which only chunks can be had: one pass for its size, width, type and labels.
 
-    Parameters
-    ----------
-    read : callable
-        Takes a number of rows and options of `read`; gives datasets.
-    n_features : int or None
-        How wide the rows are, where that is known.
+    `read` takes a number of rows and options of `readers.read`, and gives datasets, as wide as `n_features` says.
     """
     n_rows, width, dtype, step = 0, 0, np.dtype(np.float32), 64
     bases: set[bool | None] = set()
