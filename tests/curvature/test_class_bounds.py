@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.special import logsumexp, softmax
 
-from manyclass.curvature import compiled
+from manyclass.bound import kernels as compiled
 from manyclass.curvature.class_bounds import CLASS_BOUNDS, class_bound, curving
 from manyclass.model import SMOOTH_LOSSES
 from tests.oracles.log_linear import log_linear_bound

@@ -11,9 +11,8 @@ from sklearn.datasets import load_iris
 
 from manyclass import analyze
 from manyclass.diagnostics.charts import Chart, Scale
-from manyclass.diagnostics.markup import tag
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.page import document, section, table
+from manyclass.diagnostics.page import document, section, table, tag
 from manyclass.diagnostics.reliability import Reliability
 
 HOSTILE = '<script>alert("1")</script>'

@@ -14,8 +14,8 @@ from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
 from manyclass.solvers import Solver
+from manyclass.solvers.base import StepCost
 from manyclass.solvers.quasi_newton import QuasiNewton
-from manyclass.solvers.step_cost import StepCost
 
 NEWTON_STEPS, NEWTON_PASSES = 7, 3.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manyclass.diagnostics.markup import Html, tag
-from manyclass.diagnostics.page import bar, document, section, side_by_side, table, tiles
+from manyclass.diagnostics.page import Html, bar, document, section, side_by_side, table, tag, tiles
 from manyclass.diagnostics.report_page import mistakes_by_class, pairs_of_classes
 
 if TYPE_CHECKING:

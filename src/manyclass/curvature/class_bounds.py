@@ -1,6 +1,6 @@
 """Quadratic upper bounds on log partition functions (*Stochastic Bound Majorization*, Algorithm 1 and Theorem 1).
 
-In score space, for arrays of any namespace; `manyclass.curvature.compiled` has the same for one row, compiled.
+In score space, for arrays of any namespace; `manyclass.bound.kernels` has the same for one row, compiled.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Work on arrays in pieces, as their namespace does it fastest."""
+"""Work on arrays as their namespace does it fastest: in pieces, and from copies that are there already."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
 from scipy.linalg import get_blas_funcs
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
@@ -16,8 +18,27 @@ from manyclass.data.threads import factor_threads
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
 
+MOST_COPIES = 128
+"""Copies of arrays that are kept on a device; the oldest go first."""
+
 PIECE = 1 << 16
 """Parameters that are looked at in one go: in float64 they, and what is made of them, stay in the cache."""
+
+
+_copies: dict[tuple[Any, ...], Array] = {}
+
+
+def copied(values: np.ndarray, rows: Rows) -> Array:
+    """What ``rows.asarray(values)`` gives, made once as long as `values` live, which nobody may change."""
+    if rows.is_numpy:
+        return rows.asarray(values)
+    key = (id(values), rows.xp.__name__, str(rows.device), str(rows.dtype))
+    if key not in _copies:
+        while len(_copies) >= MOST_COPIES:
+            _copies.pop(next(iter(_copies)), None)
+        _copies[key] = rows.asarray(values)
+        weakref.finalize(values, _copies.pop, key, None)
+    return _copies[key]
 
 
 def pieces(rows: Rows, W: Array) -> Iterator[slice]:

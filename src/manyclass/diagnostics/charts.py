@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.diagnostics.markup import Html, join, tag
+from manyclass.diagnostics.page import Html, join, tag
 
 WIDTH, HEIGHT = 380.0, 250.0
 """About a phone's width, so that letters keep their size there."""

@@ -1,17 +1,41 @@
-"""Reports as pages: one file each, without scripts and without a network, or pieces of one for a notebook."""
+"""Reports as pages: one file each, without scripts and without a network, or pieces of one for a notebook.
+
+Nothing that comes from data is ever read as markup.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any
 
-from manyclass.diagnostics.markup import Html, html, tag
-
 LONGEST = 1000
 """Rows of a table that a page shows; more are heavy, and nobody reads them."""
+
+
+class Html(str):
+    """Text that is markup already; all other text is escaped where it is put into a tag."""
+
+
+def html(content: Any) -> Html:
+    return content if isinstance(content, Html) else Html(escape(str(content)))
+
+
+def join(parts: Iterable[Any]) -> Html:
+    return Html("".join(map(html, parts)))
+
+
+def tag(name: str, *content: Any, **attributes: Any) -> Html:
+    """An element; ``class_`` is its class, ``aria_label`` its aria-label, and attributes that are None are left out."""
+    given = (
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{''.join(given)}>{join(content)}</{name}>")
 
 
 @cache

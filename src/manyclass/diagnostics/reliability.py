@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyclass.diagnostics.charts import Chart, Scale
-from manyclass.diagnostics.markup import Html
-from manyclass.diagnostics.page import figure
+from manyclass.diagnostics.page import Html, figure
 
 BINS = 10
 

@@ -13,9 +13,8 @@ from manyclass.data.memory import told as in_bytes
 from manyclass.data.tensors import plain
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
-from manyclass.diagnostics.markup import Html
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.page import document, fragment
+from manyclass.diagnostics.page import Html, document, fragment
 from manyclass.diagnostics.report_page import parts
 from manyclass.diagnostics.spectra import Spectrum
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from manyclass.diagnostics.charts import Chart, Scale, thinned
 from manyclass.diagnostics.correlation import ResponseCorrelation
-from manyclass.diagnostics.markup import Html, tag
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.page import bar, facts, figure, section, side_by_side, table
+from manyclass.diagnostics.page import Html, bar, facts, figure, section, side_by_side, table, tag
 from manyclass.diagnostics.spectra import Spectrum
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ formulas of losses of one score in `column_losses` and of all classes of a row i
 
 from manyclass.dual.ascent import Limits, Start, ascend
 from manyclass.dual.gap import DualModel
-from manyclass.dual.homotopy import homotopy_path
 from manyclass.dual.problem import DualProblem
-from manyclass.dual.proximal import is_hard
+from manyclass.dual.proximal import homotopy_path, is_hard
 
 __all__ = ["DualModel", "DualProblem", "Limits", "Start", "ascend", "homotopy_path", "is_hard"]

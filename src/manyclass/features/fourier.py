@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manyclass.data import GeneratedRows, Rows
-from manyclass.data.copies import copied
 from manyclass.data.generated import InUnits
-from manyclass.data.pieces import elementwise
+from manyclass.data.pieces import copied, elementwise
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
 

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from manyclass.data import DenseRows, Rows
-from manyclass.data.copies import copied
-from manyclass.data.pieces import elementwise, times_upper_triangular
+from manyclass.data.pieces import copied, elementwise, times_upper_triangular
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
-from manyclass.data.copies import copied
+from manyclass.data.pieces import copied
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator
 

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
-from manyclass.data.copies import copied
-from manyclass.data.pieces import elementwise
+from manyclass.data.pieces import copied, elementwise
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.features.base import FeatureGenerator
 

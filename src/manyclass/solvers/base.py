@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -17,13 +17,21 @@ from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
-from manyclass.solvers.step_cost import StepCost
 
 LOOKS_BACK = 5
 """Iterations that say whether there is something left to gain, where steps are short."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a step takes beside the solve in the metric of the curvature, for estimates; as it comes, of L-BFGS."""
+
+    passes: float = 1.0  # over the rows
+    looks: int = 0  # how often it goes through the scores of all rows beside these
+    arrays: int = 40  # of the size of the parameters that the solver holds; a step reads half of them
 
 
 class Solver(ABC):

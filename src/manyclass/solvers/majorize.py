@@ -11,9 +11,8 @@ from manyclass.curvature.class_bounds import class_bound
 from manyclass.data.rows import Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
-from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
+from manyclass.solvers.base import NOTHING, REFRESH, Solver, StepCost, iterate, refresh
 from manyclass.solvers.plane import PartitionPlane
-from manyclass.solvers.step_cost import StepCost
 
 HELD = 4
 """Arrays of all scores that there are at once: at two points, and along two directions."""
