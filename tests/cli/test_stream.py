@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_digits
 
-from manyclass.cli.inputs import check_finite
-from manyclass.cli.modelfile import load
-from manyclass.cli.stream import survey
-from manyclass.data.readers import read_chunks
+from manyclass.cli.inputs import DataOptions, check_finite
+from manyclass.cli.inputs import load as load_rows
+from manyclass.cli.modelfile import Schema, load
+from manyclass.cli.stream import chunks
 from manyclass.data.validation import check_weights
 
 STREAM = ("--solver", "pegasos", "--chunk-rows", 100)
@@ -65,35 +65,33 @@ def test_chunks_give_the_model_of_partial_fit(run_json, files, digits):
 def test_chunks_are_the_file(files, digits):
     X, y = digits
     for name, given in (
-        ("digits.svm", {"zero_based": False, "features": 64}),
-        ("digits.parquet", {"target": "kind"}),
-        ("X.npy", {"labels": files / "y.npy"}),
+        ("digits.svm", DataOptions()),
+        ("digits.parquet", DataOptions(target=("kind",))),
+        ("X.npy", DataOptions(labels=str(files / "y.npy"))),
     ):
-        chunks = list(read_chunks(files / name, 250, **given))
-        assert max(chunk.X.shape[0] for chunk in chunks) <= 250
-        rows = [chunk.X.toarray() if sparse.issparse(chunk.X) else chunk.X for chunk in chunks]
+        found = list(chunks(files / name, load_rows(files / name, given, stays=True), 250))
+        assert [start for _, start, _ in found] == list(range(0, len(y), 250))
+        rows = [chunk.X.toarray() if sparse.issparse(chunk.X) else chunk.X for _, _, chunk in found]
         np.testing.assert_allclose(np.concatenate(rows), X, atol=1e-6)
-        labels = np.concatenate([chunk.y for chunk in chunks])
+        labels = np.concatenate([chunk.y for _, _, chunk in found])
         np.testing.assert_array_equal(labels, y if name != "digits.parquet" else np.array(list("abcdefghij"))[y])
 
 
-def test_a_memory_mapped_file_stays_where_it_is(files):
-    chunk = next(iter(read_chunks(files / "X.npy", 10, labels=files / "y.npy")))
-    assert isinstance(chunk.X, np.memmap)
-
-
-def test_a_survey_knows_the_whole_file(tmp_path):
+def test_the_whole_file_is_known_before_its_chunks(tmp_path):
     """Labels, width and numbering that no single chunk shows."""
-    (tmp_path / "a.svm").write_text("2 1:0.5\n0 7:1.5\n# a remark\n1 3:1\n")
-    found = survey(tmp_path / "a.svm", 1)
-    assert (found.n_rows, found.schema.n_features, found.schema.zero_based) == (3, 7, False)
-    assert found.schema.classes.tolist() == [0, 1, 2] and found.dtype == np.float64
-    (tmp_path / "b.svm").write_text("2 1:1\n0 0:2\n")
-    schema = survey(tmp_path / "b.svm", 1).schema
+
+    def known(name, text):
+        (tmp_path / name).write_text(text)
+        found = load_rows(tmp_path / name, DataOptions(), stays=True)
+        return found.X, Schema.of(found)
+
+    rows, schema = known("a.svm", "2 1:0.5\n0 7:1.5\n# a remark\n1 3:1\n")
+    assert (rows.n_rows, schema.n_features, schema.zero_based) == (3, 7, False)
+    assert schema.classes.tolist() == [0, 1, 2] and rows.dtype == np.float64
+    _, schema = known("b.svm", "2 1:1\n0 0:2\n")
     assert (schema.n_features, schema.zero_based) == (2, True)
-    (tmp_path / "c.csv").write_text("a,kind\n1,7\n2,two\n3,7\n")
-    found = survey(tmp_path / "c.csv", 1)
-    assert found.schema.classes.tolist() == ["7", "two"] and found.schema.feature_names == ("a",)
+    _, schema = known("c.csv", "a,kind\n1,7\n2,two\n3,7\n")
+    assert schema.classes.tolist() == ["7", "two"] and schema.feature_names == ("a",)
 
 
 def late_names(path, n_rows=300, first_name=200):
@@ -173,7 +171,6 @@ def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
         (("fit", "digits.svm", *STREAM, "--scale", "standard"), 2, "--scale standard needs all rows at once"),
         (("fit", "digits.svm", *STREAM, "--class-weight", "balanced"), 1, "needs all labels at once"),
         (("fit", "digits.svm", *STREAM, "--loss", "squared"), 2, "PegasosClassifier does not fit loss='squared'"),
-        (("fit", "table.arff", *STREAM), 1, "arff files cannot be read in chunks"),
         (("fit", "one.svm", *STREAM), 1, "at least two classes"),
         (("fit", "nan.svm", *STREAM, "--chunk-rows", 2), 1, "row 3, column 1 is missing"),
         (("fit", "X.npy", *STREAM), 1, "has no labels"),
@@ -181,7 +178,6 @@ def test_without_chunks_the_whole_file_is_fitted(run_json, run_ok, iris_csv):
 )
 def test_what_cannot_be_streamed_is_refused(run, files, monkeypatch, arguments, code, sentence):
     monkeypatch.chdir(files)
-    (files / "table.arff").write_text("@relation r\n@attribute a numeric\n@attribute b {x,y}\n@data\n1,x\n2,y\n")
     (files / "one.svm").write_text("1 1:2\n1 2:1\n")
     (files / "nan.svm").write_text("1 1:2\n0 2:1\n1 1:nan\n")
     result = run(*arguments)

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyclass.data.readers import DataFileError, read, read_chunks
+from manyclass.data.readers import DataFileError, read
+from tests.data.in_chunks import in_chunks
 
 N_ROWS = 1000
 
 
 def assert_chunks_are_the_file(path, n_rows, **options):
     whole = read(path, dtype=np.float64, **options)
-    chunks = list(read_chunks(path, n_rows, dtype=np.float64, **options))
+    chunks = list(in_chunks(path, n_rows, dtype=np.float64, **options))
     assert [len(chunk.X) for chunk in chunks[:-1]] == [n_rows] * (len(chunks) - 1)
     np.testing.assert_array_equal(np.concatenate([chunk.X for chunk in chunks]), whole.X)
     np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in chunks]), whole.y)
@@ -89,7 +90,7 @@ def test_a_row_longer_than_a_block_of_the_parser(tmp_path):
 def test_header_and_delimiter_hold_for_every_chunk(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b'\xef\xbb\xbf\r\n"first;\r\nname";kind\r\n1;x\r\n\r\n2;y\r\n3;x\r\n')
-    chunks = list(read_chunks(path, 2))
+    chunks = list(in_chunks(path, 2))
     assert [chunk.X.ravel().tolist() for chunk in chunks] == [[1, 2], [3]]
     assert chunks[1].feature_names == ("first;\r\nname",)
 
@@ -114,16 +115,10 @@ def test_faults_name_the_row_of_the_file(tmp_path, text, sentence):
     path = tmp_path / "rows.csv"
     path.write_text(text)
     with pytest.raises(DataFileError, match=sentence):
-        list(read_chunks(path, 2))
+        list(in_chunks(path, 2))
 
 
 def test_indicator_faults_name_the_row_of_the_file(tmp_path):
     pq.write_table(pa.table({"a": [1, 2, 3], "red": [0, 1, 2]}), tmp_path / "rows.parquet")
     with pytest.raises(DataFileError, match="label column 'red' holds 2 in row 3"):
-        list(read_chunks(tmp_path / "rows.parquet", 2, labels=1))
-
-
-def test_arff_cannot_be_read_in_chunks(tmp_path):
-    (tmp_path / "rows.arff").write_text("@relation r\n@attribute a numeric\n@attribute y {p,q}\n@data\n1,p\n")
-    with pytest.raises(DataFileError, match=r"arff files cannot be read in chunks: convert it to one of numpy, .*csv"):
-        list(read_chunks(tmp_path / "rows.arff", 2))
+        list(in_chunks(tmp_path / "rows.parquet", 2, labels=1))

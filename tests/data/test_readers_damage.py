@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from manyclass.data.readers import DataFileError, read, read_chunks, stored
+from manyclass.data.readers import DataFileError, read, stored
 from manyclass.data.readers.stored import Guarded
 from manyclass.data.stores import Repeated
+from tests.data.in_chunks import in_chunks
 from tests.fuzz.seeds import ARFF, FILES, N_ROWS, TABLE, X, arrow, parquet, saved
 
 NPY, NPZ = saved(np.save, X), saved(np.savez, X=X, y=np.arange(4))
@@ -115,17 +116,17 @@ def test_the_files_that_a_folder_lists_are_there(tmp_path, listed):
 def test_the_last_row_of_a_chunk_counts_without_a_line_end(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"1 1:1\n2 1:2\n# remark\n1 1:3")
-    assert [chunk.X.shape[0] for chunk in read_chunks(path, 2)] == [2, 1]
+    assert [chunk.X.shape[0] for chunk in in_chunks(path, 2)] == [2, 1]
 
 
 def test_a_faulty_line_has_its_number_in_any_chunk(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"1 1:1\n2 1:2\n# remark\n1 1:x\n")
     with pytest.raises(DataFileError, match=r"line 4 \('1 1:x'\)"):
-        list(read_chunks(path, 2))
+        list(in_chunks(path, 2))
 
 
-@pytest.mark.parametrize("attempt", [read, lambda path, **options: list(read_chunks(path, 2, **options))])
+@pytest.mark.parametrize("attempt", [read, lambda path, **options: list(in_chunks(path, 2, **options))])
 def test_a_feature_before_the_first_is_refused(tmp_path, attempt):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"1 0:1 2:3\n")

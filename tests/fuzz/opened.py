@@ -11,7 +11,7 @@ from scipy import sparse
 
 from manyclass import ClassMoments, Moments
 from manyclass.cli import modelfile
-from manyclass.data.readers import DataFileError, Dataset, read, read_chunks, stored
+from manyclass.data.readers import DataFileError, Dataset, read, stored
 from manyclass.data.readers.dataset import as_features
 from manyclass.data.stores import stacked
 from manyclass.export import load_coefficients
@@ -74,13 +74,13 @@ def check_dataset(dataset: Any, path: Path) -> int:
 
 
 def rows(path: Path, rng: Random) -> None:
-    """Whole, in chunks and where they lie: the same rows, as far as they can be read."""
+    """Whole, and where they lie: the same rows, as far as they can be read."""
     options = rng.choice(_OPTIONS)
     if rng.random() < 0.1:  # known by its content alone
         path = path.rename(path.with_suffix(""))
     found: list[Any] = []
     counts, refusals = set(), []
-    for way in (_whole, _in_chunks, _where_they_lie):
+    for way in (_whole, _where_they_lie):
         # A few bytes may be compressed rows by the million, which are no fault; two at a time they would take minutes.
         few = max([2, *(count // 256 for count in counts)])
         try:
@@ -102,10 +102,6 @@ def rows(path: Path, rng: Random) -> None:
 def _whole(path: Path, few: int, options: dict[str, Any]) -> tuple[Any, int]:
     dataset = read(path, **options)
     return dataset, check_dataset(dataset, path)
-
-
-def _in_chunks(path: Path, few: int, options: dict[str, Any]) -> tuple[None, int]:
-    return None, sum(check_dataset(dataset, path) for dataset in read_chunks(path, few, **options))
 
 
 def _where_they_lie(path: Path, few: int, options: dict[str, Any]) -> tuple[Dataset, int]:

@@ -47,28 +47,31 @@ def load(
     labels_needed: bool = True,
     may_be_incomplete: bool = False,
     memory_limit: str | None = None,
+    stays: bool = False,
 ) -> Dataset:
     """Read a file for fitting, or as a model that knows `schema` expects it.
 
-    With a limit on memory X are `Rows`, which stay in the file where they are many, and are checked when they are read.
+    With a limit on memory X are `Rows`, which stay in the file where they are many, or whatever they are, and are
+    checked when they are read.
     """
-    given = reading(path, options, schema, labels_needed)
-    if memory_limit is None:
+    given = _reading(path, options, schema, labels_needed)
+    in_memory = memory_limit is None and not stays
+    if in_memory:
         dataset = read(path, **given)
     else:
-        dataset = opened(path, None if labels_needed else False, memory_limit, **given)
+        dataset = opened(path, None if labels_needed else False, memory_limit, keep=stays, **given)
     if labels_needed:
         check_labels(path, dataset, options.target)
         if schema is None and isinstance(given["labels"], str | Path):
             check_no_other_labels(path, dataset, given["labels"])
-    if memory_limit is None:
+    if in_memory:
         if not may_be_incomplete:
             check_finite(path, dataset)
         dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
 
-def reading(path: Path, options: DataOptions, schema: Schema | None, labels_needed: bool = True) -> dict[str, Any]:
+def _reading(path: Path, options: DataOptions, schema: Schema | None, labels_needed: bool) -> dict[str, Any]:
     """The options of `manyclass.data.readers.read` for a file."""
     labels: str | int | Path | None = options.labels
     if labels is None and labels_needed and not options.target:
@@ -127,11 +130,11 @@ def check_labels(path: Path, dataset: Dataset, target: tuple[str, ...] = ()) -> 
         )
 
 
-def check_classes(name: str | Path, y: Any, n_rows: int | None = None) -> None:
-    """Refuse labels, or all the classes of `n_rows` of them, from which nothing can be learnt."""
+def check_classes(name: str | Path, y: Any) -> None:
+    """Refuse labels from which nothing can be learnt."""
     if y.ndim == 1 and (y == y[0]).all():
         raise CommandError(
-            f"{name}: all {n_rows or len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
+            f"{name}: all {len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
             "use more rows, or name another column with --target"
         )
 

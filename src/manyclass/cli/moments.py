@@ -12,10 +12,10 @@ import numpy as np
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, UsageError
-from manyclass.cli.inputs import DataOptions, load, reading
+from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import check_writable, print_facts, print_json, progress_line, whole_file
-from manyclass.cli.stream import chunks, survey
+from manyclass.cli.stream import chunks
 from manyclass.data.class_moments import ClassMoments
 from manyclass.data.readers import Dataset
 
@@ -74,13 +74,10 @@ def merge(paths: list[Path], alpha: str | None, output: Path, force: bool, as_js
 
 
 def _pieces(path: Path, options: DataOptions, chunk_rows: int | None) -> Iterator[tuple[Schema, Dataset]]:
-    if chunk_rows is None:
-        dataset = load(path, options)
-        yield Schema.of(dataset), dataset
-        return
-    found = survey(path, chunk_rows, **reading(path, options, None))
-    for _, _, chunk in chunks(path, found, options, chunk_rows):
-        yield found.schema, chunk
+    found = load(path, options, stays=chunk_rows is not None)
+    schema = Schema.of(found)
+    for chunk in [found] if chunk_rows is None else (chunk for _, _, chunk in chunks(path, found, chunk_rows)):
+        yield schema, chunk
 
 
 def _estimator(alpha: str | None) -> Any:

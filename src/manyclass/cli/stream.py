@@ -1,82 +1,22 @@
-"""Fitting a file that is read in chunks: of what is in memory, nothing grows with its number of rows."""
+"""Fitting a file that is read in chunks: of what is in memory, nothing but the labels grows with its number of rows."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manyclass.cli.errors import CommandError, UsageError
+from manyclass.cli.errors import UsageError
 from manyclass.cli.fit import FitRequest, Fitted, read_test
-from manyclass.cli.inputs import DataOptions, check_classes, check_finite, check_labels, reading
+from manyclass.cli.inputs import check_classes, check_finite, load
 from manyclass.cli.modelfile import Schema
 from manyclass.cli.output import Progress
 from manyclass.cli.scaling import SCALERS
-from manyclass.data.readers import Dataset, read_chunks
-from manyclass.data.readers.dataset import as_labels
-from manyclass.data.readers.stored import by_number
+from manyclass.data.readers import Dataset
 from manyclass.fit import Clock, OutOfTime, Status
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What has to be known of a whole file before its first chunk can be used; `dtype` holds the features of all."""
-
-    schema: Schema
-    n_rows: int
-    dtype: Any
-    first: Dataset
-
-
-def survey(path: Path, chunk_rows: int, **options: Any) -> Survey:
-    """One pass over the file for its size, width and labels; no more than one chunk is held at a time."""
-    first: Dataset | None = None
-    n_rows, width, dtype = 0, 0, np.dtype(np.float32)
-    bases: set[bool | None] = set()
-    labels: set[Any] = set()
-    label_names: set[str] = set()
-    label_widths: set[int] = set()
-    for chunk in read_chunks(path, chunk_rows, **{**options, "text_labels": True}):
-        y: Any = chunk.y
-        first = chunk if first is None else first
-        if y is None:
-            check_labels(path, chunk)
-        n_rows += chunk.X.shape[0]
-        width = max(width, chunk.X.shape[1])
-        dtype = np.result_type(dtype, chunk.X.dtype)
-        bases.add(chunk.zero_based)
-        if y.ndim == 2:
-            label_names.update(chunk.label_names or ())
-            label_widths.add(y.shape[1])
-        else:
-            labels.update(np.unique(y).tolist())
-    if first is None:
-        raise CommandError(f"{path} holds no rows: give a file with data")
-    zero_based = None if bases == {None} else True in bases
-    width -= zero_based is False
-    expected = options.get("features")
-    if isinstance(expected, int):
-        if width > expected:
-            raise CommandError(f"{path} has {width} features where {expected} are expected: expect that many")
-        width = expected
-    if label_widths:
-        classes = np.arange(len(label_names) or max(label_widths))
-    else:
-        classes = np.unique(as_labels(list(labels)))
-        check_labels(path, dataclasses.replace(first, y=classes))
-    schema = dataclasses.replace(
-        Schema.of(first),
-        n_features=width,
-        classes=classes,
-        label_names=tuple(sorted(label_names, key=by_number)) or None,
-        multilabel=bool(label_widths),
-        zero_based=zero_based,
-    )
-    return Survey(schema, n_rows, dtype, first)
 
 
 def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
@@ -91,27 +31,26 @@ def fit_stream(request: FitRequest, estimator: Any, progress: Progress) -> Fitte
         raise UsageError(f"--scale {request.scale} needs all rows at once: scale the file before, or use rows or none")
     clock = Clock(estimator.max_time)
     progress.say("counting rows and labels")
-    found = survey(path, chunk_rows, **reading(path, request.data, None))
-    schema = found.schema
-    if not schema.multilabel:
-        check_classes(path, schema.classes, found.n_rows)
+    found = load(path, request.data, stays=True)
+    check_classes(path, found.y)
+    schema, n_all = Schema.of(found), found.X.n_rows
     test = read_test(request, schema)
-    scaler = SCALERS[request.scale].fitted(found.first)
-    n_wanted = int(np.ceil(request.holdout * found.n_rows)) if test is None else 0
-    apart = np.zeros(found.n_rows, dtype=bool)
-    n_apart = min(n_wanted, chunk_rows, found.n_rows - 1)
-    apart[np.random.default_rng(request.seed).choice(found.n_rows, n_apart, replace=False)] = True
+    scaler = SCALERS[request.scale].fitted(_as_features(found, next(found.X.store.chunks(1))))
+    n_wanted = int(np.ceil(request.holdout * n_all)) if test is None else 0
+    apart = np.zeros(n_all, dtype=bool)
+    n_apart = min(n_wanted, chunk_rows, n_all - 1)
+    apart[np.random.default_rng(request.seed).choice(n_all, n_apart, replace=False)] = True
     held_out: list[Dataset] = []
 
     def rows_to_fit() -> Iterator[Dataset]:
-        for turn, start, chunk in chunks(path, found, request.data, chunk_rows, request.parameters["max_iter"] or 1):
+        for turn, start, chunk in chunks(path, found, chunk_rows, request.parameters["max_iter"] or 1):
             out = apart[start : start + chunk.X.shape[0]]
             if turn == 0 and out.any():
                 held_out.append(chunk.take(out))
-            progress.say(f"pass {turn + 1}, row {start + 1:,} of {found.n_rows:,}")
+            progress.say(f"pass {turn + 1}, row {start + 1:,} of {n_all:,}")
             yield chunk.take(~out)
 
-    n_rows = found.n_rows - n_apart
+    n_rows = n_all - n_apart
     classes = None if schema.multilabel else schema.classes
     kind = _fit_chunks(estimator, scaler, classes, n_rows, rows_to_fit(), clock)
     seconds = {"read": 0.0, "fit": clock.seconds}
@@ -144,14 +83,19 @@ def _fit_chunks(estimator: Any, scaler: Any, classes: Any, n_rows: int, chunks: 
     return kind
 
 
-def chunks(
-    path: Path, found: Survey, data: DataOptions, chunk_rows: int, n_passes: int = 1
-) -> Iterator[tuple[int, int, Dataset]]:
-    """Number of the pass and of the first row, and the rows."""
-    options = reading(path, data, found.schema) | {"dtype": found.dtype}
+def chunks(path: Path, found: Dataset, n_rows: int, n_passes: int = 1) -> Iterator[tuple[int, int, Dataset]]:
+    """Number of the pass and of the first row, and so many rows of a file that was loaded to stay where it is."""
     for turn in range(n_passes):
         start = 0
-        for chunk in read_chunks(path, chunk_rows, **options):
+        for X in found.X.store.chunks(n_rows):
+            chunk = _as_features(found, X, start)
             check_finite(path, chunk, start)
-            yield turn, start, found.schema.aligned(path, chunk)
-            start += chunk.X.shape[0]
+            yield turn, start, chunk
+            start += X.shape[0]
+
+
+def _as_features(found: Dataset, X: Any, start: int = 0) -> Dataset:
+    """Rows of the file, of which `start` come before, as a model takes them."""
+    assert found.y is not None
+    dataset = Dataset.stored(X, found.X.dtype, found.y[start : start + X.shape[0]])
+    return dataclasses.replace(dataset, feature_names=found.feature_names)

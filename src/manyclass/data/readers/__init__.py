@@ -1,4 +1,4 @@
-"""Data files as arrays: `read` for every format, `read_chunks` for files larger than memory.
+"""Data files as arrays: `read` for every format, `stored` for files larger than memory.
 
 Parsing is left to pyarrow (CSV and Parquet), NumPy, SciPy, scikit-learn and liac-arff, of which only the last is
 optional. Files may be compressed by gzip, bzip2 or xz.
@@ -26,7 +26,7 @@ from manyclass.data.readers.source import Source, translated
 from manyclass.data.readers.stored import Guarded, Stored, joined, surveyed
 from manyclass.data.stores import Whole
 
-__all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "read_chunks", "stored"]
+__all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "stored"]
 
 # In the order in which content is tried: text comes last, as anything may be text.
 _MODULES: tuple[Any, ...] = (numpy_files, parquet, arrow, safetensors, idx, arff, libsvm, text)
@@ -41,8 +41,8 @@ FORMATS = {entry.NAME: entry for entry in _MODULES}
     Whether a file that starts with these bytes may have this format.
 ``read(source, request)``
     The `Dataset`.
-``read_chunks(source, request, n_rows)``, or ``IS_MAPPED = True``
-    Where rows can be had so many at a time, or what `read` returns may stay in the file.
+``read_chunks(source, request, n_rows)``
+    Where rows can be had so many at a time.
 ``stored(source, request)``
     Where rows may stay in the file: the `Stored`, or None for files that have to be read as a whole.
 ``read_labels(source, n_rows)``
@@ -130,47 +130,6 @@ def read(
         return dataset
     y, label_names = _labels_of(request.labels_path, dataset.X.shape[0], path)
     return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)
-
-
-def read_chunks(
-    path: str | os.PathLike[str], n_rows: int, *, format: str | None = None, **options: Any
-) -> Iterator[Dataset]:
-    """The rows of a CSV, Parquet, LIBSVM or NumPy file in order, at most `n_rows` at a time.
-
-    Parameters
-    ----------
-    path : path-like
-    n_rows : int
-        Rows of a chunk; the last one has those that remain.
-    format, **options
-        Those of `read`. Without ``dtype`` each chunk has the one that suits it. Without ``zero_based`` a LIBSVM
-        file's features are numbered as in the file, and each chunk says whether a feature 0 occurs; without
-        ``features`` its chunks differ in width.
-
-    Yields
-    ------
-    Dataset
-
-    Raises
-    ------
-    DataFileError
-        Where the file is damaged or its format cannot be read in pieces.
-    """
-    path = Path(path)
-    source, entry = _open(path, format)
-    if hasattr(entry, "IS_MAPPED") or (not hasattr(entry, "read_chunks") and hasattr(entry, "stored")):
-        whole = read(path, format=format, **options)
-        for start in range(0, whole.X.shape[0], n_rows):
-            yield whole.take(slice(start, start + n_rows))
-        return
-    request = _with_names(Request(**options))
-    with translated(path, entry.WHAT):
-        if not hasattr(entry, "read_chunks"):
-            able = [known.NAME for known in _MODULES if hasattr(known, "read_chunks") or hasattr(known, "stored")]
-            raise DataFileError(f"{entry.NAME} files cannot be read in chunks: convert it to one of {', '.join(able)}")
-        if request.labels_path is not None:
-            raise DataFileError("read in chunks, it must hold its labels itself: add them, or save the rows as .npy")
-        yield from entry.read_chunks(source, request, n_rows)
 
 
 def stored(

@@ -19,7 +19,6 @@ from manyclass.data.readers.stored import Stored
 from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "numpy", (".npz", ".npy"), "a whole NumPy file"
-IS_MAPPED = True
 _EMPTY_ROWS = 1 << 20
 _KEYS = (("X", "y"), ("x", "y"), ("data", "target"), ("X_train", "y_train"), ("x_train", "y_train"))
 
