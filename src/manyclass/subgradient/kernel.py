@@ -10,7 +10,7 @@ import numpy as np
 from manyclass.data.compiled import entry, inner, number
 from manyclass.data.prefetch import LINE, touch
 from manyclass.subgradient.draws import draw
-from manyclass.subgradient.losses import Formula, residual
+from manyclass.subgradient.losses import JointMargin, residual
 
 # Positions in `Memory.totals`.
 STEPS, DRAWN, MEAN_WEIGHT, AVERAGE_WEIGHT, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N_TOTALS = range(9)
@@ -70,7 +70,7 @@ class Memory(NamedTuple):
 class Rule(NamedTuple):
     """The constants of a run."""
 
-    loss: Formula
+    loss: JointMargin
     columns: bool
     n_outputs: int
     width: int

@@ -144,42 +144,23 @@ class Formula(NamedTuple):
 class JointMargin(Formula):
     columns = False
     """Whether each column has a binary loss, rather than all classes one."""
+    slope = 2.0
 
     def curvature(self) -> float:
         """How much g can move when z moves by one, or across one unit of margin; it bounds the first step."""
-        return 4.0 if self.squared else 2.0
-
-    def at_zero(self, n_outputs: int) -> float:
-        """ℓ(0)."""
-        return self.margin
+        return 2.0 * self.slope if self.squared else self.slope
 
 
 class JointLog(JointMargin):
-    def curvature(self) -> float:
-        return 0.5
-
-    def at_zero(self, n_outputs: int) -> float:
-        return math.log(n_outputs)
+    slope = 0.5
 
 
 class ColumnMargin(JointMargin):
-    columns = True
-
-    def curvature(self) -> float:
-        return 2.0 if self.squared else 1.0
-
-    def at_zero(self, n_outputs: int) -> float:
-        return n_outputs * self.margin
+    columns, slope = True, 1.0
 
 
 class ColumnLog(JointMargin):
-    columns = True
-
-    def curvature(self) -> float:
-        return 0.25
-
-    def at_zero(self, n_outputs: int) -> float:
-        return n_outputs * math.log(2.0)
+    columns, slope = True, 0.25
 
 
 _FORMULAS = {JointLog: softmax_log, JointMargin: joint_margin, ColumnLog: column_log, ColumnMargin: column_margin}

@@ -32,12 +32,14 @@ class Pegasos:
         state.weight_sum += problem.total_weight
         self._unit = state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0
         self._show(rows, problem, draws)
-        self.loss = LOSSES[problem.loss.name]
+        loss, k = LOSSES[problem.loss.name], problem.n_outputs
+        # Of any row, as all scores are the same.
+        self.at_zero = float(problem.loss.values(np.zeros((1, k)), slice(0, 1), problem.targets, problem.xp)[0])
         self.rule = kernel.Rule(
-            loss=self.loss,
-            columns=self.loss.columns,
-            n_outputs=problem.n_outputs,
-            width=width(problem.n_outputs),
+            loss=loss,
+            columns=loss.columns,
+            n_outputs=k,
+            width=width(k),
             batch_size=batch_size,
             alpha=problem.alpha,
             offset=state.offset,
@@ -45,7 +47,7 @@ class Pegasos:
             average=state.average,
             intercept=state.intercept,
             unit=state.unit,
-            curvature=self.loss.curvature() if state.capped else 0.0,
+            curvature=loss.curvature() if state.capped else 0.0,
         )
 
     def _show(self, rows: Rows, problem: Problem, draws: Draws) -> None:
@@ -118,8 +120,8 @@ class Pegasos:
         if not (np.isfinite(W).all() and np.isfinite(b).all()):
             raise ValueError(OVERFLOW)
         objective = state.online_loss() + 0.5 * state.alpha * float(np.sum(W * W, dtype=np.float64))
-        at_zero, bound = self.loss.at_zero(state.n_outputs), state.lower_bound()
-        gap = max(objective - bound, 0.0) / at_zero if at_zero > 0 and np.isfinite(bound) else float("nan")
+        known = self.at_zero > 0 and np.isfinite(bound := state.lower_bound())
+        gap = max(objective - bound, 0.0) / self.at_zero if known else float("nan")
         epochs: float = int(n_epochs) if n_epochs == int(n_epochs) else float(n_epochs)
         return Iterate(
             lambda: (W, b),

@@ -5,15 +5,7 @@ from __future__ import annotations
 from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums, mean_loss
 from manyclass.model.losses.calibrated import Calibrated
 from manyclass.model.losses.logistic import Logistic
-from manyclass.model.losses.margin import (
-    ColumnPerceptron,
-    CrammerSinger,
-    Hinge,
-    Mistakes,
-    Perceptron,
-    SquaredCrammerSinger,
-    SquaredHinge,
-)
+from manyclass.model.losses.margin import ColumnMargin, JointMargin, Mistakes
 from manyclass.model.losses.regression import EpsilonInsensitive, Huber, ResponseLoss, SquaredEpsilonInsensitive
 from manyclass.model.losses.softmax import Softmax
 from manyclass.model.losses.sparsemax import Sparsemax
@@ -27,12 +19,12 @@ LOSSES: dict[str, Loss] = {
         Squared(),
         Sparsemax(),
         Calibrated(),
-        Hinge(),
-        SquaredHinge(),
-        CrammerSinger(),
-        SquaredCrammerSinger(),
-        Perceptron(),
-        ColumnPerceptron(),
+        ColumnMargin("hinge"),
+        ColumnMargin("squared_hinge", squared=True),
+        JointMargin("crammer_singer", "hinge"),
+        JointMargin("squared_crammer_singer", "squared_hinge", squared=True),
+        JointMargin("perceptron", "column_perceptron", margin=0.0),
+        ColumnMargin("column_perceptron", margin=0.0),
     )
 }
 """Of labels."""

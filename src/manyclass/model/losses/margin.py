@@ -9,77 +9,40 @@ from manyclass.data.targets import ClassTargets, Targets
 from manyclass.model.losses.base import Loss
 
 
-class Hinge(Loss):
-    """Σ_j max(0, 1 − y_j z_j) with y_j = ±1: one support vector machine per column."""
+class ColumnMargin(Loss):
+    """Σ_j max(0, margin − y_j z_j) with y_j = ±1, or the squares, as in scikit-learn and LIBLINEAR: one SVM per column.
 
-    name = "hinge"
+    Without a margin it is the loss of perceptrons.
+    """
+
     label_values = (-1.0, 1.0)
-    column_loss = label_loss = "hinge"
+
+    def __init__(self, name: str, margin: float = 1.0, *, squared: bool = False):
+        self.name = self.column_loss = self.label_loss = name
+        self.margin, self.squared, self.scale_free = margin, squared, margin == 0.0
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return xp.sum(self._short(Z, rows, targets, xp), axis=1)
-
-    @staticmethod
-    def _short(Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        """By how much each margin falls short of 1."""
-        return xp.clip(1.0 - targets.dense(rows, Z[:0, :], xp) * Z, min=0.0)
+        short = xp.clip(self.margin - targets.dense(rows, Z[:0, :], xp) * Z, min=0.0)
+        return xp.sum(short**2 if self.squared else short, axis=1)
 
 
-class SquaredHinge(Hinge):
-    """Σ_j max(0, 1 − y_j z_j)² with y_j = ±1, as in scikit-learn and LIBLINEAR."""
+class JointMargin(Loss):
+    """max_j (z_j + margin·[j ≠ y]) − z_y (Crammer and Singer, 2001), or its square; a perceptron without a margin.
 
-    name = "squared_hinge"
-    column_loss = label_loss = "squared_hinge"
+    `column_loss` is the same of one column, and of labels where only ratios of scores matter.
+    """
 
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return xp.sum(self._short(Z, rows, targets, xp) ** 2, axis=1)
-
-
-class CrammerSinger(Loss):
-    """max_j (z_j + [j ≠ y]) − z_y (Crammer and Singer, 2001)."""
-
-    name = "crammer_singer"
     label_values = None
-    column_loss = "hinge"
-    label_loss = None
+
+    def __init__(self, name: str, column_loss: str, margin: float = 1.0, *, squared: bool = False):
+        self.name, self.column_loss = name, column_loss
+        self.margin, self.squared, self.scale_free = margin, squared, margin == 0.0
+        self.label_loss = column_loss if self.scale_free else None
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
         matched = targets.dot(rows, Z, xp)
-        return xp.max(Z + (1.0 - targets.dense(rows, Z[:0, :], xp)), axis=1) - matched
-
-
-class SquaredCrammerSinger(CrammerSinger):
-    """The square of the loss of Crammer and Singer."""
-
-    name = "squared_crammer_singer"
-    column_loss = "squared_hinge"
-
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return super().values(Z, rows, targets, xp) ** 2
-
-
-class Perceptron(Loss):
-    """max_j z_j − z_y."""
-
-    name = "perceptron"
-    label_values = None
-    column_loss = label_loss = "column_perceptron"
-    scale_free = True
-
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return xp.max(Z, axis=1) - targets.dot(rows, Z, xp)
-
-
-class ColumnPerceptron(Loss):
-    """Σ_j max(0, −y_j z_j) with y_j = ±1."""
-
-    name = "column_perceptron"
-    label_values = (-1.0, 1.0)
-    column_loss = label_loss = "column_perceptron"
-    scale_free = True
-
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return xp.sum(xp.clip(-targets.dense(rows, Z[:0, :], xp) * Z, min=0.0), axis=1)
+        short = xp.max(Z + self.margin * (1.0 - targets.dense(rows, Z[:0, :], xp)), axis=1) - matched
+        return short**2 if self.squared else short
 
 
 class Mistakes(Loss):
