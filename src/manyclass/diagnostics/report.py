@@ -68,49 +68,24 @@ class LabelFacts:
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Columns, by number or name, that are of no use or hard on a solver.
-
-    Attributes
-    ----------
-    constant : tuple
-    duplicated : tuple
-        Each equals a column before it.
-    far_from_origin : tuple
-        Their mean is more than ten standard deviations.
-    badly_scaled : tuple
-        Their standard deviation is more than a hundred times that of the median column, or less than a hundredth.
-    largest_ratio : float
-        Of the standard deviations of two columns that vary.
-    """
+    """Columns, by number or name, that are of no use or hard on a solver."""
 
     constant: tuple[Any, ...]
-    duplicated: tuple[Any, ...]
-    far_from_origin: tuple[Any, ...]
-    badly_scaled: tuple[Any, ...]
-    largest_ratio: float
+    duplicated: tuple[Any, ...]  # each equals a column before it
+    far_from_origin: tuple[Any, ...]  # their mean is more than ten standard deviations
+    badly_scaled: tuple[Any, ...]  # by more than a factor of a hundred larger or smaller than the median column
+    largest_ratio: float  # of the standard deviations of two columns that vary
 
 
 @dataclass(frozen=True)
 class Hardness:
-    """What the eigenvalues of the covariance say, from `n_rows` rows.
-
-    Attributes
-    ----------
-    rank : int
-        Directions in which those rows vary.
-    condition_number : float
-        Of least squares without a penalty.
-    effective_dimension : dict
-        Σ λ/(λ + alpha) by alpha.
-    tau : float
-        Bound on the correlation of the response with directions of small variance; see `response_correlation`.
-    """
+    """What the eigenvalues of the covariance say, from `n_rows` rows."""
 
     n_rows: int
-    rank: int
-    condition_number: float
-    effective_dimension: dict[float, float]
-    tau: float
+    rank: int  # directions in which those rows vary
+    condition_number: float  # of least squares without a penalty
+    effective_dimension: dict[float, float]  # Σ λ/(λ + alpha) by alpha
+    tau: float  # bounds how much the response depends on directions of small variance; see `response_correlation`
 
 
 @dataclass(frozen=True)

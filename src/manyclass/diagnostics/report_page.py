@@ -128,10 +128,8 @@ def costs(report: DataReport) -> list[Html]:
     for estimator, loss, told, memory, how in report.costs_table()[1:]:
         share = np.log(2 * seconds[len(rows)] / seconds.min()) / np.log(2 * seconds.max() / seconds.min())
         rows.append((estimator, loss, how, bar(share, told), memory))
-    hard, note = (
-        report.hardness,
-        "Seconds and memory are estimates, from the speed of this machine and a small sample; ",
-    )
+    hard = report.hardness
+    note = "Seconds and memory are estimates, from the speed of this machine and a small sample; "
     note += "they can be off by a factor of two or more. Bars are on a log scale."
     if hard is not None and hard.n_rows < report.rows.n_rows:
         note += f" The spectrum is of {hard.n_rows:,} rows drawn at random."

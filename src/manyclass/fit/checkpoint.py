@@ -9,6 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,7 @@ EVERY = 5.0
 """Least seconds between two writes."""
 SHARE = 0.04
 """Most of the time that may be spent on writing."""
-PIECE, DIGEST_BYTES = 1 << 20, 32
+DIGEST_BYTES = 32
 
 
 class CheckpointError(ValueError):
@@ -60,8 +61,10 @@ class Checkpoint:
         started = time.perf_counter()
         temporary = self.path.with_name(f".{self.path.name}.part")
         try:
-            with temporary.open("wb") as file:
+            with temporary.open("w+b") as file:
                 self._write_to(file, {**state, "more": self.more()})
+                file.flush()
+                file.write(_digest(file, file.tell()))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.path)
@@ -88,11 +91,9 @@ class Checkpoint:
         encode = Encoder()
         tree = {"manyclass": _version(), "belongs_to": self.belongs_to, "state": encode(state)}
         text = json.dumps(tree).encode()
-        hashed = _Hashed(file)
-        hashed.write(MAGIC + f"{FORMAT}\n".encode() + len(text).to_bytes(8, "little") + text)
+        file.write(MAGIC + f"{FORMAT}\n".encode() + len(text).to_bytes(8, "little") + text)
         for array in encode.arrays:
-            np.lib.format.write_array(hashed, array, allow_pickle=False)
-        file.write(hashed.digest())
+            np.lib.format.write_array(file, array, allow_pickle=False)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,9 @@ class Checkpoint:
                 f"The checkpoint {self.path} is damaged or incomplete; put a good copy in its place, or delete it and "
                 "the fit begins anew."
             )
-            if not _is_whole(file, size):
+            end = max(size - DIGEST_BYTES, len(first))
+            file.seek(end)
+            if file.read() != _digest(file, end):
                 raise CheckpointError(damaged)
             if first[len(MAGIC) : -1] != str(FORMAT).encode():
                 raise CheckpointError(f"The checkpoint {self.path} was written by a newer manyclass; "
@@ -124,10 +127,10 @@ class Checkpoint:
                 length = int.from_bytes(file.read(8), "little")
                 tree, arrays = json.loads(file.read(min(length, size))), []
                 self._check(tree)
-                while file.tell() < size - DIGEST_BYTES:
-                    check_size(file, size - DIGEST_BYTES - file.tell())
+                while file.tell() < end:
+                    check_size(file, end - file.tell())
                     arrays.append(np.lib.format.read_array(file, allow_pickle=False))
-                if file.tell() != size - DIGEST_BYTES:
+                if file.tell() != end:
                     raise EOFError
                 return dict(Decoder(arrays, asarray)(tree["state"]))
             except CheckpointError:
@@ -152,31 +155,10 @@ class Checkpoint:
                 )
 
 
-class _Hashed:
-    """A file to write to, and the SHA-256 of what was written."""
-
-    def __init__(self, file: BinaryIO):
-        self._file, self._hash = file, hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self._hash.update(data)
-        return self._file.write(data)
-
-    def digest(self) -> bytes:
-        return self._hash.digest()
-
-
-def _is_whole(file: BinaryIO, size: int) -> bool:
-    """Whether the file ends in the SHA-256 of what comes before."""
-    file.seek(0)
-    found, left = hashlib.sha256(), size - DIGEST_BYTES
-    while left > 0:
-        piece = file.read(min(PIECE, left))
-        if not piece:
-            return False
-        found.update(piece)
-        left -= len(piece)
-    return left == 0 and file.read() == found.digest()
+def _digest(file: BinaryIO, length: int) -> bytes:
+    """The SHA-256 of the first so many bytes."""
+    with mmap(file.fileno(), length, access=ACCESS_READ) as content:
+        return hashlib.sha256(content).digest()
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.stored import Stored
+from manyclass.data.readers.stored import Chain, Stored
 from manyclass.data.readers.tables import Layout, label_column, labels_of
 from manyclass.data.stores import Store
 
@@ -55,35 +54,31 @@ def stored(source: Source, request: Request) -> Stored:
     return Stored.of(_Groups(source, file, layout.of_features(file.schema_arrow)), layout.labels(file.read))
 
 
-class _Groups(Store):
-    """The rows of a file in row groups, of which those without a wanted row need not be read."""
+class _Groups(Chain):
+    """All rows of a file, whose row groups without a wanted row need not be read."""
 
     def __init__(self, source: Source, file: pq.ParquetFile, layout: Layout):
-        self._source, self._layout = source, layout
         sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        self._starts = np.cumsum([0, *sizes])
-        self.n_rows = file.metadata.num_rows
-
-    def _arrays(self, n_rows: int, groups: list[int] | None = None) -> Iterator[NDArray[Any]]:
-        file, names = _opened(self._source), self._layout.needed
-        batches = file.iter_batches(n_rows, row_groups=groups, columns=names)
-        return (dataset.X for dataset in self._layout.chunks(batches, n_rows))
+        super().__init__([_Group(source, layout, number, size) for number, size in enumerate(sizes)])
+        self._source, self._layout = source, layout
 
     def chunks(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        return self._arrays(n_rows)
+        return _arrays(self._source, self._layout, n_rows)
 
-    def take(self, index: NDArray[Any]) -> NDArray[Any]:
-        order = np.argsort(index, kind="stable")
-        group = np.searchsorted(self._starts, index[order], side="right") - 1
-        found = []
-        for number in np.unique(group).tolist():
-            wanted = index[order[group == number]] - self._starts[number]
-            start = 0
-            for chunk in self._arrays(1 << 10, [number]):
-                inside = (wanted >= start) & (wanted < start + len(chunk))
-                found.append(chunk[wanted[inside] - start])
-                start += len(chunk)
-        return np.concatenate(found)[np.argsort(order, kind="stable")]
+
+class _Group(Store):
+    """Those of one row group, to take some of; what is read for that is never large."""
+
+    def __init__(self, source: Source, layout: Layout, number: int, n_rows: int):
+        self._source, self._layout, self._number, self.n_rows = source, layout, number, n_rows
+
+    def chunks(self, n_rows: int) -> Iterator[NDArray[Any]]:
+        return _arrays(self._source, self._layout, min(n_rows, 1 << 10), [self._number])
+
+
+def _arrays(source: Source, layout: Layout, n_rows: int, groups: list[int] | None = None) -> Iterator[NDArray[Any]]:
+    batches = _opened(source).iter_batches(n_rows, row_groups=groups, columns=layout.needed)
+    return (dataset.X for dataset in layout.chunks(batches, n_rows))
 
 
 def _opened(source: Source) -> pq.ParquetFile:

@@ -81,10 +81,10 @@ def joined(parts: Sequence[Stored]) -> Stored:
         pieces = [piece for store in mapped for piece in store.pieces]
         files = [file for store in mapped for file in store.files]
         return dataclasses.replace(first, store=Pieces(pieces, files), y=y)
-    return dataclasses.replace(first, store=_Chain(stores), y=y)
+    return dataclasses.replace(first, store=Chain(stores), y=y)
 
 
-class _Chain(Store):
+class Chain(Store):
     """The rows of several stores, one after the other."""
 
     def __init__(self, stores: Sequence[Store]):
