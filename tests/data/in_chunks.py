@@ -11,8 +11,7 @@ from manyclass.data.readers import Dataset, stored
 def in_chunks(path: Path, n_rows: int, **options: Any) -> Iterator[Dataset]:
     """The rows of a file where they lie, so many at a time."""
     found, start = stored(path, **options), 0
-    known = {field.name: getattr(found, field.name) for field in dataclasses.fields(found) if field.name != "store"}
     for X in found.store.chunks(n_rows):
         stop = start + X.shape[0]
-        yield Dataset(X, **known | {"y": None if found.y is None else found.y[start:stop]})
+        yield dataclasses.replace(found, X=X, y=None if found.y is None else found.y[start:stop])
         start = stop

@@ -23,7 +23,7 @@ from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
 from manyclass.data.readers.source import Source, translated
-from manyclass.data.readers.stored import Guarded, Stored, joined, surveyed
+from manyclass.data.readers.stored import Guarded, joined, surveyed
 from manyclass.data.stores import Whole
 
 __all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "stored"]
@@ -44,7 +44,7 @@ FORMATS = {entry.NAME: entry for entry in _MODULES}
 ``read_chunks(source, request, n_rows)``
     Where rows can be had so many at a time.
 ``stored(source, request)``
-    Where rows may stay in the file: the `Stored`, or None for files that have to be read as a whole.
+    Where rows may stay in the file: the `Dataset` whose X is a `Store`, or None for files to be read as a whole.
 ``read_labels(source, n_rows)``
     Where a file may hold nothing but labels: those of so many rows, and the names of several or None.
 """
@@ -134,29 +134,19 @@ def read(
 
 def stored(
     path: str | os.PathLike[str], *, format: str | None = None, most_bytes: float = math.inf, **options: Any
-) -> Stored:
-    """The rows of a file, or of all files of a folder, where they lie, and their labels.
+) -> Dataset:
+    """The rows of a file, or of all files of a folder, where they lie, and their labels; X is a `Store`.
 
-    Parameters
-    ----------
-    path : path-like
-        A folder holds files of one format, read in the order of their names (numbers in names count as numbers), or is
-        what Hugging Face's ``save_to_disk`` has written.
-    format, **options
-        Those of `read`; a file of labels may be a folder too.
-    most_bytes : float
-        What a file may take that has to be read as a whole.
-
-    Raises
-    ------
-    DataFileError
+    A folder holds files of one format, read in the order of their names (numbers in names count as numbers), or is what
+    Hugging Face's ``save_to_disk`` has written. Options are those of `read`; a file of labels may be a folder too. A
+    file that has to be read as a whole may take so many bytes at most.
     """
     path = Path(path)
     request = _with_names(Request(**options))
     with translated(path):
         parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
         found = joined(parts)
-        found = dataclasses.replace(found, store=Guarded(found.store, partial(translated, path)))
+        found = dataclasses.replace(found, X=Guarded(found.X, partial(translated, path)))
     if request.labels_path is None:
         if found.y is not None and len(found.y) != found.store.n_rows:
             raise DataFileError(
@@ -167,10 +157,10 @@ def stored(
     return dataclasses.replace(found, y=y, label_names=label_names, target_name=None)
 
 
-def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Stored:
+def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Dataset:
     source, entry = _open(path, name)
     with translated(path, entry.WHAT):
-        found: Stored | None = entry.stored(source, request) if hasattr(entry, "stored") else None
+        found: Dataset | None = entry.stored(source, request) if hasattr(entry, "stored") else None
         if found is None and hasattr(entry, "read_chunks"):
 
             def chunks(n_rows: int, **more: Any) -> Iterator[Dataset]:
@@ -186,9 +176,9 @@ def _stored_file(path: Path, name: str | None, request: Request, most_bytes: flo
                 f"{path} takes {told(size)} and has to be read as a whole, which may take {told(most_bytes)}: save the "
                 "rows as .npy or .parquet, which can be read in pieces, or raise memory_limit."
             )
-        dataset = entry.read(source, request)
+        dataset: Dataset = entry.read(source, request)
         _check_shape(dataset, request)
-        return Stored.of(Whole(dataset.X), dataset)
+        return dataclasses.replace(dataset, X=Whole(dataset.X))
 
 
 def _with_names(request: Request) -> Request:

@@ -5,6 +5,7 @@ Uncompressed files are mapped, and columns of lists are arrays without a copy.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.stored import Stored
 from manyclass.data.readers.tables import Layout, array_without_copy, label_column, labels_of
 from manyclass.data.stores import Pieces, Repeated, Store
 
@@ -39,7 +39,7 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     return labels_of(table[name], name), None
 
 
-def stored(source: Source, request: Request) -> Stored:
+def stored(source: Source, request: Request) -> Dataset:
     """The labels, and rows that stay in the file."""
     reader, file = _opened(source)
     before = pa.total_allocated_bytes()
@@ -58,10 +58,10 @@ def stored(source: Source, request: Request) -> Stored:
         given = (batch.select(alone.needed) for batch in _batches(_opened(source, file)[0]))
         return (chunk.X for chunk in alone.chunks(given, n_rows))
 
-    return Stored.of(Repeated(chunks, sum(map(len, parts)), takes_size=True), labels)
+    return dataclasses.replace(labels, X=Repeated(chunks, sum(map(len, parts)), takes_size=True))
 
 
-def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Stored:
+def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Dataset:
     """A table, or an array of lists, of pyarrow; its memory is used as it is."""
     if isinstance(table, pa.Array | pa.ChunkedArray):
         table = pa.table([table], names=["X"])
@@ -70,7 +70,7 @@ def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Sto
     layout = _layout(table, request)
     features = layout.of_features(table.schema)
     store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], files)
-    return Stored.of(store, layout.labels(table.select))
+    return dataclasses.replace(layout.labels(table.select), X=store)
 
 
 class _Columns:

@@ -79,7 +79,7 @@ class Dataset:
     Attributes
     ----------
     X : ndarray, memmap or scipy.sparse.csr_array of shape (n_rows, n_features)
-        float32 or float64; read-only where it is the file's own memory.
+        float32 or float64; read-only where it is the file's own memory. Of `stored` a `Store`.
     y : ndarray of shape (n_rows,) or (n_rows, n_labels), or None
         Class labels (integers where every label is a whole number, else text), real numbers (a regression
         target), or a 0/1 indicator matrix for multi-label data. None where the file has no target.
@@ -109,6 +109,11 @@ class Dataset:
         if not sparse.issparse(values):
             values = values.reshape(len(values), math.prod(values.shape[1:]))
         return cls(as_features(values, dtype, narrow=False), y, full_scale=255 if values.dtype == np.uint8 else None)
+
+    @property
+    def store(self) -> Any:
+        """X, where it is one."""
+        return self.X
 
     @property
     def kind(self) -> str:

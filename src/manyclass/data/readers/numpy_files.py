@@ -15,7 +15,6 @@ from scipy import sparse
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, labels_from_array, quoted
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.stored import Stored
 from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "numpy", (".npz", ".npy"), "a whole NumPy file"
@@ -122,10 +121,10 @@ def _sparse(where: Any) -> sparse.csr_array:
     return matrix
 
 
-def stored(source: Source, request: Request) -> Stored | None:
+def stored(source: Source, request: Request) -> Dataset | None:
     """The rows of an uncompressed .npy file; those of others have to be read as a whole."""
     X = None if source.is_compressed or not source.head.startswith(b"\x93NUMPY") else _arrays(source)
     if X is None or X.ndim < 2 or X.dtype.kind not in "biuf":
         return None
     pieces = [np.asarray(X).reshape(len(X), math.prod(X.shape[1:]))]
-    return Stored(Pieces(pieces, [getattr(X, "_mmap", None)]))
+    return Dataset(Pieces(pieces, [getattr(X, "_mmap", None)]))

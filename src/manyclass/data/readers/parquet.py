@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.stored import Chain, Stored
+from manyclass.data.readers.stored import Chain
 from manyclass.data.readers.tables import Layout, label_column, labels_of
 from manyclass.data.stores import Store
 
@@ -47,11 +48,12 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     return labels_of(file.read([name])[name], name), None
 
 
-def stored(source: Source, request: Request) -> Stored:
+def stored(source: Source, request: Request) -> Dataset:
     """The labels, and rows that are read when they are asked for."""
     file = _opened(source)
     layout = _layout(file, request)
-    return Stored.of(_Groups(source, file, layout.of_features(file.schema_arrow)), layout.labels(file.read))
+    store = _Groups(source, file, layout.of_features(file.schema_arrow))
+    return dataclasses.replace(layout.labels(file.read), X=store)
 
 
 class _Groups(Chain):

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, labels_from_array, quoted
 from manyclass.data.readers.source import Source
-from manyclass.data.readers.stored import Stored
 from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "safetensors", (".safetensors",), "a whole safetensors file"
@@ -51,7 +50,7 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     return labels_from_array(np.array(tensors[name or next(iter(tensors))][:])), None
 
 
-def stored(source: Source, request: Request) -> Stored:
+def stored(source: Source, request: Request) -> Dataset:
     """The labels, and rows that stay in the file."""
     file, tensors = _opened(source)
     wanted = request.targets
@@ -66,7 +65,7 @@ def stored(source: Source, request: Request) -> Stored:
     if len(X.shape) > 2:
         X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
     y = labels_from_array(np.array(tensors[names[0]][:])) if names else None
-    return Stored(Pieces([X], [file]), y)
+    return Dataset(Pieces([X], [file]), y)
 
 
 class _Bfloat16:

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,6 @@ from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
 """Of a chunk while a file of text is surveyed."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """As `Dataset`, but for X, which is a store."""
-
-    store: Store
-    y: NDArray[Any] | None = None
-    feature_names: tuple[str, ...] | None = None
-    target_name: str | None = None
-    label_names: tuple[str, ...] | None = None
-    zero_based: bool | None = None
-
-    @classmethod
-    def of(cls, store: Store, dataset: Dataset) -> Stored:
-        """Of rows, and a dataset that has all else."""
-        known = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(cls)[1:]}
-        return cls(store, **known)
 
 
 class Guarded(Store):
@@ -65,9 +46,9 @@ class Guarded(Store):
         return Guarded(self.guarded.select(columns), self._guard)
 
 
-def joined(parts: Sequence[Stored]) -> Stored:
+def joined(parts: Sequence[Dataset]) -> Dataset:
     """Several files as one."""
-    first, stores = parts[0], [part.store for part in parts]
+    first, stores = parts[0], [part.X for part in parts]
     if len(parts) == 1:
         return first
     labels = [part.y for part in parts if part.y is not None]
@@ -80,8 +61,8 @@ def joined(parts: Sequence[Stored]) -> Stored:
     if len(mapped) == len(stores):
         pieces = [piece for store in mapped for piece in store.pieces]
         files = [file for store in mapped for file in store.files]
-        return dataclasses.replace(first, store=Pieces(pieces, files), y=y)
-    return dataclasses.replace(first, store=Chain(stores), y=y)
+        return dataclasses.replace(first, X=Pieces(pieces, files), y=y)
+    return dataclasses.replace(first, X=Chain(stores), y=y)
 
 
 class Chain(Store):
@@ -105,7 +86,7 @@ class Chain(Store):
         return stacked(found)[np.argsort(order, kind="stable")]
 
 
-def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> Stored:
+def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> Dataset:
     """A file of which only chunks can be had: one pass for its size, width, type and labels.
 
     `read` takes a number of rows and options of `readers.read`, and gives datasets, as wide as `n_features` says.
@@ -136,7 +117,7 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
         return (chunk.X for chunk in read(size, **options))
 
     store = Repeated(chunks, n_rows, takes_size=True)
-    return Stored.of(store, dataclasses.replace(first, y=y, label_names=names, zero_based=zero_based))
+    return dataclasses.replace(first, X=store, y=y, label_names=names, zero_based=zero_based)
 
 
 def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
