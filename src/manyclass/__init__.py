@@ -7,17 +7,19 @@ if TYPE_CHECKING:
     from manyclass import diagnostics as diagnostics
     from manyclass import export as export
     from manyclass import linear_model as linear_model
-    from manyclass.data.class_moments import ClassMoments
-    from manyclass.data.moments import Moments
-    from manyclass.diagnostics.analysis import analyze
-    from manyclass.estimators.auto import AutoClassifier
-    from manyclass.estimators.bound_majorization import BoundMajorizationClassifier
-    from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
-    from manyclass.estimators.glm import GLMClassifier
-    from manyclass.estimators.glm_cv import GLMClassifierCV
-    from manyclass.estimators.pegasos import PegasosClassifier
-    from manyclass.estimators.sdca import SDCAClassifier, SDCARegressor
-    from manyclass.estimators.stagewise import StagewiseClassifier, StagewiseRegressor
+    from manyclass.data.class_moments import ClassMoments as ClassMoments
+    from manyclass.data.moments import Moments as Moments
+    from manyclass.diagnostics.analysis import analyze as analyze
+    from manyclass.estimators.auto import AutoClassifier as AutoClassifier
+    from manyclass.estimators.bound_majorization import BoundMajorizationClassifier as BoundMajorizationClassifier
+    from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier as CalibratedLeastSquaresClassifier
+    from manyclass.estimators.glm import GLMClassifier as GLMClassifier
+    from manyclass.estimators.glm_cv import GLMClassifierCV as GLMClassifierCV
+    from manyclass.estimators.pegasos import PegasosClassifier as PegasosClassifier
+    from manyclass.estimators.sdca import SDCAClassifier as SDCAClassifier
+    from manyclass.estimators.sdca import SDCARegressor as SDCARegressor
+    from manyclass.estimators.stagewise import StagewiseClassifier as StagewiseClassifier
+    from manyclass.estimators.stagewise import StagewiseRegressor as StagewiseRegressor
 
     __version__: str
 
@@ -40,21 +42,7 @@ _PUBLIC = {
 
 _PACKAGES = ("diagnostics", "export", "linear_model")
 
-__all__ = [
-    "AutoClassifier",
-    "BoundMajorizationClassifier",
-    "CalibratedLeastSquaresClassifier",
-    "ClassMoments",
-    "GLMClassifier",
-    "GLMClassifierCV",
-    "Moments",
-    "PegasosClassifier",
-    "SDCAClassifier",
-    "SDCARegressor",
-    "StagewiseClassifier",
-    "StagewiseRegressor",
-    "analyze",
-]
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,6 @@ def test_the_choice_is_the_least_of_the_estimates_and_all_can_be_read():
     assert choice.method is choice.candidates[0]
     seconds = [one.seconds for one in choice.candidates]
     assert seconds == sorted(seconds) and all(np.isfinite(seconds)) and min(seconds) > 0
-    assert all(str(one) in str(choice) for one in choice.candidates)
 
 
 @pytest.mark.parametrize(("n", "d", "k", "sparse"), [(60, 900, 3, False), (60, 900, 3, True), (900, 60, 3, False)])

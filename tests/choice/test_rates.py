@@ -71,11 +71,11 @@ def test_what_is_measured_is_a_speed():
 
 
 def test_a_machine_is_the_same_in_whatever_order_its_libraries_were_loaded(monkeypatch):
-    found, loaded = module._machine(), module.blas_libraries()
+    found, loaded = module._machine(), module.threadpool_info()
     other = {**next(one for one in loaded if one["user_api"] == "blas"), "version": "0"}
-    monkeypatch.setattr(module, "blas_libraries", lambda: [*loaded, other])
+    monkeypatch.setattr(module, "threadpool_info", lambda: [*loaded, other])
     last = module._machine()
-    monkeypatch.setattr(module, "blas_libraries", lambda: [other, *loaded[::-1]])
+    monkeypatch.setattr(module, "threadpool_info", lambda: [other, *loaded[::-1]])
     assert module._machine() == last != found
 
 

@@ -39,15 +39,11 @@ def costs(rows: Rows, labels: Labels) -> tuple[Cost, ...]:
     link = "softmax" if labels.codes is not None and not labels.is_binary else "logistic"
     found: list[Cost] = []
     for loss in (link, "squared"):
-        problem = _problem(rows, labels, loss)
+        smooth = SMOOTH_LOSSES[loss]
+        problem = Problem(rows, labels.targets(rows, smooth.label_values), smooth, ALPHA)
         found += _linear(problem, loss)
     found += [*_calibrated(problem), *_generated(problem), *_dual(problem, link)]
     return tuple(sorted(found, key=lambda one: one.seconds))
-
-
-def _problem(rows: Rows, labels: Labels, name: str) -> Problem:
-    loss = SMOOTH_LOSSES[name]
-    return Problem(rows, labels.targets(rows, loss.label_values), loss, ALPHA)
 
 
 def _linear(problem: Problem, loss: str) -> Iterator[Cost]:

@@ -80,9 +80,6 @@ class Choice:
         method = Method(solver, curvature, row_space, math.nan, math.nan, math.nan, math.nan)
         return cls(method, (method,))
 
-    def __str__(self) -> str:
-        return "\n".join(f"{'→' if one is self.method else ' '} {one}" for one in self.candidates)
-
 
 def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice:
     """The method with the fewest estimated seconds among those that fit into memory.

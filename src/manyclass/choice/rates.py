@@ -16,9 +16,10 @@ import numpy as np
 import scipy
 import scipy.linalg
 import scipy.sparse as sp
+from threadpoolctl import threadpool_info
 
 from manyclass.data import ClassTargets, as_rows
-from manyclass.data.threads import blas_libraries, blas_threads
+from manyclass.data.threads import blas_threads
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 LASTS = 86400.0
@@ -80,7 +81,7 @@ def cache_folder() -> Path:
 
 def _machine() -> str:
     """All that decides how fast it is, as far as this process sees it."""
-    blas = [one for one in blas_libraries() if one["user_api"] == "blas"]
+    blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
     # In an order of their own: that of loaded libraries differs between processes, which then would not agree.
     libraries = sorted(f"{one['internal_api']} {one['version']} {one.get('architecture')}" for one in blas)
     threads = max((int(one["num_threads"]) for one in blas), default=1)

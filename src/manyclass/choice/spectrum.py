@@ -15,9 +15,10 @@ MOST_STEPS = 1000
 def quadratic_steps(problem: Problem, tol: float) -> int:
     """Steps of conjugate gradients down to `tol` of the height of the quadratic that touches F at the constant model.
 
-    In units in which the diagonal of its Hessian h Σ + alpha is 1, as in the metric "jacobi". The eigenvalues μ_j of
-    that Hessian, and how much g_j of the gradient at the constant model lies along each of their vectors, are read from
-    a sample of rows; of the steps nothing else matters, so that they are taken with these few numbers.
+    In units in which the diagonal of its Hessian h Σ + alpha is 1, as in the metric "jacobi"; h = tr ∇²Φ / n_outputs
+    there. The eigenvalues μ_j of that Hessian, and how much g_j of the gradient at the constant model lies along each
+    of their vectors, are read from a sample of rows; of the steps nothing else matters, so that they are taken with
+    these few numbers.
     """
     sample, columns = problem.rows.take(problem.sample(SAMPLED_ROWS)).compact()
     X = to_numpy(sample).astype(np.float64)
@@ -27,7 +28,9 @@ def quadratic_steps(problem: Problem, tol: float) -> int:
         X -= X.mean(axis=0)
     gradient = to_numpy(problem.penalised(problem.zero_gradient)).astype(np.float64)
     gradient = gradient if columns is None else gradient[columns]
-    h = _curvature_of_scores(problem)
+    xp, loss = problem.xp, problem.loss
+    _, b = problem.unpack(problem.constant_model())
+    h = float(loss.hessian_trace(loss.mean(b[None, :], xp), xp)[0]) / problem.n_outputs
     variance = np.einsum("ij,ij->j", X, X) / len(X)
     unit = h * variance + problem.alpha
     scale = np.sqrt(np.where(unit > 0, unit, 1.0))
@@ -42,13 +45,6 @@ def quadratic_steps(problem: Problem, tol: float) -> int:
     seen = values > 1e-10 * max(float(values[-1]), 1e-300)
     share = float(np.average(problem.alpha / scale**2, weights=variance + 1e-300))
     return _steps(h * values[seen] + share, np.sqrt(np.sum(along[seen] ** 2, axis=1)), tol)
-
-
-def _curvature_of_scores(problem: Problem) -> float:
-    """h = tr ∇²Φ / n_outputs at the constant model."""
-    xp, loss = problem.xp, problem.loss
-    _, b = problem.unpack(problem.constant_model())
-    return float(loss.hessian_trace(loss.mean(b[None, :], xp), xp)[0]) / problem.n_outputs
 
 
 def _steps(values: np.ndarray, gradient: np.ndarray, tol: float) -> int:

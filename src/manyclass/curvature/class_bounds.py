@@ -49,11 +49,6 @@ class ClassBound:
     free_shift: bool  # whether B annihilates the vector of ones, as scores of a softmax are free to shift
 
 
-def _softmax_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
-    b, a = np.tril_indices(k)
-    return a, b
-
-
 def _softmax_weights(Z: Array, xp: Any) -> Array:
     """B without a loop over pairs, or any k×k product.
 
@@ -105,19 +100,15 @@ def _by_class(Z: Array, xp: Any) -> Array:
     return xp.reshape(xp.reshape(Z.T, (-1,)), (int(Z.shape[1]), int(Z.shape[0])))
 
 
-def _logistic_pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(k), np.arange(k)
-
-
 def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
     beta = curving(Z, xp)
     return [[xp.sum(beta * one * other, axis=1) for other in moves[: i + 1]] for i, one in enumerate(moves)]
 
 
 CLASS_BOUNDS: dict[str, ClassBound] = {
-    "softmax": ClassBound(_softmax_pairs, _softmax_weights, _softmax_along, free_shift=True),
+    "softmax": ClassBound(lambda k: np.tril_indices(k)[::-1], _softmax_weights, _softmax_along, free_shift=True),
     # Each label has a partition function 1 + exp z of its own, whose bound is that of Jaakkola and Jordan (2000).
-    "logistic": ClassBound(_logistic_pairs, curving, _logistic_along, free_shift=False),
+    "logistic": ClassBound(lambda k: (np.arange(k), np.arange(k)), curving, _logistic_along, free_shift=False),
 }
 """By name of the loss whose potential is the log partition function."""
 

@@ -78,13 +78,15 @@ class SampledHessian(Hessian):
     weighs_rows = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
-        self.sample, self._fewest = problem.map(uniform_sample, _enough(problem), rng), FEWEST_ROWS
+        size = (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
+        self.sample, self._fewest = problem.map(uniform_sample, enough_rows(size), rng), FEWEST_ROWS
         super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:
             rng, self._fewest = np.random.default_rng(0), min(2 * self._fewest, MOST_ROWS)
-            self.sample = problem.map(carrying_sample, row_weight, _enough(problem, self._fewest), rng)
+            n_rows = enough_rows(int(theta.shape[0]) * int(theta.shape[1]), self._fewest)
+            self.sample = problem.map(carrying_sample, row_weight, n_rows, rng)
         super().refresh(problem, theta)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
@@ -104,10 +106,6 @@ class SampledHessian(Hessian):
 def enough_rows(n_parameters: int, fewest: int = FEWEST_ROWS) -> int:
     """Rows that tell the Hessian of so many parameters well enough for a metric."""
     return max(fewest, ROWS_PER_PARAMETER * n_parameters)
-
-
-def _enough(problem: Problem, fewest: int = FEWEST_ROWS) -> int:
-    return enough_rows((problem.rows.n_features + problem.fit_intercept) * problem.n_outputs, fewest)
 
 
 def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS) -> Array:

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 from manyclass.data.labels import encode
 from manyclass.data.moments import AS_ADDED, EMPTY, Moments, MomentSums
 from manyclass.data.readers.dataset import DataFileError
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.data.tensors import is_number, load_tensors, save_tensors
 
 
@@ -99,16 +99,24 @@ class ClassMoments:
             raise ValueError("Sample weights must be one non-negative number per row; to take rows out use forget.")
         given = None if sample_weight is None else rows.asarray(weight)
         members = _members(y, len(found), weight)
-        sums = _ClassSums(rows, members, rows.pilot(given, constant=True))
+        xp, features = rows.xp, MomentSums(rows, 0, rows.pilot(given, constant=True))
+        sums = rows.zeros((len(found), rows.n_features), dtype=xp.float64)
         for part, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
-            sums.add(part, block, None if given is None else given[part])
+            features.add(block, None if given is None else given[part])
+            present = np.unique(members[part].indices)
+            few, wide = members[part][:, present].T, block.typed(xp.float64)
+            if block.is_numpy:
+                own: Any = few @ wide.unwrapped()
+                sums[present] += own.toarray() if sp.issparse(own) else own
+            else:
+                sums[rows.asarray(present, xp.int64), :] += rows.asarray(few.toarray(), xp.float64) @ wide.dense()
         order = np.argsort(found, kind="stable")
         moments = cls(
-            sums.features.result()._finite(),
+            features.result()._finite(),
             found[order],
             ((y != 0).sum(axis=0) if multilabel else np.bincount(y, minlength=len(found)))[order].astype(np.int64),
             np.asarray(members.sum(axis=0)).ravel()[order],
-            sums.classes[order, :],
+            sums[order, :],
             float((weight * np.minimum(weight, 1.0)).sum()),
             multilabel,
             "float64" if rows.dtype == rows.xp.float64 else "float32",
@@ -317,25 +325,3 @@ def _members(y: np.ndarray, n_classes: int, weight: np.ndarray) -> sp.csr_array:
     if y.ndim == 2:
         return sp.csr_array(y.astype(np.float64) * weight[:, None])
     return sp.csr_array((weight, y, np.arange(len(y) + 1)), shape=(len(y), n_classes))
-
-
-class _ClassSums:
-    """`MomentSums` of the rows and sums of each class, of blocks that are read once."""
-
-    def __init__(self, rows: Rows, members: sp.csr_array, pilot: Array | None):
-        self.members, self.xp = members, rows.xp
-        self.features = MomentSums(rows, 0, pilot)
-        self.classes = rows.zeros((int(members.shape[1]), rows.n_features), dtype=rows.xp.float64)
-
-    def add(self, part: slice, block: Rows, weight: Array | None) -> None:
-        self.features.add(block, weight)
-        members, wide = self.members[part], block.typed(self.xp.float64)
-        found = np.unique(members.indices)
-        few = members[:, found].T
-        if block.is_numpy:
-            sums: Any = few @ wide.unwrapped()
-            self.classes[found] += sums.toarray() if sp.issparse(sums) else sums
-        else:
-            self.classes[block.asarray(found, self.xp.int64), :] += (
-                block.asarray(few.toarray(), self.xp.float64) @ wide.dense()
-            )

@@ -5,23 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from manyclass.data.dense import DenseRows
 from manyclass.data.gram import GramSum
 from manyclass.data.rows import Array, Rows
-
-
-class Transformer(Protocol):
-    """What `GeneratedRows` need of a drawn generator."""
-
-    @property
-    def n_features_out(self) -> int: ...
-
-    def generate(self, rows: Rows) -> Array:
-        """The features of a block of rows, dense, in its namespace and dtype."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +32,11 @@ class GeneratedRows(Rows):
     """φ(x) for every row, of shape (n_rows, n_features_out): a block is made when it is asked for, and never held in
     full unless the transformer asks for it (``keep``): then in float16, once all blocks have been read.
 
-    `seconds` is the time spent on making features.
+    The transformer is a drawn generator of features, or what has its ``n_features_out`` and ``generate``. `seconds` is
+    the time spent on making features.
     """
 
-    def __init__(self, base: Rows, transformer: Transformer, shift: Array | None = None):
+    def __init__(self, base: Rows, transformer: Any, shift: Array | None = None):
         self.base, self.transformer, self.shift = base, transformer, shift
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, int(transformer.n_features_out)

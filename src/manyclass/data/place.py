@@ -80,7 +80,7 @@ class Elsewhere(Here):
 
     @property
     def traffic(self) -> dict[str, Any]:
-        return {"bytes": self.parts.bytes_moved}
+        return {"bytes": self.parts.executor.bytes_moved}
 
 
 def _asked(problem: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:

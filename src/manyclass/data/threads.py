@@ -55,11 +55,6 @@ def factor_threads(n_multiplications: float) -> Iterator[None]:
                 library.set_num_threads(n_threads)
 
 
-def blas_libraries() -> list[dict[str, Any]]:
-    """What threadpoolctl says of the libraries that multiply matrices here, threads of the moment included."""
-    return list(_controller().info())
-
-
 @cache
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController

@@ -16,16 +16,12 @@ D = TypeVar("D")
 
 
 def new_axes(n: int = 1) -> Any:
-    """The axes of a new figure, side by side; matplotlib is imported here and nowhere else."""
+    """Those of a new figure, side by side; matplotlib is imported here and nowhere else."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install 'manyclass[plot]'.") from error
     return plt.subplots(1, n, layout="constrained", figsize=(4.8 * n, 4.0) if n > 1 else None)[1]
-
-
-def _axes(ax: Any) -> Any:
-    return new_axes() if ax is None else ax
 
 
 class SpectrumDisplay:
@@ -90,7 +86,7 @@ class SpectrumDisplay:
         """
         if kind not in ("captured", "eigenvalues"):
             raise ValueError(f"kind={kind!r} is not known; use 'captured' or 'eigenvalues'.")
-        ax = _axes(ax)
+        ax = new_axes() if ax is None else ax
         values = self.spectrum.eigenvalues
         line = {"label": self.name, **line}
         if kind == "captured":
@@ -161,7 +157,7 @@ class ResponseCorrelationDisplay:
         -------
         self
         """
-        ax = _axes(ax)
+        ax = new_axes() if ax is None else ax
         found = self.correlation
         bound = found.boundedness
         variance = np.broadcast_to(found.eigenvalues[:, None] ** 2, bound.shape)
@@ -249,7 +245,7 @@ class ConvergenceDisplay:
         -------
         self
         """
-        ax = _axes(ax)
+        ax = new_axes() if ax is None else ax
         self.lines_ = []
         for name, history in self.histories.items():
             values = np.array([record[y] for record in history], dtype=float)
@@ -346,7 +342,7 @@ class PathDisplay:
             raise ValueError(
                 "There are no coefficients: they are kept up to 256 MB, and not of streams; use kind='scores'."
             )
-        ax = _axes(ax)
+        ax = new_axes() if ax is None else ax
         if kind == "scores":
             mean, n_folds = self.scores.mean(axis=0), len(self.scores)
             self.lines_ = ax.plot(self.alphas, mean, **{"marker": "o", "markersize": 3, "label": self.name, **line})

@@ -25,10 +25,6 @@ class DualLoss(NamedTuple):
     curvature: float = 0.0
     top: float = 1.0
 
-    @property
-    def is_quadratic(self) -> bool:
-        return not (self.labels or self.kink) and self.top == math.inf
-
 
 class JointLoss(DualLoss):
     """One that sees all classes of a row together, which has one dual point in the simplex, not a number per output."""

@@ -92,7 +92,7 @@ class DualProblem:
     @property
     def eliminates_intercept(self) -> bool:
         """Whether b is ȳ for any W of the centred rows, as for the squared loss."""
-        return self.fit_intercept and self.loss.is_quadratic
+        return self.fit_intercept and not (self.loss.labels or self.loss.kink) and self.loss.top == np.inf
 
     @property
     def class_share(self) -> np.ndarray:

@@ -164,13 +164,14 @@ class DualState(ABC):
         self.threshold = np.full(self.problem.n_outputs, np.inf)
 
     def _visit_only(self, active: np.ndarray) -> None:
-        self.order, self.n_active = _numbers(active)
+        self.order = np.flatnonzero(active)
+        self.n_active = len(self.order)
 
     def compile(self) -> None:
         """Compile the loops of an epoch, or load them, by a visit of no rows: it is no measure of what epochs take."""
         visits = self.problem.visits()
         _, rows = next(visits)
-        self._visit(slice(0, 0), rows, *_numbers(np.empty(0, dtype=bool)), np.zeros_like(self.threshold), None)
+        self._visit(slice(0, 0), rows, np.empty(0, dtype=np.int64), 0, np.zeros_like(self.threshold), None)
         visits.close()
 
     def epoch(self, on_slice: Callable[[], None] | None = None) -> float:
@@ -184,8 +185,8 @@ class DualState(ABC):
         for part, rows in self.problem.visits(self.chunk_order):
             is_all = len(rows.indptr) - 1 == self.problem.n_rows
             # Where all rows are visited at once, the order goes on from that of the epoch before.
-            order, n_active = (self.order, self.n_active) if is_all else _numbers(active[part])
-            n_active, gap = self._visit(part, rows, order, n_active, worst, on_slice)
+            order = self.order if is_all else np.flatnonzero(active[part])
+            n_active, gap = self._visit(part, rows, order, self.n_active if is_all else len(order), worst, on_slice)
             estimate += gap
             if is_all:
                 self.n_active = n_active
@@ -194,7 +195,7 @@ class DualState(ABC):
             kept[order[:n_active]] = True
             active[part] = kept
         else:
-            self.order, self.n_active = _numbers(active)
+            self._visit_only(active)
         self.threshold = np.where(worst > 0, worst, np.inf)
         if self.n_active == 0:
             self.visit_all()
@@ -289,11 +290,6 @@ class DualState(ABC):
         """W and b of the problem's rows, in float64."""
         W = self.coef()
         return W, self.problem.origin + self.centred_intercept() - self.problem.feature_mean @ W
-
-
-def _numbers(active: np.ndarray) -> tuple[np.ndarray, int]:
-    order = np.flatnonzero(active)
-    return order, len(order)
 
 
 class ColumnState(DualState):

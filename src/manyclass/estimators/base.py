@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.features import advice
@@ -84,6 +85,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         super().__init_subclass__(**options)
         if cls.__doc__ and "<shared>" in cls.__doc__:
             cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @checks_parameters
     @fits_parts

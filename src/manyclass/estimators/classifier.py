@@ -33,7 +33,6 @@ class Classifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         loss = getattr(self, "loss", "auto")
         tags.classifier_tags.multi_label = loss not in LOSSES or LOSSES[loss].label_loss is not None
         return tags

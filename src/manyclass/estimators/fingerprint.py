@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from contextvars import ContextVar
+from reprlib import recursive_repr
 from types import CellType, CodeType, MethodType
 from typing import Any
 
@@ -16,8 +16,6 @@ from manyclass.data.rows import Array, to_numpy
 
 SAMPLED_ROWS = 256
 """Rows whose numbers are looked at."""
-_AROUND: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("_AROUND", default=())
-"""Callables within which one is told: what holds itself has no end."""
 
 
 def fingerprint(
@@ -61,20 +59,9 @@ def _told(value: Any) -> str:
     return _told_callable(value) if callable(value) else re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
+@recursive_repr("itself")
 def _told_callable(value: Any) -> str:
     """A function by its name, and where that is no name of its own by what it does; an object by what it holds."""
-    known = id(getattr(value, "__func__", value)), id(getattr(value, "__self__", None))
-    around = _AROUND.get()
-    if known in around:
-        return "itself"
-    token = _AROUND.set((*around, known))
-    try:
-        return _told_as_it_is(value)
-    finally:
-        _AROUND.reset(token)
-
-
-def _told_as_it_is(value: Any) -> str:
     if isinstance(value, MethodType):
         owner = value.__self__
         held = owner if isinstance(owner, type) else getattr(owner, "__dict__", owner)

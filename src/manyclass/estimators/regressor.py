@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags
 
 from manyclass.data import Rows
 from manyclass.data.labels import Responses
@@ -25,11 +24,6 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
 
     loss_: str
     _is_one_dimensional: bool
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def predict(self, X: Any) -> Array:
         """Responses of the rows.

@@ -131,10 +131,6 @@ class Parts:
         """Some of the parts, in that order."""
         return Parts(self.executor, [self.items[i] for i in index])
 
-    @property
-    def bytes_moved(self) -> int:
-        return self.executor.bytes_moved
-
 
 def _call(common: tuple[Callable[..., Any], list[bool], list[Any]], value: Any, *own: Any) -> Any:
     function, is_common, values = common

@@ -85,11 +85,11 @@ def register_converters() -> None:
 
 
 def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
-    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 
     operator = scope.declare_local_operator(f"Manyclass{type(model).__name__}", model)
     operator.inputs = inputs
-    real = type(_real(inputs[0].type))
+    real = DoubleTensorType if isinstance(inputs[0].type, DoubleTensorType) else FloatTensorType
     if hasattr(model, "classes_"):
         labels = Int64TensorType() if are_whole(model.classes_) else StringTensorType()
         operator.outputs.append(scope.declare_local_variable("label", labels))
@@ -103,12 +103,6 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
 def are_whole(classes: Any) -> bool:
     """Whether labels are whole numbers, as floats that are labels are, too; others become text."""
     return to_numpy(classes).dtype.kind in "biuf"
-
-
-def _real(given: Any) -> Any:
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-    return given if isinstance(given, DoubleTensorType) else FloatTensorType()
 
 
 def _shapes(operator: Any) -> None:
@@ -151,8 +145,18 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         outputs = [names[node.output]] + [scope.get_unique_variable_name("index")] * (node.operator == "TopK")
         add(node.operator, [names[name] for name in node.inputs], outputs, **node.attributes)
     add("Identity", [names[last]], [operator.outputs[-1].full_name])
-    if hasattr(model, "classes_"):
-        _name_labels(scope, container, add, model, names[codes], operator.outputs[0].full_name)
+    if not hasattr(model, "classes_"):
+        return
+    label = operator.outputs[0].full_name
+    if model.multilabel_:
+        add("Identity", [names[codes]], [label])
+        return
+    classes, table = to_numpy(model.classes_), scope.get_unique_variable_name("classes")
+    if are_whole(classes):
+        container.add_initializer(table, TensorProto.INT64, [len(classes)], classes.astype(np.int64).tolist())
+    else:
+        container.add_initializer(table, TensorProto.STRING, [len(classes)], [str(one) for one in classes])
+    add("Gather", [table, names[codes]], [label], axis=0)
 
 
 def _codes(program: Program, model: Any, scores: str) -> str:
@@ -163,17 +167,3 @@ def _codes(program: Program, model: Any, scores: str) -> str:
         return program("ArgMax", scores, axis=1, keepdims=0)
     positive = program("Cast", program("Greater", scores, 0.0), to=TensorProto.INT64)
     return positive if model.multilabel_ else program("Squeeze", positive, np.array([1]))
-
-
-def _name_labels(scope: Any, container: Any, add: Any, model: Any, codes: str, output: str) -> None:
-    from onnx import TensorProto
-
-    if model.multilabel_:
-        add("Identity", [codes], [output])
-        return
-    classes, name = to_numpy(model.classes_), scope.get_unique_variable_name("classes")
-    if are_whole(classes):
-        container.add_initializer(name, TensorProto.INT64, [len(classes)], classes.astype(np.int64).tolist())
-    else:
-        container.add_initializer(name, TensorProto.STRING, [len(classes)], [str(label) for label in classes])
-    add("Gather", [name, codes], [output], axis=0)

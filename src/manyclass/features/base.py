@@ -258,6 +258,4 @@ def median_squared_distance(
         return 1.0
     if not np.finfo(float).tiny < np.square(scale, dtype=np.float64) < np.inf:
         raise ValueError(f"The squares of numbers such as {scale:.2g} are beyond float64; scale the columns of X.")
-    order = np.argsort(squared, kind="stable")
-    share = np.cumsum(importance[order])
-    return float(squared[order[np.searchsorted(share, share[-1] / 2)]]) * scale**2
+    return float(np.quantile(squared, 0.5, weights=importance, method="inverted_cdf")) * scale**2

@@ -74,13 +74,9 @@ def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: floa
     """`hold_out` where the rows lie in parts: each part is divided by itself."""
     found = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
     kept, scored, index = (found.map(itemgetter(place)) for place in range(3))
-    if not scored.sum(_total) > 0:
+    if not scored.sum(np.sum) > 0:
         raise ValueError("No part has two rows that have a weight, so none can be held out; set early_stopping=False.")
     return HeldOut(kept, scored, index)
-
-
-def _total(values: Array) -> float:
-    return float(values.sum())
 
 
 def _divided(

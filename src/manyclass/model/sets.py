@@ -13,7 +13,7 @@ class ConvexSet(Protocol):
     It is `exclusive` where its corners are single classes, of which a row has one.
     """
 
-    exclusive: bool
+    exclusive: bool = False
 
     def project(self, V: Array, xp: Any) -> Array:
         """The nearest point of the set to each row of V."""
@@ -27,10 +27,8 @@ class ConvexSet(Protocol):
         """
 
 
-class WholeSpace:
+class WholeSpace(ConvexSet):
     """R^k."""
-
-    exclusive = False
 
     def project(self, V: Array, xp: Any) -> Array:
         return V
@@ -42,7 +40,7 @@ class WholeSpace:
         return _blend_towards(wanted, distance / xp.where(largest > 0, largest, 1.0), mean, xp)
 
 
-class Simplex:
+class Simplex(ConvexSet):
     """Probability vectors."""
 
     exclusive = True
@@ -55,10 +53,8 @@ class Simplex:
         return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean, xp)
 
 
-class Box:
+class Box(ConvexSet):
     """[0, 1]^k: a probability for each label."""
-
-    exclusive = False
 
     def project(self, V: Array, xp: Any) -> Array:
         return xp.clip(V, 0.0, 1.0)

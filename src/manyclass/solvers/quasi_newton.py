@@ -65,9 +65,8 @@ class QuasiNewton(Solver):
                 step = step_of_each(problem, theta, evaluation, direction, with_row_weight=weighs)
             step = step or backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
             if step is None:
-                if pairs.is_empty:
+                if not pairs.forget():
                     break
-                pairs.forget()
                 continue
             pairs.add(step, evaluation)
             theta, evaluation = step.theta, step.evaluation
@@ -110,10 +109,6 @@ class InverseHessian:
         self._look: Look | None = None
 
     @property
-    def is_empty(self) -> bool:
-        return not self._order
-
-    @property
     def saved(self) -> tuple[Any, ...]:
         """What `restore` wants."""
         look = None if self._look is None else (self._look.solved, self._look.of_pairs)
@@ -124,8 +119,10 @@ class InverseHessian:
         self._pairs, self._changes, self._order, self._products, self._curvatures, look = saved
         self._look = None if look is None else Look(gradient, *look)
 
-    def forget(self) -> None:
-        self._order, self._look = [], None
+    def forget(self) -> bool:
+        """Whether there were any pairs."""
+        had, self._order, self._look = bool(self._order), [], None
+        return had
 
     def renew(self) -> None:
         """After the curvature has changed: the newest pairs alone, as each takes a solution."""

@@ -46,33 +46,26 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     cross = xp.astype(problem.cross_covariance, problem.rows.dtype)
     if problem.fit_intercept:
         cross = xp.concat([cross, base[-1:, :] * 0], axis=0)
-    own = _lowest_along(problem, base, curvature.solve(cross))
+    own, progress = _lowest_along(problem, base, curvature.solve(cross))
     if curvature.is_diagonal or problem.loss.quadratic or not problem.alpha > 0:
-        return Start(own.theta)
+        return Start(own)
     unit = xp.astype(problem.loss.lipschitz * problem.feature_variance + problem.alpha, cross.dtype)[:, None]
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
-    other = _lowest_along(problem, base, plain)
+    other, further = _lowest_along(problem, base, plain)
     noise = 3.0 / _n_looked_at(problem, problem.rows.n_rows) ** 0.5
-    if other.progress <= (1.0 + noise) * own.progress:
-        return Start(own.theta)
-    return Start(other.theta, other.progress / max(own.progress, 1e-300) - 1.0)
+    if further <= (1.0 + noise) * progress:
+        return Start(own)
+    return Start(other, further / max(progress, 1e-300) - 1.0)
 
 
-class Lowest(NamedTuple):
-    """A point, and how far below the value of the base it is on a sample of rows."""
-
-    theta: Array
-    progress: float
-
-
-def _lowest_along(problem: Problem, base: Array, direction: Array) -> Lowest:
-    """Where the objective on a sample of rows is least on the way from `base`, the intercept held."""
+def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[Array, float]:
+    """Where the objective on a sample of rows is least on the way from `base`, the intercept held, and by how much."""
     xp, alpha = problem.xp, problem.alpha
     if problem.fit_intercept:  # any pull on the intercept belongs to the constant model
         direction = xp.concat([direction[:-1, :], base[-1:, :] * 0], axis=0)
     size = float(xp.sum(problem.penalised(direction) ** 2, dtype=xp.float64))
     if not 0 < size < float("inf"):
-        return Lowest(base, 0.0)
+        return base, 0.0
 
     scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
@@ -84,7 +77,7 @@ def _lowest_along(problem: Problem, base: Array, direction: Array) -> Lowest:
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
     length = float(np.exp(min(found.x, LONGEST)))
     progress = value(-np.inf) - float(found.fun)
-    return Lowest(base + length * direction, progress) if progress > 0 else Lowest(base, 0.0)
+    return (base + length * direction, progress) if progress > 0 else (base, 0.0)
 
 
 def _n_looked_at(problem: Problem, n_rows: float) -> int:
