@@ -34,12 +34,7 @@ class Hessian(Curvature):
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         self._shape = tuple(map(int, theta.shape))
-        size = self._shape[0] * self._shape[1]
-        if size > LARGEST:
-            raise ValueError(
-                f"The Hessian of all {size} parameters would take {8e-9 * size**2:.1f} GB; use curvature='kronecker', "
-                "which does not grow with the number of classes."
-            )
+        self._require_room(self._shape[0] * self._shape[1])
         xp = problem.xp
         H = self._matrix(problem, theta)
         diagonal, k = xp.linalg.diagonal(H), problem.n_outputs
@@ -49,6 +44,14 @@ class Hessian(Curvature):
         # It is kept away from singular; the gradient has no part where F is flat.
         self._metric = Metric(H, problem.rows.precision)
         self._of = problem.alpha, theta
+
+    @staticmethod
+    def _require_room(n_parameters: int) -> None:
+        if n_parameters > LARGEST:
+            raise ValueError(
+                f"The Hessian of all {n_parameters} parameters would take {8e-9 * n_parameters**2:.1f} GB; use "
+                "curvature='kronecker', which does not grow with the number of classes."
+            )
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         return hessian_matrix(problem, theta)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature, without_constant
+from manyclass.curvature.base import without_constant
 from manyclass.curvature.class_bounds import ClassBound, class_bound
-from manyclass.curvature.hessian import with_ones
-from manyclass.data.factor import Factor
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.curvature.hessian import Hessian, with_ones
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal
 from manyclass.model import Problem
 
 LARGEST = 8192
@@ -27,7 +26,7 @@ def require_room(n_parameters: int) -> None:
         )
 
 
-class PartitionBound(Curvature):
+class PartitionBound(Hessian):
     """H = (1/S) Σ_i s_i B_i ⊗ x_i x_iᵀ + alpha·I, of shape (d·k, d·k), with B_i the bound of row i at theta.
 
     Σ_i B_i ⊗ x_i x_iᵀ is the Σ of Algorithm 1 for multi-class features, so the quadratic with curvature H lies above F
@@ -38,37 +37,28 @@ class PartitionBound(Curvature):
     name = "partition-bound"
     default_solver = "majorize"
     majorizes = True
-    local = True
 
-    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
-        self._shape = tuple(map(int, theta.shape))
-        size = self._shape[0] * self._shape[1]
-        require_room(size)
-        xp, precision, began = problem.xp, problem.rows.precision, time.perf_counter()
+    _require_room = staticmethod(require_room)
+
+    def _matrix(self, problem: Problem, theta: Array) -> Array:
+        began = time.perf_counter()
         H = bound_curvature(problem, theta)
         if problem.on_block is not None:
             # A factor cannot be interrupted. It has size³/6 multiplications, at two thirds of the speed of the
             # n·size²/2 of the products before it.
-            problem.on_block((time.perf_counter() - began) * size / max(2 * problem.rows.n_rows, 1))
-        # In units in which the diagonal is 1, columns of very different size cost no digits.
-        diagonal = xp.linalg.diagonal(H)
-        self._unit = 1.0 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
-        self._factor = Factor(H * self._unit[:, None] * self._unit[None, :], precision)
-
-    def solve(self, gradient: Array) -> Array:
-        xp = self._factor.xp
-        flat = xp.astype(xp.reshape(gradient, (-1,)), xp.float64) * self._unit
-        step = self._factor.solve(flat[:, None], 0.0)[:, 0] * self._unit
-        return xp.astype(xp.reshape(step, self._shape), gradient.dtype)
+            problem.on_block((time.perf_counter() - began) * int(H.shape[0]) / max(2 * problem.rows.n_rows, 1))
+        return H
 
 
 def bound_curvature(problem: Problem, theta: Array) -> Array:
     """H of `PartitionBound` in float64; parameter i·n_outputs + a is that of feature i (last: intercept), output a."""
-    bound, rows = class_bound(problem.loss.name), problem.rows
-    total = PairSums(bound, problem.n_outputs, int(theta.shape[0]), problem.xp, rows.device)
+    bound, rows, xp, k = class_bound(problem.loss.name), problem.rows, problem.xp, problem.n_outputs
+    total = PairSums(bound, k, int(theta.shape[0]), xp, rows.device)
     total.total = problem.sum(_bound_sums, *problem.unpack(theta), problem.center)
-    H = without_constant(total.matrix() / problem.total_weight, problem, problem.n_outputs)
-    return add_penalty(H, bound, problem)
+    H = without_constant(total.matrix() / problem.total_weight, problem, k)
+    penalised = xp.astype(xp.arange(int(H.shape[0]), device=rows.device) < rows.n_features * k, xp.float64)
+    add_to_diagonal(H, problem.alpha * penalised)
+    return H
 
 
 def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:
@@ -85,25 +75,6 @@ def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:
             weights = weights * part.weight[where][:, None]
         total.add(with_ones(block, part, center), weights)
     return total.total
-
-
-def add_penalty(H: Array, bound: ClassBound, problem: Problem) -> Array:
-    """H + alpha on the penalised parameters, and positive where a softmax leaves parameters free."""
-    xp, m, alpha = problem.xp, problem.n_outputs, problem.alpha
-    size = int(H.shape[0])
-    diagonal = xp.linalg.diagonal(H)
-    n_penalised = size - m if problem.fit_intercept else size
-    penalty = xp.where(xp.arange(size, device=H.device) < n_penalised, alpha, 0.0)
-    if bound.free_shift:
-        # The gradient has no part along a common shift of all classes, so curvature there moves no step; it keeps
-        # Cholesky possible where neither rows nor penalty curve.
-        free = xp.mean(xp.reshape(diagonal, (-1, m)), axis=1)
-        if alpha > 0:
-            free = xp.where(xp.arange(size // m, device=H.device) < n_penalised // m, 0.0, free)
-        index = xp.arange(size, device=H.device)
-        same_feature = (index[:, None] // m) == (index[None, :] // m)
-        H = H + xp.where(same_feature, xp.reshape(free, (-1, 1))[index // m] / m, 0.0)
-    return H + penalty[:, None] * xp.eye(size, dtype=H.dtype, device=H.device)
 
 
 class PairSums:
