@@ -93,7 +93,7 @@ def test_class_bound_dominates_in_score_space(seed, k, size, loss):
     Z, U = size * rng.standard_normal((20, k)), rng.choice([1e-2, 1.0, 1e3]) * rng.standard_normal((20, k))
     B = matrix(loss, Z)
     assert np.linalg.eigvalsh(B).min() > -1e-12 and np.isfinite(B).all()
-    if CLASS_BOUNDS[loss].free_shift:
+    if SMOOTH_LOSSES[loss].domain.exclusive:
         np.testing.assert_allclose(B.sum(2), 0, atol=1e-12)
     potential = {"softmax": lambda Z: logsumexp(Z, axis=1), "logistic": lambda Z: np.logaddexp(0, Z).sum(1)}[loss]
     mean = {"softmax": lambda Z: softmax(Z, axis=1), "logistic": lambda Z: np.exp(-np.logaddexp(0, -Z))}[loss]

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from manyclass import ClassMoments, Moments
 from manyclass.cli import modelfile
+from manyclass.data.cells import unusable_cell
 from manyclass.data.readers import DataFileError, Dataset, read, stored
 from manyclass.data.readers.dataset import as_features
 from manyclass.data.stores import stacked
@@ -69,7 +70,7 @@ def check_dataset(dataset: Any, path: Path) -> int:
     content = path.read_bytes()
     if not content.startswith(_COMPRESSED):
         assert X.shape[0] <= len(content), (X.shape, len(content))
-    dataset.unusable_cell()
+    unusable_cell(dataset.X)
     return X.shape[0]
 
 

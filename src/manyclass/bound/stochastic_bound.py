@@ -8,7 +8,6 @@ from itertools import count
 import numpy as np
 
 from manyclass.bound.streamed import StreamedBound, row_shares
-from manyclass.curvature.class_bounds import class_bound
 from manyclass.data import Rows
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, OutOfTime, Status
@@ -110,7 +109,7 @@ class StochasticBound:
         self.settled: _Settled | None = None
         self.n_passes, self._share = 0, 0.0
         self._watch: Callable[[], None] | None = None
-        self.softmax = class_bound(problem.loss.name).free_shift
+        self.softmax = problem.loss.domain.exclusive
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
     def iterates(self) -> Iterates:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.modelfile import Schema
-from manyclass.data.cells import refusal
+from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 from manyclass.data.readers.columns import TARGET_NAMES
@@ -141,7 +141,7 @@ def check_classes(name: str | Path, y: Any) -> None:
 
 def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
     """Refuse features that are missing, infinite or too large; `rows_before` of the file came in other chunks."""
-    cell = dataset.unusable_cell()
+    cell = unusable_cell(dataset.X)
     if cell is None:
         return
     raise CommandError(refusal(path, dataset.X[cell], rows_before + cell[0], cell[1], dataset.feature_names))

@@ -46,7 +46,6 @@ class ClassBound:
     pairs: Callable[[int], tuple[np.ndarray, np.ndarray]]
     weights: Callable[[Array, Any], Array]
     along: Callable[[Array, list[Array], Any], list[list[Array]]]
-    free_shift: bool  # whether B annihilates the vector of ones, as scores of a softmax are free to shift
 
 
 def _softmax_weights(Z: Array, xp: Any) -> Array:
@@ -106,9 +105,9 @@ def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
 
 
 CLASS_BOUNDS: dict[str, ClassBound] = {
-    "softmax": ClassBound(lambda k: np.tril_indices(k)[::-1], _softmax_weights, _softmax_along, free_shift=True),
+    "softmax": ClassBound(lambda k: np.tril_indices(k)[::-1], _softmax_weights, _softmax_along),
     # Each label has a partition function 1 + exp z of its own, whose bound is that of Jaakkola and Jordan (2000).
-    "logistic": ClassBound(lambda k: (np.arange(k), np.arange(k)), curving, _logistic_along, free_shift=False),
+    "logistic": ClassBound(lambda k: (np.arange(k), np.arange(k)), curving, _logistic_along),
 }
 """By name of the loss whose potential is the log partition function."""
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from manyclass.data.cells import unusable_cell
 from manyclass.data.stores import stacked
 
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
@@ -143,10 +142,6 @@ class Dataset:
         stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         is_full = X.shape[0] * X.shape[1] * X.dtype.itemsize <= stored
         return dataclasses.replace(self, X=X.toarray()) if is_full else self
-
-    def unusable_cell(self) -> tuple[int, int] | None:
-        """Row and column, from 0, of the first number that is missing, infinite or too large."""
-        return unusable_cell(self.X)
 
 
 def _numbers_of(X: Any) -> Any:

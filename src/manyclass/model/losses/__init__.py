@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums, mean_loss
 from manyclass.model.losses.calibrated import Calibrated
 from manyclass.model.losses.logistic import Logistic
 from manyclass.model.losses.margin import ColumnMargin, JointMargin, Mistakes
-from manyclass.model.losses.regression import EpsilonInsensitive, Huber, ResponseLoss, SquaredEpsilonInsensitive
+from manyclass.model.losses.regression import EpsilonInsensitive, Huber
 from manyclass.model.losses.softmax import Softmax
 from manyclass.model.losses.sparsemax import Sparsemax
 from manyclass.model.losses.squared import Squared
@@ -31,10 +34,12 @@ LOSSES: dict[str, Loss] = {
 
 SMOOTH_LOSSES: dict[str, SmoothLoss] = {name: loss for name, loss in LOSSES.items() if isinstance(loss, SmoothLoss)}
 
-RESPONSE_LOSSES: dict[str, type[ResponseLoss]] = {
-    loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive, Huber)
+RESPONSE_LOSSES: dict[str, Callable[[float], Loss]] = {
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": partial(EpsilonInsensitive, squared=True),
+    "huber": Huber,
 }
-"""Of real responses, beside "squared"."""
+"""Of real responses, beside "squared", from their epsilon."""
 
 __all__ = [
     "LOSSES",
@@ -42,7 +47,6 @@ __all__ = [
     "SMOOTH_LOSSES",
     "Loss",
     "Mistakes",
-    "ResponseLoss",
     "SmoothLoss",
     "loss_sums",
     "mean_loss",

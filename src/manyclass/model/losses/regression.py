@@ -1,8 +1,7 @@
-"""Losses of real responses beside the squared one; r = |y − z| in each column."""
+"""Losses of real responses beside the squared one; r = |y − z| in each column, and ε in units of y."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from manyclass.data.rows import Array
@@ -10,12 +9,25 @@ from manyclass.data.targets import Targets
 from manyclass.model.losses.base import Loss
 
 
-class ResponseLoss(Loss):
-    """A loss of r = |y − z|, summed over the columns.
+class EpsilonInsensitive(Loss):
+    """Σ max(0, r − ε), or the squares."""
 
-    Epsilon is in units of y.
-    """
+    label_values = None
+    column_loss = label_loss = None
 
+    def __init__(self, epsilon: float = 0.1, *, squared: bool = False):
+        self.name = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
+        self.epsilon, self.squared = float(epsilon), squared
+
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        beyond = xp.clip(abs(targets.dense(rows, Z[:0, :], xp) - Z) - self.epsilon, min=0.0)
+        return xp.sum(beyond**2 if self.squared else beyond, axis=1)
+
+
+class Huber(Loss):
+    """Σ ½r² up to ε, and ε(r − ε/2) beyond."""
+
+    name = "huber"
     label_values = None
     column_loss = label_loss = None
 
@@ -23,36 +35,6 @@ class ResponseLoss(Loss):
         self.epsilon = float(epsilon)
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        return xp.sum(self._of(abs(targets.dense(rows, Z[:0, :], xp) - Z), xp), axis=1)
-
-    @abstractmethod
-    def _of(self, r: Array, xp: Any) -> Array:
-        """The loss of each r."""
-
-
-class EpsilonInsensitive(ResponseLoss):
-    """max(0, r − ε)."""
-
-    name = "epsilon_insensitive"
-
-    def _of(self, r: Array, xp: Any) -> Array:
-        return xp.clip(r - self.epsilon, min=0.0)
-
-
-class SquaredEpsilonInsensitive(ResponseLoss):
-    """max(0, r − ε)²."""
-
-    name = "squared_epsilon_insensitive"
-
-    def _of(self, r: Array, xp: Any) -> Array:
-        return xp.clip(r - self.epsilon, min=0.0) ** 2
-
-
-class Huber(ResponseLoss):
-    """½r² up to ε, and ε(r − ε/2) beyond."""
-
-    name = "huber"
-
-    def _of(self, r: Array, xp: Any) -> Array:
+        r = abs(targets.dense(rows, Z[:0, :], xp) - Z)
         near = xp.clip(r, max=self.epsilon)
-        return near * (r - 0.5 * near)
+        return xp.sum(near * (r - 0.5 * near), axis=1)
