@@ -51,8 +51,8 @@ def load(
 ) -> Dataset:
     """Read a file for fitting, or as a model that knows `schema` expects it.
 
-    With a limit on memory X are `Rows`, which stay in the file where they are many, or whatever they are, and are
-    checked when they are read.
+    With a limit on memory X are `Rows`, which stay in the file where they are many, and where it is said that they do,
+    and are checked when they are read.
     """
     given = _reading(path, options, schema, labels_needed)
     in_memory = memory_limit is None and not stays

@@ -34,13 +34,6 @@ def read(source: Source, request: Request) -> Dataset:
     return layout.dataset(file.read(layout.needed))
 
 
-def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
-    """So many rows at a time; none are read before they are asked for."""
-    file = _opened(source)
-    layout = _layout(file, request)
-    yield from layout.chunks(file.iter_batches(n_rows, columns=layout.needed), n_rows)
-
-
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     """The only column, or that of labels."""
     file = _opened(source)
