@@ -79,7 +79,7 @@ def run(problem, solver, curvature, start=None, max_time=None, **limits):
     problem.on_block = clock.check
 
     def iterates():
-        metric = curvature.build(problem, np.random.default_rng(0))
+        metric = curvature(problem, np.random.default_rng(0))
         theta = solver.begin(problem, metric).theta if start is None else start
         return (yield from solver.iterates(problem, metric, theta))
 

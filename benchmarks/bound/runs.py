@@ -87,7 +87,7 @@ def bbm(problem: Problem, passes: int, start: np.ndarray | None = None) -> Run:
     """Batch bound majorization."""
     objective, run, watch = problem.objective(), Run("BBM"), Watch()
     watch.exempt(base, "duality_gap")
-    curvature = CURVATURES["partition-bound"].build(objective, np.random.default_rng(0))
+    curvature = CURVATURES["partition-bound"](objective, np.random.default_rng(0))
     start = np.zeros(problem.shape) if start is None else start
     for iterate in islice(SOLVERS["majorize"].iterates(objective, curvature, start), passes + 1):
         run.add(iterate.model()[0], iterate.n_passes - 1, watch.seconds)

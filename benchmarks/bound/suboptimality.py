@@ -35,7 +35,7 @@ FLOOR = 1e-14
 
 def least(problem: problems.Problem) -> float:
     objective, solver = problem.objective(), SOLVERS["newton-cg"]
-    curvature = CURVATURES["second-moment"].build(objective, np.random.default_rng(0))
+    curvature = CURVATURES["second-moment"](objective, np.random.default_rng(0))
     iterates = solver.iterates(objective, curvature, solver.begin(objective, curvature).theta)
     found = Loop(Clock(), tol=1e-15, max_iter=2000)(iterates, lambda: None)
     return min(record.objective for record in found.history)

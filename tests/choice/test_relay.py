@@ -72,7 +72,7 @@ def test_what_stands_in_for_a_metric_in_doubt_does_so_for_longer_the_stronger_th
     metric = Method("quasi-newton", "sampled-hessian", False, passes=5, set_up=0.0, per_pass=1e-3, memory=0.0)
     without = replace(metric, curvature="jacobi", passes=100)
     given = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-6)
-    begun = least_squares_start(given, CURVATURES["sampled-hessian"].build(given, np.random.default_rng(0)))
+    begun = least_squares_start(given, CURVATURES["sampled-hessian"](given, np.random.default_rng(0)))
     monkeypatch.setattr("manyclass.choice.relay.DOUBT", doubt / begun.doubts)
     changes, passes = [], []
 
@@ -116,7 +116,7 @@ def test_a_metric_is_not_doubted_where_the_sample_cannot_tell_its_step_from_one_
     codes = rng.integers(0, 200, 20_000)
     X = rng.standard_normal((200, 64))[codes] / 2 + rng.standard_normal((20_000, 64))
     given = Problem(as_rows(X), ClassTargets(codes, 200), SMOOTH_LOSSES["softmax"], 1e-4)
-    assert not least_squares_start(given, CURVATURES["kronecker"].build(given, rng)).doubts
+    assert not least_squares_start(given, CURVATURES["kronecker"](given, rng)).doubts
 
 
 def as_given(kind, X):

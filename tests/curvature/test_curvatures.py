@@ -17,7 +17,7 @@ PAIRS = [(name, loss) for name, c in CURVATURES.items() for loss in SMOOTH_LOSSE
 def test_inverse_is_symmetric_positive_definite(name, loss, fit_intercept):
     kind = CURVATURES[name]
     F, *_ = problems.problem(loss, center=kind.center, fit_intercept=fit_intercept)
-    curvature = kind.build(F, np.random.default_rng(0))
+    curvature = kind(F, np.random.default_rng(0))
     shape = (5 + fit_intercept, 3)
     inverse = np.stack([curvature.solve(e.reshape(shape)).ravel() for e in np.eye(int(np.prod(shape)))])
     np.testing.assert_allclose(inverse, inverse.T, rtol=1e-6, atol=1e-9 * np.abs(inverse).max())
@@ -27,7 +27,7 @@ def test_inverse_is_symmetric_positive_definite(name, loss, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_second_moment_is_the_centred_one(fit_intercept):
     F, X, _, s = problems.problem("softmax", alpha=0.1, fit_intercept=fit_intercept)
-    curvature = CURVATURES["second-moment"].build(F, np.random.default_rng(0))
+    curvature = CURVATURES["second-moment"](F, np.random.default_rng(0))
     centred = X - F.center
     H = 0.5 * (centred.T * s) @ centred / s.sum() + 0.1 * np.eye(5)
     G = np.random.default_rng(0).standard_normal((5 + fit_intercept, 3))
@@ -67,7 +67,7 @@ def test_refresh_at_a_point_helps_newton(rng):
     from manyclass.solvers.newton_cg import Hessian
 
     F, *_ = problems.problem("softmax", alpha=0.05)
-    curvature = Kronecker.build(F, rng)
+    curvature = Kronecker(F, rng)
     theta = 2 * rng.standard_normal((6, 3))
     hessian = Hessian.at(F, theta, RowSample(None, None))
     true = np.stack([hessian.product(e.reshape(6, 3)).ravel() for e in np.eye(18)])
@@ -110,7 +110,7 @@ def test_weighted_sample_keeps_the_heavy_rows(rng):
 def test_wide_sparse_data_need_no_dense_factor(rng):
     X = sp.random_array((500, 100_000), density=1e-3, format="csr", rng=rng)
     F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 500), 3), SMOOTH_LOSSES["softmax"], 1e-3, center=False)
-    step = CURVATURES["diagonal"].build(F, rng).solve(F.zero_gradient)
+    step = CURVATURES["diagonal"](F, rng).solve(F.zero_gradient)
     assert np.isfinite(step).all() and F.value_and_gradient(-step).value < F.zero_value
 
 
@@ -119,7 +119,7 @@ def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
     X = np.c_[rng.standard_normal((5000, 3)), np.zeros(5000)]
     X[:3, 3] = 5.0
     F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 5000), 3), SMOOTH_LOSSES["softmax"], 0.0)
-    step = Kronecker.build(F, np.random.default_rng(1)).solve(F.zero_gradient)
+    step = Kronecker(F, np.random.default_rng(1)).solve(F.zero_gradient)
     exact = Kronecker(F, rng)
     exact.refit(F, RowSample(None, None))
     assert np.abs(step[3]).max() < 2 * np.abs(exact.solve(F.zero_gradient)[3]).max()
@@ -130,7 +130,7 @@ def test_a_hessian_of_all_rows_is_the_hessian():
     rng = np.random.default_rng(0)
     G = rng.standard_normal((6, 3))
     theta = rng.standard_normal((6, 3))
-    exact, sampled = (CURVATURES[name].build(F, rng) for name in ("hessian", "sampled-hessian"))
+    exact, sampled = (CURVATURES[name](F, rng) for name in ("hessian", "sampled-hessian"))
     for curvature in (exact, sampled):
         curvature.refresh(F, theta, np.ones(F.rows.n_rows))
     np.testing.assert_allclose(sampled.solve(G), exact.solve(G))
@@ -144,9 +144,9 @@ def test_a_column_that_the_sample_missed_is_not_flat():
     X[rng.choice(n, 8, replace=False), 2] = 100.0
     F = Problem(as_rows(X), ClassTargets(rng.integers(0, k, n), k), SMOOTH_LOSSES["softmax"], 1e-6)
     F.centred = True
-    sampled = CURVATURES["sampled-hessian"].build(F, rng)
+    sampled = CURVATURES["sampled-hessian"](F, rng)
     assert sampled.sample.index is not None and not X[sampled.sample.index, 2].any()
-    exact = CURVATURES["hessian"].build(F, rng)
+    exact = CURVATURES["hessian"](F, rng)
     G = np.zeros((4, k))
     G[2, 0], G[2, 1] = 1.0, -1.0
     one, other = (float((curvature.solve(G) * G).sum()) for curvature in (sampled, exact))
@@ -158,7 +158,7 @@ def test_the_hessian_of_few_parameters_is_looked_at_in_more_rows_each_time_up_to
     rng = np.random.default_rng(0)
     X, codes = rng.standard_normal((20_000, 3)), rng.integers(0, 3, 20_000)
     F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 1e-6)
-    sampled, theta, looked = CURVATURES["sampled-hessian"].build(F, rng), F.constant_model(), []
+    sampled, theta, looked = CURVATURES["sampled-hessian"](F, rng), F.constant_model(), []
     weight = F.value_and_gradient(theta, with_row_weight=True).row_weight
     for _ in range(6):
         looked.append(len(sampled.sample.index))

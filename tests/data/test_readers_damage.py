@@ -64,14 +64,14 @@ def test_damage_that_is_met_when_rows_are_read_is_told_of_their_file(tmp_path, r
     path.write_bytes(arrow(lists, pa.ipc.new_file))
     found = stored(path)
     with pytest.raises(DataFileError, match=f"^{path}: the lists of column 'e' are not all of length 1"):
-        reads(found.store)
+        reads(found.X)
     path = tmp_path / "rows.parquet"
     content = parquet(pa.table({"a": np.arange(4.0), "label": labels}), compression="none", use_dictionary=False)
     values = content.index(np.arange(4.0).tobytes())
     path.write_bytes(content[: values - 3] + b"\xff" * 3 + content[values:])
     found = stored(path)
     with pytest.raises(DataFileError, match=f"^{path} is damaged|^{path} is not readable"):
-        reads(found.store)
+        reads(found.X)
 
 
 def test_rows_that_a_file_announces_are_there():
@@ -94,13 +94,13 @@ def test_a_compressed_file_need_not_be_mapped(tmp_path):
     path = tmp_path / "rows.arrow.gz"
     path.write_bytes(gzip.compress(FILES["arrow"][0]))
     found = stored(path)
-    np.testing.assert_array_equal(found.store.read(0, N_ROWS), read(path).X)
+    np.testing.assert_array_equal(found.X.read(0, N_ROWS), read(path).X)
 
 
 def test_rows_of_libsvm_are_as_wide_as_was_asked_for(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"1 1:1\n2 2:2\n")
-    assert [chunk.shape for chunk in stored(path, features=5).store.chunks(2)] == [(2, 5)]
+    assert [chunk.shape for chunk in stored(path, features=5).X.chunks(2)] == [(2, 5)]
     with pytest.raises(DataFileError, match="it has 2 features where 1 are expected"):
         stored(path, features=1)
 

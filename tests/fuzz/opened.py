@@ -107,7 +107,7 @@ def _whole(path: Path, few: int, options: dict[str, Any]) -> tuple[Any, int]:
 
 def _where_they_lie(path: Path, few: int, options: dict[str, Any]) -> tuple[Dataset, int]:
     found = stored(path, **options)
-    store = found.store
+    store = found.X
     chunks = list(store.chunks(few))
     assert chunks, store.n_rows
     X = as_features(stacked(chunks))
@@ -158,8 +158,8 @@ def folder(path: Path, rng: Random) -> None:
         (inside / name).write_bytes(seeds.FILES["arrow"][1])
     (inside / "state.json").write_bytes(path.read_bytes())
     found = stored(inside)
-    n_rows = sum(chunk.shape[0] for chunk in found.store.chunks(2))
-    assert n_rows == found.store.n_rows == len(found.y) > 0, (n_rows, found.store.n_rows, len(found.y))
+    n_rows = sum(chunk.shape[0] for chunk in found.X.chunks(2))
+    assert n_rows == found.X.n_rows == len(found.y) > 0, (n_rows, found.X.n_rows, len(found.y))
 
 
 def model(path: Path, rng: Random) -> None:

@@ -33,7 +33,7 @@ def test_touches_and_dominates(majorizer, fit_intercept, seed, reach, size):
     kind = CURVATURES[name]
     rng = np.random.default_rng(seed)
     F, *_ = problems.problem(loss, seed=seed % 7, center=kind.center, fit_intercept=fit_intercept)
-    curvature = kind.build(F, rng)
+    curvature = kind(F, rng)
     shape = (5 + fit_intercept, 3)
     theta, D = size * rng.standard_normal(shape), reach * rng.standard_normal(shape)
     if kind.local:
@@ -54,7 +54,7 @@ def test_touches_and_dominates(majorizer, fit_intercept, seed, reach, size):
 def test_a_smaller_lipschitz_constant_would_not_dominate(loss):
     """The property above can fail: with a quarter of L it does, for the least-squares-like directions."""
     F, *_ = problems.problem(loss, alpha=0.0)
-    H = metric(CURVATURES["second-moment"].build(F, np.random.default_rng(0)), (6, 3)) * 0.2
+    H = metric(CURVATURES["second-moment"](F, np.random.default_rng(0)), (6, 3)) * 0.2
     rng = np.random.default_rng(1)
     theta = np.zeros((6, 3))
     here = F.value_and_gradient(theta)

@@ -67,7 +67,7 @@ def test_the_objective_never_rises(solver, loss):
 def test_a_biased_step_is_never_worse_than_a_plain_one_from_the_same_point(loss, rng):
     F, *_ = problems.problem(loss, fit_intercept=False)
     theta = 0.1 * rng.standard_normal(F.constant_model().shape)
-    metric, evaluation = CURVATURES["identity"].build(F, rng), F.value_and_gradient(theta)
+    metric, evaluation = CURVATURES["identity"](F, rng), F.value_and_gradient(theta)
     lowest = {}
     for solver in ("gradient", "biased-gradient"):
         directions = SOLVERS[solver].directions(F, metric, evaluation)

@@ -163,7 +163,7 @@ def two_loops(pairs, gradient, solve):
 def test_the_inverse_of_lbfgs_is_that_of_the_two_loops(n_pairs, refreshes, loss, rng):
     """Of all columns together, or of each where they are independent, some of which may not have moved."""
     F, *_ = problems.problem(loss)
-    curvature = CURVATURES["kronecker"].build(F, np.random.default_rng(0))
+    curvature = CURVATURES["kronecker"](F, np.random.default_rng(0))
     theta = F.constant_model()
     found, pairs, before = InverseHessian(F, curvature), [], F.value_and_gradient(theta)
 
@@ -261,7 +261,7 @@ def separable(rng):
 def test_a_stretched_step_ends_lower_and_where_the_slope_is_gentle(separable):
     F, theta = separable, separable.constant_model()
     before = F.value_and_gradient(theta)
-    direction = -CURVATURES["hessian"].build(F, np.random.default_rng(0)).solve(before.gradient)
+    direction = -CURVATURES["hessian"](F, np.random.default_rng(0)).solve(before.gradient)
     step = backtrack(F, theta, before, direction)
     found = stretched(F, theta, before, direction, step)
     assert found.length > step.length == 1.0 and found.evaluation.value < step.evaluation.value

@@ -58,7 +58,7 @@ def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -
     """One that all fits share; it is looked at before a fit, and starts are near enough."""
     kind = CURVATURES[method.curvature]
     problem.centred = kind.center
-    return kind.build(problem, rng)
+    return kind(problem, rng)
 
 
 @dataclass
@@ -192,7 +192,7 @@ class JointDescent(Descent):
         self.solver = _Jointly(frozenset(), _EachByItself())
         self._of_all = self.curvature
         if HessianOfEach.pays(self.problem):
-            self.solver, self.curvature = Newton(), HessianOfEach.build(self.problem, np.random.default_rng(0))
+            self.solver, self.curvature = Newton(), HessianOfEach(self.problem, np.random.default_rng(0))
             self._looks_back = 1
         self._singles: list[Descent] = []
 

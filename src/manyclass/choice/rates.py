@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_info
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.threads import blas_threads
+from manyclass.data.whole_file import replaced
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 LASTS = 86400.0
@@ -99,13 +101,10 @@ def _known(path: Path) -> dict[str, Any]:
 
 def _keep(path: Path, known: dict[str, Any]) -> None:
     """A cache that cannot be written costs ten milliseconds, and no message."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(known), encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError:
-        pass
+        with replaced(path) as temporary:
+            temporary.write_text(json.dumps(known), encoding="utf-8")
 
 
 def _measured(dtype: str) -> Rates:

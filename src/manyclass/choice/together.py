@@ -172,13 +172,6 @@ class HessianOfEach(Curvature):
     majorizes = False
     local = True
 
-    def __init__(self, problem: Problem, theta: Array):
-        self.refresh(problem, theta)
-
-    @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> HessianOfEach:
-        return cls(problem, problem.constant_model())
-
     @staticmethod
     def pays(problem: Together) -> bool:
         """Whether they take less than the passes that Newton's method saves."""

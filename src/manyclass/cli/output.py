@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyclass.cli.errors import CommandError
+from manyclass.data.whole_file import replaced
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,18 +38,9 @@ def _check_absent(path: Path, force: bool) -> None:
 @contextmanager
 def whole_file(path: Path, force: bool) -> Iterator[Path]:
     """A temporary path beside `path` that takes its name once the block has succeeded."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replaced(path) as temporary:
         yield temporary
         _check_absent(path, force)
-        os.replace(temporary, path)
-    except OSError as error:
-        # The user knows the file by the name they gave.
-        if error.filename is None or Path(os.fsdecode(error.filename)) == temporary:
-            error.filename = str(path)
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_page(path: Path, text: str, force: bool) -> dict[str, Any]:

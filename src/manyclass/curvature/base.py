@@ -60,11 +60,6 @@ class Curvature(ABC):
         self.refresh(problem, problem.constant_model())
 
     @classmethod
-    def build(cls, problem: Problem, rng: np.random.Generator) -> Curvature:
-        """What solvers call."""
-        return cls(problem, rng)
-
-    @classmethod
     def memory(cls, problem: Problem) -> float:
         """Bytes that it takes beside the rows and arrays of the size of the parameters."""
         return 0.0

@@ -58,7 +58,7 @@ class ChunkedRows(Rows):
         columns: Sequence[str] | None = None,
     ):
         self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
-        self.n_rows, self.shift, self._dtype = self.store.n_rows, None, None
+        self.n_rows, self._dtype = self.store.n_rows, None
         self.block_limit, self._visit_bytes, self.most_bytes = chunk_bytes, visit_bytes, whole_bytes
         self._waited, self._checked = [0.0], [False]  # which all that are made of these share
         self._name, self._columns, self._places = name, columns, None
@@ -163,8 +163,8 @@ class ChunkedRows(Rows):
         held = self._kind(self._check(self.store.take(index), index))
         return held.part(slice(0, held.n_rows))
 
-    def shifted(self, center: Array) -> ChunkedRows:
-        return self._like(shift=center if self.shift is None else self.shift + center)
+    def _with_shift(self, shift: Array) -> ChunkedRows:
+        return self._like(shift=shift)
 
     def transformed(self, function: Callable[[Any], Any]) -> ChunkedRows:
         return self._like(store=Transformed(self.store, function), _first=function(self._first))

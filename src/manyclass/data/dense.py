@@ -64,9 +64,8 @@ class DenseRows(Rows):
     def typed(self, dtype: Any) -> DenseRows:
         return DenseRows(self.X, None if self.shift is None else self.xp.astype(self.shift, dtype), dtype)
 
-    def shifted(self, center: Array) -> DenseRows:
-        total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
-        return DenseRows(self.X, self.asarray(total), self.dtype)
+    def _with_shift(self, shift: Array) -> DenseRows:
+        return DenseRows(self.X, self.asarray(shift), self.dtype)
 
     def map(self, function: Callable[[Array], Array]) -> DenseRows:
         return DenseRows(function(self.dense()))

@@ -92,9 +92,8 @@ class GeneratedRows(Rows):
         shift = None if self.shift is None else self.xp.astype(self.shift, dtype)
         return GeneratedRows(self.base.typed(dtype), self.transformer, shift)
 
-    def shifted(self, center: Array) -> GeneratedRows:
-        total = center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center
-        return GeneratedRows(self.base, self.transformer, self.asarray(total))
+    def _with_shift(self, shift: Array) -> GeneratedRows:
+        return GeneratedRows(self.base, self.transformer, self.asarray(shift))
 
     def matmat(self, W: Array) -> Array:
         product = self.zeros((self.n_rows, int(W.shape[1])))

@@ -93,7 +93,7 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
         found = stored_table(X, Request(**options))
     smallest = SMALLEST_CHUNK if memory_limit is None or limit > CHUNK_SHARE * SMALLEST_CHUNK else 1
     rows: Rows = ChunkedRows(
-        found.store,
+        found.X,
         chunk_bytes=int(min(max(limit / CHUNK_SHARE, smallest), GRAM_BLOCK_BYTES)),
         visit_bytes=int(max(limit / VISIT_SHARE, smallest)),
         whole_bytes=limit / WHOLE_SHARE,

@@ -90,7 +90,7 @@ class PartedRows(Rows):
     def __init__(self, parts: Parts, seen: Seen, firsts: np.ndarray):
         if len(seen.dtypes) > 1:
             raise ValueError(f"Partitions give numbers of {' and '.join(sorted(seen.dtypes))}; cast them to one dtype.")
-        self.place, self.seen, self.shift = Elsewhere(parts, firsts), seen, None
+        self.place, self.seen = Elsewhere(parts, firsts), seen
         self.dtype = np.dtype(min(seen.dtypes))
         self.n_rows, self.n_features = seen.n_rows, seen.n_features
 
@@ -121,9 +121,9 @@ class PartedRows(Rows):
             return None
         return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
 
-    def shifted(self, center: Array) -> PartedRows:
+    def _with_shift(self, shift: Array) -> PartedRows:
         twin = copy(self)
-        twin.shift = center if self.shift is None else self.shift + center
+        twin.shift = shift
         return twin
 
     def typed(self, dtype: Any) -> PartedRows:

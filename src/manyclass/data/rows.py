@@ -79,6 +79,8 @@ class Rows(ABC):
     n_rows: int
     n_features: int
     place: Any = HERE
+    shift: Array | None = None
+    """c, where it is not zero."""
     block_limit: float = math.inf
     """Memory of a block that is never exceeded, in bytes."""
     most_bytes: float = math.inf
@@ -104,8 +106,8 @@ class Rows(ABC):
         """The same rows with products in another real floating dtype of the namespace."""
 
     @abstractmethod
-    def shifted(self, center: Array) -> Rows:
-        """These rows less `center`, of shape (n_features,), without a copy of them."""
+    def _with_shift(self, shift: Array) -> Rows:
+        """The same rows with another shift, which is in float64."""
 
     @abstractmethod
     def matmat(self, W: Array) -> Array:
@@ -227,6 +229,10 @@ class Rows(ABC):
     def has_row_space(self) -> bool:
         """Whether `RowSpace` stands for these rows in fewer columns: all their products are wanted, in one place."""
         return self.n_rows < self.n_features and self.place.is_here
+
+    def shifted(self, center: Array) -> Rows:
+        """These rows less `center`, of shape (n_features,), without a copy of them."""
+        return self._with_shift(center if self.shift is None else self.xp.astype(self.shift, self.xp.float64) + center)
 
     @property
     def shape(self) -> tuple[int, int]:

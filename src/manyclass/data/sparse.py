@@ -78,9 +78,8 @@ class SparseRows(Rows):
     def typed(self, dtype: Any) -> SparseRows:
         return SparseRows(self._with(self.X.data.astype(dtype, copy=False)), self.shift)
 
-    def shifted(self, center: np.ndarray) -> SparseRows:
-        total = center if self.shift is None else self.shift + center
-        return SparseRows(self.X, np.asarray(total, dtype=np.float64) if np.any(total) else None)
+    def _with_shift(self, shift: np.ndarray) -> SparseRows:
+        return SparseRows(self.X, np.asarray(shift, dtype=np.float64) if np.any(shift) else None)
 
     def map(self, function: Callable[[Array], Array]) -> SparseRows:
         self._refuse_to_fill("mapped")

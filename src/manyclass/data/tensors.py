@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.readers.source import one_line, translated
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.whole_file import replaced
 
 VERSION = 1
 
@@ -26,16 +26,8 @@ def save_tensors(path: str | Path, kind: str, arrays: Mapping[str, Array], about
     held = {name: np.ascontiguousarray(to_numpy(values)) for name, values in arrays.items()}
     text = json.dumps(dict(about))
     metadata = {"manyclass": kind, "version": str(VERSION), "about": text, "sha256": checksum(kind, text, held)}
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.write(save(held, metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replaced(Path(path)) as temporary:
+        temporary.write_bytes(save(held, metadata))
 
 
 def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

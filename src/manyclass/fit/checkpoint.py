@@ -17,6 +17,7 @@ import numpy as np
 
 from manyclass.data.readers.numpy_files import check_size
 from manyclass.data.readers.source import one_line
+from manyclass.data.whole_file import replaced
 from manyclass.fit.stored import Decoder, Encoder
 
 MAGIC, FORMAT = b"manyclass checkpoint ", 1
@@ -35,8 +36,7 @@ class Checkpoint:
     """A file that a fit goes on from.
 
     It holds one line with the format and its version, a JSON tree behind its length, the arrays that the tree refers to
-    in NPY format, and the SHA-256 of all that. A new one takes the place of the old by renaming, once it is on the
-    disk: a process that is killed at any moment leaves the old or the new one behind.
+    in NPY format, and the SHA-256 of all that. A new one takes the place of the old as a whole (`replaced`).
 
     `belongs_to` tells this fit from others: of each name a plain value, or a list of numbers, which are compared to
     half their digits. `more` gives what is to be stored beside the state of the run.
@@ -59,16 +59,12 @@ class Checkpoint:
     def write(self, state: dict[str, Any]) -> None:
         """Replace the file; where the disk is full or gone, say so once and leave the old file as it was."""
         started = time.perf_counter()
-        temporary = self.path.with_name(f".{self.path.name}.part")
         try:
-            with temporary.open("w+b") as file:
+            # One writer, as those that killed runs leave would pile up.
+            with replaced(self.path, "run") as temporary, temporary.open("w+b") as file:
                 self._write_to(file, {**state, "more": self.more()})
                 file.flush()
                 file.write(_digest(file, file.tell()))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-            _sync_folder(self.path.parent)
         except OSError as error:
             if not self._has_warned:
                 reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or error
@@ -79,13 +75,8 @@ class Checkpoint:
                     stacklevel=2,
                 )
             self._has_warned = True
-        finally:
-            try:
-                temporary.unlink(missing_ok=True)
-            except OSError:
-                pass
-            now = time.perf_counter()
-            self._due = now + max(EVERY, (now - started) / SHARE)
+        now = time.perf_counter()
+        self._due = now + max(EVERY, (now - started) / SHARE)
 
     def _write_to(self, file: BinaryIO, state: dict[str, Any]) -> None:
         encode = Encoder()
@@ -173,18 +164,6 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 def _told(value: Any) -> str:
     """What a file holds, as a message may quote it."""
     return one_line(str(value))[:60]
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new name is on the disk only once its folder is; not every system opens folders."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _version() -> str:

@@ -101,7 +101,7 @@ def iterates_in(
             f"curvature={kind.name!r} would take {told(needed)} beside X, more than {which}; use curvature='auto'."
         )
     problem.centred = kind.center
-    curvature = kind.build(problem, rng)
+    curvature = kind(problem, rng)
     if saved is not None:
         iterates = solver.iterates(problem, curvature, saved["theta"], saved["n_iter"] - 1, saved)
         first = next(iterates)

@@ -148,12 +148,10 @@ def stored(
         found = joined(parts)
         found = dataclasses.replace(found, X=Guarded(found.X, partial(translated, path)))
     if request.labels_path is None:
-        if found.y is not None and len(found.y) != found.store.n_rows:
-            raise DataFileError(
-                f"{path}: it holds {found.store.n_rows} rows and {len(found.y)} labels: give one for each"
-            )
+        if found.y is not None and len(found.y) != found.X.n_rows:
+            raise DataFileError(f"{path}: it holds {found.X.n_rows} rows and {len(found.y)} labels: give one for each")
         return found
-    y, label_names = _labels_of(request.labels_path, found.store.n_rows, path)
+    y, label_names = _labels_of(request.labels_path, found.X.n_rows, path)
     return dataclasses.replace(found, y=y, label_names=label_names, target_name=None)
 
 

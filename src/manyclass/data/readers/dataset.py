@@ -110,11 +110,6 @@ class Dataset:
         return cls(as_features(values, dtype, narrow=False), y, full_scale=255 if values.dtype == np.uint8 else None)
 
     @property
-    def store(self) -> Any:
-        """X, where it is one."""
-        return self.X
-
-    @property
     def kind(self) -> str:
         """What the numbers are stored as."""
         return f"sparse {self.X.dtype.name}" if sparse.issparse(self.X) else self.X.dtype.name

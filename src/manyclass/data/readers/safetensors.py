@@ -38,7 +38,7 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, request: Request) -> Dataset:
     """The tensor X (or embeddings, features, data, or the only matrix), and y (or labels, target) if there is one."""
     found = stored(source, request)
-    return Dataset.stored(found.store.read(0, found.store.n_rows), request.dtype, found.y)
+    return Dataset.stored(found.X.read(0, found.X.n_rows), request.dtype, found.y)
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
