@@ -67,7 +67,7 @@ def test_rows_that_a_problem_leaves_out_tell_it_nothing(loss):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_metric_solves_for_gradients_side_by_side_as_for_each(curvature, loss, fit_intercept):
     together, theta = side_by_side(loss, fit_intercept=fit_intercept, dtype=np.float64)
-    metric = CURVATURES[curvature].build(together.parts[0], np.random.default_rng(0))
+    metric = CURVATURES[curvature](together.parts[0], np.random.default_rng(0))
     expected = np.concatenate([metric.solve(one) for one in together.of_each(theta)], axis=1)
     np.testing.assert_allclose(metric.solve(theta), expected, rtol=1e-9, atol=1e-12)
 
@@ -77,9 +77,13 @@ def test_a_metric_solves_for_gradients_side_by_side_as_for_each(curvature, loss,
 def test_hessians_side_by_side_are_those_of_each(loss, fit_intercept):
     together, theta = side_by_side(loss, fit_intercept=fit_intercept, dtype=np.float64)
     gradient = together.value_and_gradient(theta).gradient
-    solved = HessianOfEach(together, theta).solve(gradient)
+    each = HessianOfEach(together, np.random.default_rng(0))
+    each.refresh(together, theta)
+    solved = each.solve(gradient)
     for place, (part, own) in enumerate(zip(together.penalised_parts, together.of_each(theta), strict=True)):
-        expected = Hessian(part, own).solve(together.of_each(gradient)[place])
+        alone = Hessian(part, np.random.default_rng(0))
+        alone.refresh(part, own)
+        expected = alone.solve(together.of_each(gradient)[place])
         np.testing.assert_allclose(together.of_each(solved)[place], expected, rtol=1e-6, atol=1e-9)
 
 
