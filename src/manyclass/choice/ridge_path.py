@@ -14,6 +14,7 @@ from manyclass.data.penalty import Spectrum
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
+from manyclass.model.sums import rotated, squares_of
 
 
 @dataclass(frozen=True)
@@ -24,28 +25,22 @@ class RidgePath:
     fit_intercept: bool
 
     @cached_property
-    def _decomposed(self) -> tuple[Spectrum, Array]:
-        moments = self.moments
-        eigenvalues, vectors = moments.factor(fit_intercept=self.fit_intercept).spectrum
-        cross = vectors.T @ moments.cross(fit_intercept=self.fit_intercept)
-        return Spectrum(eigenvalues, cross, moments.weight, self.fit_intercept), vectors
-
-    @property
     def spectrum(self) -> Spectrum:
-        return self._decomposed[0]
+        moments, given = self.moments, self.fit_intercept
+        cross = moments.cross(fit_intercept=given)
+        return Spectrum.of(moments.factor(fit_intercept=given), cross, moments.weight, given)
 
     def coefficients(self, alphas: Sequence[Array | float]) -> Iterator[tuple[Array, Array]]:
         """W and b at each alpha, which is one for all outputs, or an array of one for each.
 
         Vectors are as large as the moments, and are read once for as many penalties as `GRAM_BLOCK_BYTES` hold.
         """
-        spectrum, vectors = self._decomposed
-        moments, xp = self.moments, array_namespace(vectors)
+        spectrum, moments, xp = self.spectrum, self.moments, array_namespace(self.spectrum.vectors)
         d, k = (int(size) for size in spectrum.cross.shape)
         step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(d * k, 1))), 1)
         for first in range(0, len(alphas), step):
             rotated = [spectrum.coefficients(alpha) for alpha in alphas[first : first + step]]
-            found = vectors @ xp.concat(rotated, axis=1)
+            found = spectrum.vectors @ xp.concat(rotated, axis=1)
             for place in range(len(rotated)):
                 coef = found[:, place * k : (place + 1) * k]
                 yield coef, moments.target_mean - moments.mean @ coef if self.fit_intercept else moments.y * 0
@@ -58,18 +53,12 @@ class RidgePath:
 
     def left_out_scores(self, alphas: np.ndarray, problem: Problem) -> Iterator[tuple[int, slice, Array]]:
         """(place in `alphas`, which rows, their scores under the models that have not seen them), exactly."""
-        xp, rows = problem.xp, problem.rows
-        spectrum, vectors = self._decomposed
-        narrow = xp.astype(vectors, rows.dtype)
+        xp, rows, spectrum = problem.xp, problem.rows, self.spectrum
         center = problem.feature_mean if self.fit_intercept else 0.0 * self.moments.x
         mean = self.moments.target_mean if self.fit_intercept else 0.0 * self.moments.y
         like = rows.zeros((0,), dtype=xp.float64)
-        for part, block in rows.blocks(rows.rows_per_block(problem.n_outputs, GRAM_BLOCK_BYTES)):
-            if problem.on_block is not None:
-                problem.on_block()
-            Z = xp.astype(block.matmat(narrow), xp.float64) - center @ vectors
+        for part, Z, weight in rotated(problem, spectrum.vectors, center, GRAM_BLOCK_BYTES):
             Y = problem.targets.dense(part, like, xp)
-            weight = None if problem.weight is None else xp.astype(problem.weight[part], xp.float64)
             for place, error, _ in spectrum.left_out_errors(alphas, [(Z, Y - mean, weight)], rows.precision):
                 yield place, part, Y - error
 
@@ -113,10 +102,5 @@ def _moments(part: Problem) -> Moments:
 
 def _squares(part: Problem, mean: Array) -> Array:
     """Σ s (y − mean)² of each output."""
-    xp, like, n_rows = part.xp, part.rows.zeros((0,), dtype=part.xp.float64), part.rows.n_rows
-    total = mean * 0
-    for start in range(0, n_rows, 1 << 14):
-        where = slice(start, min(start + (1 << 14), n_rows))
-        square = (part.targets.dense(where, like, xp) - mean) ** 2
-        total = total + xp.sum(square if part.weight is None else square * part.weight[where][:, None], axis=0)
-    return total
+    like = part.rows.zeros((0,), dtype=part.xp.float64)
+    return squares_of(part, lambda where: part.targets.dense(where, like, part.xp) - mean, mean * 0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from manyclass.data.factor import eigh_in_place
+from manyclass.data.factor import Factor, eigh_in_place
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
 
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
@@ -50,13 +50,20 @@ class Spectrum:
     (1/2S) Σ s_i ‖r_i − b − Wᵀx_i‖² + (alpha/2) ‖W‖² predicts r̄ + Cᵀ(Λ + alpha·I)⁻¹z_i, so that one decomposition serves
     every penalty and every output. Without an intercept c and r̄ are 0.
 
-    In float64, `eigenvalues` are Λ, `cross` is C, and `total_weight` S.
+    In float64, `eigenvalues` are Λ, `cross` is C, `total_weight` S, and `vectors` Q, where they are known.
     """
 
     eigenvalues: Array
     cross: Array
     total_weight: float
     fit_intercept: bool = True
+    vectors: Array = None
+
+    @classmethod
+    def of(cls, factor: Factor, cross: Array, total_weight: float, fit_intercept: bool, share: float = 1.0) -> Spectrum:
+        """From a factor of `share` times the second moments, and Σ s_i (x_i − c)(r_i − r̄)ᵀ / S."""
+        eigenvalues, vectors = factor.spectrum
+        return cls(eigenvalues / share, vectors.T @ cross, total_weight, fit_intercept, vectors)
 
     def grid(self, precision: float = 0.0) -> np.ndarray:
         """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyclass.data import ClassTargets
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.data.targets import column_totals
 
 if TYPE_CHECKING:
@@ -79,6 +79,31 @@ def gradient_sums_and_row_weight(part: Problem, W: Array, b: Array) -> tuple[tup
 def gradient_sums_and_scores(part: Problem, W: Array, b: Array) -> tuple[tuple[Any, Array, Array], list[Array]]:
     scores: list[Array] = []
     return gradient_sums(part, W, b, scores=scores), scores
+
+
+def rotated(
+    part: Problem, vectors: Array, center: Array, block_bytes: int = BLOCK_BYTES
+) -> Iterator[tuple[slice, Array, Array | None]]:
+    """Which rows, their Qᵀ(x − c) and their weights, in float64."""
+    xp = part.xp
+    narrow, origin = xp.astype(vectors, part.rows.dtype), center @ vectors
+    for where, block, weight in part.blocks(block_bytes):
+        Z = xp.astype(block.matmat(narrow), xp.float64) - origin
+        yield where, Z, None if weight is None else xp.astype(weight, xp.float64)
+
+
+def squares_of(part: Problem, responses: Callable[[slice], Array], total: Array) -> Array:
+    """Σ s r² of each output, added to `total`."""
+    xp, step = part.xp, 1 << 14
+    for start in range(0, part.rows.n_rows, step):
+        if part.on_block is not None:
+            part.on_block()
+        where = slice(start, min(start + step, part.rows.n_rows))
+        square = responses(where) ** 2
+        if part.weight is not None:
+            square = square * xp.astype(part.weight[where], xp.float64)[:, None]
+        total = total + xp.sum(square, axis=0)
+    return total
 
 
 def target_sums(part: Problem) -> tuple[Array, Array, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
+from manyclass.model.sums import rotated, squares_of
 
 ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
@@ -67,9 +68,9 @@ class Responses:
         """Σ s (r − r̄)² / S."""
         return self.stage.sum(squares_of_responses, self.state, self.to_parts) / self.total_weight
 
-    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, vectors: Array, center: Array) -> Array:
+    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, center: Array) -> Array:
         """Errors of all rows, by penalties and outputs, as of `Spectrum.leave_one_out`."""
-        return self.stage.sum(errors_left_out, self.state, self.to_parts, spectrum, alphas, vectors, center)
+        return self.stage.sum(errors_left_out, self.state, self.to_parts, spectrum, alphas, center)
 
     @property
     def to_parts(self) -> Responses:
@@ -78,38 +79,15 @@ class Responses:
 
 
 def squares_of_responses(stage: Problem, state: Array, responses: Responses) -> Array:
-    xp, total, step = stage.xp, 0.0 * responses.mean, 1 << 14
-    for start in range(0, stage.rows.n_rows, step):
-        if stage.on_block is not None:
-            stage.on_block()
-        part = slice(start, min(start + step, stage.rows.n_rows))
-        centred = responses.centred(stage, state, part)
-        square = centred * centred
-        if stage.weight is not None:
-            square = square * xp.astype(stage.weight[part], xp.float64)[:, None]
-        total = total + xp.sum(square, axis=0)
-    return total
+    return squares_of(stage, lambda part: responses.centred(stage, state, part), 0.0 * responses.mean)
 
 
 def errors_left_out(
-    stage: Problem,
-    state: Array,
-    responses: Responses,
-    spectrum: Spectrum,
-    alphas: np.ndarray,
-    vectors: Array,
-    center: Array,
+    stage: Problem, state: Array, responses: Responses, spectrum: Spectrum, alphas: np.ndarray, center: Array
 ) -> np.ndarray:
-    xp, rows = stage.xp, stage.rows
-    narrow, origin = xp.astype(vectors, rows.dtype), center @ vectors
-
-    def rotated() -> Iterator[tuple[Array, Array, Array | None]]:
-        for part, chunk, weight in stage.blocks():
-            Z = xp.astype(chunk.matmat(narrow), xp.float64) - origin
-            wide = None if weight is None else xp.astype(weight, xp.float64)
-            yield Z, responses.centred(stage, state, part), wide
-
-    return spectrum.leave_one_out(alphas, rotated(), rows.precision)
+    blocks = rotated(stage, spectrum.vectors, center)
+    judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
+    return spectrum.leave_one_out(alphas, judged, stage.rows.precision)
 
 
 class Equations(ABC):
@@ -196,16 +174,15 @@ class NormalEquations(Equations):
 
     def best_alpha(self, responses: Responses) -> float:
         share, responses = self.share, responses.sketched()
-        eigenvalues, vectors = self.factor.spectrum
-        cross = vectors.T @ self._centred(responses.cross, responses.mean)
-        spectrum = Spectrum(eigenvalues / share, cross, responses.total_weight, self.fit_intercept)
+        cross = self._centred(responses.cross, responses.mean)
+        spectrum = Spectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
         n = responses.stage.effective_rows(responses.stage.weight)
         alphas = spectrum.grid(responses.stage.rows.precision)
-        if n >= ROWS_PER_DIRECTION * int(eigenvalues.shape[0]):
+        if n >= ROWS_PER_DIRECTION * int(spectrum.eigenvalues.shape[0]):
             errors = spectrum.generalised_cross_validation(alphas, responses.squares(), n)
         else:
             center = self.center if self.fit_intercept else 0.0 * self.center
-            errors = responses.leave_one_out(spectrum, alphas, vectors, center)
+            errors = responses.leave_one_out(spectrum, alphas, center)
         return share * best(alphas, errors)
 
 

@@ -58,12 +58,11 @@ class StreamedEquations(NormalEquations):
         return W - sampled, b - origin
 
     def best_alpha(self, responses: Responses) -> float:
-        eigenvalues, vectors = self.whole_factor.spectrum
-        if self.n < ROWS_PER_DIRECTION * int(eigenvalues.shape[0]):
-            return super().best_alpha(responses)
         whole = self.whole
-        cross = vectors.T @ whole.cross(fit_intercept=self.fit_intercept)
-        spectrum = Spectrum(eigenvalues, cross, whole.weight, self.fit_intercept)
+        if self.n < ROWS_PER_DIRECTION * int(whole.x.shape[0]):
+            return super().best_alpha(responses)
+        cross = whole.cross(fit_intercept=self.fit_intercept)
+        spectrum = Spectrum.of(self.whole_factor, cross, whole.weight, self.fit_intercept)
         mean = whole.target_mean
         squares = mean - mean**2 if self.fit_intercept else mean  # of y = 0 or 1
         alphas = spectrum.grid(responses.stage.rows.precision)
