@@ -25,6 +25,7 @@ from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
+from manyclass.estimators.base import Metadata, for_scorers
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search, Watch
@@ -161,9 +162,14 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
         if getattr(self, "_skl_callbacks", None):
-            search.watch = self._shown(search, X, y, scalers)
+            search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)
         self._store(model, chosen, scalers[chosen.candidate.scaling])
+        if hasattr(self, "_callback_fit_ctx"):
+            metadata, state = for_scorers(sample_weight), dict(vars(self))
+            self._callback_fit_ctx.call_on_fit_task_end(
+                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
+            )
         return self
 
     def _found(self, search: Search, entries: list[Entry], rounds: list[Parts]) -> tuple[Entry, Any]:
@@ -180,10 +186,10 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
         return chosen, model
 
-    def _shown(self, search: Search, X: Any, y: Any, scalers: Mapping[str, Any]) -> Watch:
+    def _shown(self, search: Search, X: Any, y: Any, given: dict[str, Any], scalers: Mapping[str, Any]) -> Watch:
         """What shows each fit of the search to scikit-learn's callbacks as a finished subtask of this one."""
         context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=given)
 
         @contextmanager
         def watch(entry: Entry, n_rows: int, best: Entry | None) -> Iterator[None]:
@@ -194,7 +200,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 return known | {"best_estimator_": _behind(scalers[entry.candidate.scaling], entry.model)}
 
             accuracy = None if best is None else best.accuracy
-            metadata = {"trying": str(entry.candidate), "n_rows": n_rows, "best_accuracy": accuracy}
+            metadata = Metadata(given, trying=str(entry.candidate), n_rows=n_rows, best_accuracy=accuracy)
             step, details = context.subcontext(task_name="candidate"), {"estimator": self, "X": X, "y": y}
             step.call_on_fit_task_begin(**details, metadata=metadata)
             yield

@@ -153,7 +153,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             task = self._resumed(task, run, checkpoint)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
         if hasattr(self, "_callback_fit_ctx"):
-            metadata, state = _for_scorers(sample_weight), dict(vars(self))
+            metadata, state = for_scorers(sample_weight), dict(vars(self))
             self._callback_fit_ctx.call_on_fit_task_end(
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
             )
@@ -257,7 +257,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         held_out_loss = None if task.held_out is None else partial(self._held_out_loss, task)
         on_iterate = None
         if getattr(self, "_skl_callbacks", None) and X is not None:
-            on_iterate = self._callback_bridge(task, X, y, _for_scorers(sample_weight))
+            on_iterate = self._callback_bridge(task, X, y, for_scorers(sample_weight))
         return Run(
             task.clock,
             tol=getattr(self, "tol", 0.0),
@@ -304,7 +304,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
                 return {name: value for name, value in vars(twin).items() if name.endswith("_") or name[:1] == "_"}
 
             step = context.subcontext(task_name="iteration")
-            details = {"estimator": self, "X": X, "y": y, "metadata": Metadata(metadata, record)}
+            details = {"estimator": self, "X": X, "y": y, "metadata": Metadata(metadata, record=record)}
             step.call_on_fit_task_begin(**details)
             return bool(step.call_on_fit_task_end(**details, reconstruction_attributes=attributes))
 
@@ -355,27 +355,25 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         super().__setstate__(state)
 
 
-def _for_scorers(sample_weight: Any) -> dict[str, Any]:
+def for_scorers(sample_weight: Any) -> dict[str, Any]:
     return {} if sample_weight is None else {"sample_weight": sample_weight}
 
 
 class Metadata(dict[str, Any]):
-    """What scorers take by name; ``metadata["record"]`` is there too, but not among the keys, as no scorer takes it."""
+    """What scorers take by name; what is `told` beside it is there, too, but not a key, as no scorer takes it."""
 
-    def __init__(self, given: dict[str, Any], record: Record):
+    def __init__(self, given: dict[str, Any], **told: Any):
         super().__init__(given)
-        self.record = record
+        self.told = told
 
     def __bool__(self) -> bool:
         return True  # nor does an empty dict say so: callbacks write ``metadata or {}``
 
     def __contains__(self, key: object) -> bool:
-        return key == "record" or super().__contains__(key)
+        return key in self.told or super().__contains__(key)
 
-    def __missing__(self, key: str) -> Record:
-        if key != "record":
-            raise KeyError(key)
-        return self.record
+    def __missing__(self, key: str) -> Any:
+        return self.told[key]
 
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default

@@ -27,6 +27,11 @@ class Entry:
     was_led: bool = False  # whether its fits began where those at a larger penalty had ended
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a fit can begin where the last ended."""
+        return self.candidate.can_go_on and self.model is not None
+
     def has(self, model: Any) -> None:
         """A new model, fitted."""
         self.model, self.parameters = model, chosen_parameters(model)
@@ -43,9 +48,7 @@ class Entry:
         return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
 
     def passes_in(self, seconds: float, n_rows: int) -> float:
-        """Over so many rows, of a fit that goes on from the last; none where it cannot."""
-        if not self.candidate.can_go_on or self.model is None:
-            return 0.0
+        """Over so many rows, of a fit like the last."""
         return seconds / self.seconds_for(n_rows) * self.n_passes
 
     def _seconds(self) -> tuple[float, float]:

@@ -29,7 +29,7 @@ a difference beyond which nothing gets as good as generated features on more row
 FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
 FEWEST_PASSES = 3.0
-"""Over all rows, which rather go on from a fit to some of them than a new one is fitted to fewer."""
+"""Over all rows, which a fit rather takes than that a new one is fitted to fewer."""
 AVERAGING = 0.9
 """Share of the time left that the models of an average may take."""
 
@@ -182,7 +182,8 @@ class Search:
         try:
             if not self.stopped:
                 with self.watch(entry, n, entry if entry.scores else None):
-                    return self._fitted_to_all(entry, left, n)
+                    entry.has(self._fitted_to_all(entry, left, n))
+                    return entry.model
         except KeyboardInterrupt:
             self.stopped = Status.INTERRUPTED
             if not entry.scores:
@@ -210,10 +211,11 @@ class Search:
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
             self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
             return fitted(entry.candidate.built(n, left, share=share))
-        if entry.passes_in(left, n) >= FEWEST_PASSES:
-            told = f"{entry.n_rows:,} had led: there was no time to begin anew"
-            self.why.append(f"It is fitted to all rows from where {told}.")
-            return fitted(entry.candidate.built(n, left, entry.model))
+        # A sample of a file may be a small part of it.
+        if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
+            told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
+            self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
+            return fitted(entry.candidate.built(n, left, entry.model if entry.can_go_on else None))
         n = min(entry.rows_in(left), self.seen.n_rows)
         self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
