@@ -69,7 +69,7 @@ ENTRIES = (
         "least-squares/figure-3",
         "CIFAR-10: test accuracy of models on filter responses, and of their average",
         (
-            Call("stagewise.cifar:exact", needs=("cifar10",), quick={"filters": 32}),
+            Call("stagewise.cifar:exact", needs=("cifar10",), quick={"filters": "32"}),
             Call("stagewise.cifar:averages", needs=("cifar10",), quick={"filters": 16, "models": 2}),
             Call("stagewise.cifar:linear", needs=("cifar10",), quick={"filters": 50, "visits": 1}),
         ),

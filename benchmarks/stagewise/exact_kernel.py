@@ -64,9 +64,9 @@ class MirrorKernel:
         return np.exp(products, out=products)
 
 
-def memory(n: int, n_features: int) -> int:
-    """Bytes that `fit` holds for n rows, those of their features among them."""
-    return 2 * n * (n + TILE) + 4 * n * LANDMARKS + n * n_features + 200 * TILE**2
+def memory(n: int) -> int:
+    """Bytes that `fit` holds for n rows beside their features, of which it reads a few tiles at a time."""
+    return 2 * n * (n + TILE) + 4 * n * LANDMARKS + 200 * TILE**2
 
 
 def fit(
