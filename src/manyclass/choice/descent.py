@@ -22,7 +22,6 @@ from manyclass.solvers.base import LOOKS_BACK, Solver, iterates_at
 from manyclass.solvers.newton import Newton
 from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
-from manyclass.solvers.start import Start
 
 WARM = 1.4
 """Passes that a fit with a predicted start is expected to take, over the square root of those of a single one: what a
@@ -224,8 +223,7 @@ class JointDescent(Descent):
 class _Jointly(QuasiNewton):
     """From the constant models, as each of the problems would have to be looked at for more."""
 
-    def begin(self, problem: Problem, curvature: Curvature) -> Start:
-        return Start(problem.constant_model())
+    begins_constant = True
 
 
 class _EachByItself(Solver):

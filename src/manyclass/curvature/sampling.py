@@ -36,7 +36,7 @@ class RowSample:
         """Pairs (rows of X, their importance times sample weight)."""
         rows, xp = problem.rows, problem.xp
         step = rows.rows_per_block(problem.n_outputs, block_bytes)
-        for part, block in rows.blocks(step) if self.index is None else self._taken(rows, step):
+        for part, block in rows.blocks(step) if self.index is None else rows.blocks_of(self.index, step):
             if problem.on_block is not None:
                 problem.on_block()
             weight = problem.weight
@@ -45,12 +45,6 @@ class RowSample:
                 weight = weight[part] if index is None else xp.take(weight, rows.asarray(index[part], xp.int64), axis=0)
             scale = rows.ones(block.n_rows) if self.scale is None else rows.asarray(self.scale[part])
             yield block, scale if weight is None else scale * weight
-
-    def _taken(self, rows: Rows, step: int) -> Iterator[tuple[slice, Rows]]:
-        assert self.index is not None
-        for start in range(0, len(self.index), step):
-            part = slice(start, min(start + step, len(self.index)))
-            yield part, rows.take(self.index[part])
 
 
 ALL_ROWS = RowSample(None, None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyclass.data.dense import DenseRows
 from manyclass.data.gram import GramSum
-from manyclass.data.rows import Array, Rows
+from manyclass.data.rows import Array, Rows, slices
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,7 @@ class GeneratedRows(Rows):
                 yield rows, self._read(kept[rows])
             self._kept = kept
             return
-        for start in range(0, self.n_rows, rows_per_block):
-            rows = slice(start, min(start + rows_per_block, self.n_rows))
+        for rows in slices(self.n_rows, rows_per_block):
             yield rows, self._read(self._kept[rows])
 
     def _read(self, kept: np.ndarray) -> DenseRows:

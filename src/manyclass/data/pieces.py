@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
-from manyclass.data.rows import Array, Rows
+from manyclass.data.rows import Array, Rows, slices
 from manyclass.data.threads import factor_threads
 
 CACHE_ELEMENTS = 1 << 17
@@ -45,13 +45,13 @@ def pieces(rows: Rows, W: Array) -> Iterator[slice]:
     """Which rows of an array of parameters to look at together: all on a device, where every look has its price."""
     size, n_columns = int(W.shape[0]), max(int(W.shape[1]), 1)
     step = max(PIECE // n_columns, 1) if rows.is_numpy else max(size, 1)
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+    return slices(size, step)
 
 
 def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
     """Call `work` on slices of rows so short that `row_size` entries of each stay in cache, on all cores."""
     step = max(CACHE_ELEMENTS // max(row_size, 1), 1)
-    pieces = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    pieces = list(slices(n_rows, step))
     if len(pieces) > 1:
         list(_threads().map(work, pieces))
     else:

@@ -29,7 +29,6 @@ FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 """By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
 of uncentred columns would lose the square of it in relative accuracy."""
 
-
 HALF = np.dtype([("half", np.uint16)], align=True)
 """float16 as compiled loops are given it: numba has no such numbers, so `data.compiled.number` reads their bits."""
 
@@ -264,9 +263,11 @@ class Rows(ABC):
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
         """Pairs (slice of rows, those rows), in order."""
-        for start in range(0, self.n_rows, rows_per_block):
-            rows = slice(start, min(start + rows_per_block, self.n_rows))
-            yield rows, self.part(rows)
+        return ((rows, self.part(rows)) for rows in slices(self.n_rows, rows_per_block))
+
+    def blocks_of(self, index: np.ndarray, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
+        """Pairs (slice of `index`, a copy of the rows named there), in order."""
+        return ((part, self.take(index[part])) for part in slices(len(index), rows_per_block))
 
     def asarray(self, values: Any, dtype: Any = None) -> Array:
         """`values`, of any namespace, in that of the rows, on their device and (by default) in their dtype."""
@@ -303,14 +304,12 @@ class Rows(ABC):
 
     def mean(self, weight: Array | None = None) -> Array:
         """Weighted mean row, of shape (n_features,), in float64."""
-        return self._mean_of(None, weight)
+        total, mass = self.column_sums(None, weight)
+        return total / mass
 
     def mean_square(self, weight: Array | None = None) -> Array:
         """Weighted mean of the squares in each column, of shape (n_features,), in float64."""
-        return self._mean_of(square, weight)
-
-    def _mean_of(self, function: Callable[[Array], Array] | None, weight: Array | None) -> Array:
-        total, mass = self.column_sums(function, weight)
+        total, mass = self.column_sums(square, weight)
         return total / mass
 
     def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
@@ -342,8 +341,7 @@ class Rows(ABC):
         if weight is not None:
             counted = xp.concat([weight[part] for part in parts]) > 0
             values = values[counted, :] if bool(xp.any(counted)) else values
-        mean = xp.mean(values, axis=0)
-        spread = xp.std(values, axis=0)
+        mean, spread = xp.mean(values, axis=0), xp.std(values, axis=0)
         magnitude = abs(mean)
         varies = constant | (spread > 16.0 * self.precision * magnitude)
         limit = FAR_FROM_ORIGIN[max(self.itemsize, 4)] if far is None else far
@@ -357,6 +355,11 @@ class Rows(ABC):
 @cache
 def _bits(xp: Any, dtype: Any) -> int:
     return int(xp.finfo(dtype).bits)
+
+
+def slices(n: int, step: int) -> Iterator[slice]:
+    """Of `step` numbers from 0 up to n, in order."""
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def present_rows(n_rows: int, weight: Array | None) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyclass.data import Rows
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, slices
 from manyclass.data.targets import column_totals
 from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
@@ -54,8 +54,7 @@ def constant_model(problem: Problem) -> tuple[Array, Array]:
 def _target_sum(part: Problem) -> Array:
     rows, xp = part.rows, part.xp
     total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
-    for start in range(0, rows.n_rows, 1 << 16):
-        where = slice(start, min(start + (1 << 16), rows.n_rows))
+    for where in slices(rows.n_rows, 1 << 16):
         weight = None if part.weight is None else part.weight[where]
         total += column_totals(part.targets.weighted(where, weight, like, xp), xp)
     return total

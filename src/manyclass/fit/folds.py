@@ -29,9 +29,8 @@ class Fold:
     def scores(self, rows: Rows, coef: Array, intercept: Array) -> Array:
         """Scores of the rows that judge, which are never all gathered at once."""
         coef, intercept = rows.asarray(coef), rows.asarray(intercept)
-        step = rows.rows_per_block(int(coef.shape[1]))
-        parts = (self.index[start : start + step] for start in range(0, len(self.index), step))
-        return rows.xp.concat([rows.take(part).matmat(coef) + intercept for part in parts])
+        blocks = rows.blocks_of(self.index, rows.rows_per_block(int(coef.shape[1])))
+        return rows.xp.concat([block.matmat(coef) + intercept for _, block in blocks])
 
 
 def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> list[Fold]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -34,15 +33,10 @@ def _held_out_losses(
     part: Problem, scored: Array, index: np.ndarray, coef: Array, intercept: Array
 ) -> tuple[float, float]:
     rows, xp = part.rows, part.xp
-    step = rows.rows_per_block(part.n_outputs)
-
-    def scores() -> Iterator[tuple[slice, Array]]:
-        for start in range(0, len(index), step):
-            some = slice(start, min(start + step, len(index)))
-            yield some, rows.take(index[some]).matmat(coef) + intercept
-
+    blocks = rows.blocks_of(index, rows.rows_per_block(part.n_outputs))
+    scores = ((some, block.matmat(coef) + intercept) for some, block in blocks)
     weight = xp.take(scored, rows.asarray(index, dtype=xp.int64), axis=0)
-    return loss_sums(part.loss, part.targets.take(index), weight, scores(), xp)
+    return loss_sums(part.loss, part.targets.take(index), weight, scores, xp)
 
 
 def hold_out(

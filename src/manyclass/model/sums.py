@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass.data import ClassTargets
-from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, slices, to_numpy
 from manyclass.data.targets import column_totals
 
 if TYPE_CHECKING:
@@ -94,11 +94,10 @@ def rotated(
 
 def squares_of(part: Problem, responses: Callable[[slice], Array], total: Array) -> Array:
     """Σ s r² of each output, added to `total`."""
-    xp, step = part.xp, 1 << 14
-    for start in range(0, part.rows.n_rows, step):
+    xp = part.xp
+    for where in slices(part.rows.n_rows, 1 << 14):
         if part.on_block is not None:
             part.on_block()
-        where = slice(start, min(start + step, part.rows.n_rows))
         square = responses(where) ** 2
         if part.weight is not None:
             square = square * xp.astype(part.weight[where], xp.float64)[:, None]

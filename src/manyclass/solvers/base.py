@@ -37,8 +37,7 @@ class StepCost:
 class Solver(ABC):
     """Minimises a problem in the metric of a curvature.
 
-    A new solver is one file with a subclass and one line in ``SOLVERS``: `iterates`, and `begin` where it should not
-    start from least squares.
+    A new solver is one file with a subclass and one line in ``SOLVERS``.
 
     Attributes
     ----------
@@ -48,16 +47,19 @@ class Solver(ABC):
         Whether one that is ``local`` will do too; where that is the bound of every row, any metric will for its planes.
     default_curvature : str, optional
         The curvature that belongs to it; None where that is a matter of the data.
+    begins_constant : bool
+        Whether it starts at the constant model, and not from least squares.
     """
 
     name: ClassVar[str]
     needs_majorizer: ClassVar[bool]
     refreshes_majorizer: ClassVar[bool] = False
     default_curvature: ClassVar[str | None] = None
+    begins_constant: ClassVar[bool] = False
 
     def begin(self, problem: Problem, curvature: Curvature) -> Start:
         """Where to start if nothing else is given."""
-        return least_squares_start(problem, curvature)
+        return Start(problem.constant_model()) if self.begins_constant else least_squares_start(problem, curvature)
 
     def step_cost(self, problem: Problem) -> StepCost:
         """What a step takes; raises ValueError where the solver has none for the problem in just any metric."""

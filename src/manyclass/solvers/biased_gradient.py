@@ -12,7 +12,6 @@ from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.plane import PlaneSearch
-from manyclass.solvers.start import Start
 
 
 class Gradient(Solver):
@@ -25,12 +24,10 @@ class Gradient(Solver):
     name = "gradient"
     needs_majorizer = False
     default_curvature: ClassVar[str | None] = "identity"
+    begins_constant = True
 
     def directions(self, problem: Problem, curvature: Curvature, evaluation: Evaluation) -> list[Array]:
         return [-curvature.solve(evaluation.gradient)]
-
-    def begin(self, problem: Problem, curvature: Curvature) -> Start:
-        return Start(problem.constant_model())
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING

@@ -10,7 +10,6 @@ from manyclass.fit import Iterates, Status
 from manyclass.model import Problem
 from manyclass.solvers.base import NOTHING, Solver, iterate
 from manyclass.solvers.line_search import backtrack, stretched
-from manyclass.solvers.start import Start
 
 
 class Newton(Solver):
@@ -23,9 +22,7 @@ class Newton(Solver):
     name = "newton"
     needs_majorizer = False
     default_curvature: ClassVar[str | None] = "hessian"
-
-    def begin(self, problem: Problem, curvature: Curvature) -> Start:
-        return Start(problem.constant_model())
+    begins_constant = True
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
