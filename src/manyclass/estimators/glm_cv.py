@@ -258,7 +258,10 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     def _iterates(self, task: Task) -> Iterates:
         squared = task.problem.loss.quadratic
         kind = RidgeSearch if squared else DescentSearch
-        search: Search = kind(task, self._judge(task), self._plan(task), self.tol, self.max_iter)
+        judge = self._judge(task)
+        if self.alpha_per_output:
+            judge.of_rows = judge.gains
+        search: Search = kind(task, judge, self._plan(task), self.tol, self.max_iter)
         return (yield from search.iterates())
 
     def _judge(self, task: Task) -> Judge:
@@ -345,7 +348,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
         if has_probabilities:
             self.loo_proba_ = task.rows.asarray(self._link_probabilities(self._before_link(Z)))
-        self.loo_score_ = judge.score(Z, truth, weight)
+        self.loo_score_ = float(judge.score(Z, truth, weight))
         if model.check is not None and has_probabilities:
             chosen = model.check.rows
             approximate, exact = (

@@ -67,8 +67,8 @@ class Judge:
         if scoring is None:
             loss = SMOOTH_LOSSES[owner.loss_]
             scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
-        self._of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
-        if self._of_rows is None:
+        self.of_rows = {"neg_log_loss": self.log_likelihood, "accuracy": self._is_right}.get(scoring)
+        if self.of_rows is None:
             if callable(scoring) and not hasattr(scoring, "_score_func"):
                 raise ValueError(
                     f"scoring={scoring!r} is not made by sklearn.metrics.make_scorer, and would be given scores in "
@@ -81,7 +81,7 @@ class Judge:
     @property
     def knows_rows(self) -> bool:
         """Whether the score is a mean over rows."""
-        return self._of_rows is not None
+        return self.of_rows is not None
 
     def one_column(self, Z: Array) -> Array:
         """Two columns of two classes as one, as models are stored."""
@@ -94,13 +94,13 @@ class Judge:
 
     def values(self, Z: Array, truth: np.ndarray) -> np.ndarray | None:
         """The score of each row, where the score is a mean of these."""
-        return None if self._of_rows is None else self._of_rows(self.one_column(Z), truth)
+        return None if self.of_rows is None else self.of_rows(self.one_column(Z), truth)
 
-    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> float:
-        """The score of rows."""
+    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> Any:
+        """The score of rows: one, or one for each output."""
         values = self.values(Z, truth)
         if values is not None:
-            return float(np.average(values, weights=weight))
+            return np.average(values, axis=0, weights=weight)
         Z = self.one_column(Z)
         keep = slice(None) if weight is None else weight > 0
         y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
@@ -123,6 +123,10 @@ class Judge:
         if n_outputs == 1:
             return 2.0 * truth[:, None] - 1.0
         return np.where(np.arange(n_outputs) == truth[:, None], 1.0, -1.0)
+
+    def gains(self, Z: Array, truth: np.ndarray) -> Any:
+        """Minus the squared error of each row and output."""
+        return -((to_numpy(Z) - self.responses(truth, int(Z.shape[1]))) ** 2)
 
     def _is_right(self, Z: Array, truth: np.ndarray) -> Any:
         right = to_numpy(self.classifier._best(Z)) == truth

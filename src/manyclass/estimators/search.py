@@ -156,7 +156,7 @@ class Search(ABC):
         weight = self.plan.judging_weight
         return self.judge.truth(fold.index), None if weight is None else weight[fold.index]
 
-    def score_left_out(self, Z: Array) -> float:
+    def score_left_out(self, Z: Array) -> Any:
         """The score of the rows of the fit, each under the model that has not seen it."""
         return self.judge.score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
 
@@ -210,32 +210,23 @@ class RidgeSearch(Search):
         alphas = [self.alpha_of(alpha, path.moments.weight) for alpha in self.plan.alphas]
         for place, model in enumerate(self._models(path, alphas)):
             self.keep(number, place, model)
-            Z = self.frame.scores(fold, *model)
-            if self.plan.per_output:
-                square = (to_numpy(Z) - self.judge.responses(truth, int(Z.shape[1]))) ** 2
-                self.scores[number, place] = -np.average(square, axis=0, weights=weight)
-            else:
-                self.scores[number, place] = self.judge.score(Z, truth, weight)
+            self.scores[number, place] = self.judge.score(self.frame.scores(fold, *model), truth, weight)
 
     def _leave_one_out(self, path: RidgePath) -> None:
-        """Scores of single rows are kept where these decide, and otherwise the rows' scores for every penalty."""
-        problem, alphas, judge = self.frame.problem, self.plan.alphas, self.judge
-        n, k = problem.rows.n_rows, problem.n_outputs
-        weight = self.plan.judging_weight
-        if self.plan.per_output:
-            total = np.zeros((len(alphas), k))
-            for place, part, Z in path.left_out_scores(alphas, problem):
-                square = (to_numpy(Z) - judge.responses(judge.truth(part), k)) ** 2
-                total[place] -= square.sum(axis=0) if weight is None else weight[part] @ square
-            self.scores[0] = total / problem.total_weight
-            return
-        table = np.empty((len(alphas), n) if judge.knows_rows else (len(alphas), n, k))
-        for place, part, Z in path.left_out_scores(alphas, problem):
-            table[place, part] = judge.values(Z, judge.truth(part)) if judge.knows_rows else to_numpy(Z)
+        """Scores of single rows are summed where these decide, and otherwise kept for every penalty."""
+        problem, alphas, judge, weight = self.frame.problem, self.plan.alphas, self.judge, self.plan.judging_weight
+        n = problem.rows.n_rows
         if judge.knows_rows:
-            self.scores[0] = np.average(table, axis=1, weights=weight)
-        else:
-            self.scores[0] = [self.score_left_out(Z) for Z in table]
+            self.scores[0] = 0.0
+            for place, part, Z in path.left_out_scores(alphas, problem):
+                values: Any = judge.values(Z, judge.truth(part))
+                self.scores[0, place] += values.sum(axis=0) if weight is None else weight[part] @ values
+            self.scores[0] /= n if weight is None else weight.sum()
+            return
+        table = np.empty((len(alphas), n, problem.n_outputs))
+        for place, part, Z in path.left_out_scores(alphas, problem):
+            table[place, part] = to_numpy(Z)
+        self.scores[0] = [self.score_left_out(Z) for Z in table]
 
     def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
         problem = self.frame.problem

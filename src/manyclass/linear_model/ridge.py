@@ -105,22 +105,20 @@ class _RidgeJudge(Judge):
         super().__init__(owner, scoring or "accuracy", encoded)
         self.kept, self.by_error = kept, scoring is None
         if self.by_error:
-            self._of_rows = self._gain
+            self.of_rows = self._gain
 
     @property
     def knows_rows(self) -> bool:
         return self.kept is None and super().knows_rows
 
-    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> float:
+    def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> Any:
         if self.kept is not None:
-            error = (Z - self.responses(truth, Z.shape[1])) ** 2
-            scale = 1.0 if weight is None else weight[:, None]
-            self.kept.append(scale * error if self.by_error else np.array(Z))
+            scale = -1.0 if weight is None else -weight[:, None]
+            self.kept.append(scale * self.gains(Z, truth) if self.by_error else np.array(Z))
         return super().score(Z, truth, weight)
 
     def _gain(self, Z: Array, truth: np.ndarray) -> Array:
-        Z = to_numpy(Z)
-        return -((Z - self.responses(truth, Z.shape[1])) ** 2).mean(axis=1)
+        return self.gains(Z, truth).mean(axis=1)
 
 
 class RidgeClassifierCV(_Ridge, Folds):
