@@ -74,6 +74,7 @@ FIT = [
     ("iris.csv --test-labels few.txt", 2, "--test-labels belongs to a test file"),
     ("iris.csv --holdout 1", 2, "--holdout is a share"),
     ("iris.csv --holdout 0.999", 1, "leaves none to fit"),
+    ("iris.csv --holdout 0.999 --memory-limit 1GB", 1, "leaves none to fit"),
     ("iris.csv --holdout much", 2, "see 'manyclass fit --help'"),
     ("iris.csv --solver adam", 2, "there is no solver 'adam': choose one of any, auto, quasi-newton"),
     ("iris.csv --scale big", 2, "there is no scaling 'big'"),

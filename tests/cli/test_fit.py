@@ -311,3 +311,9 @@ def test_a_checkpoint_is_gone_on_from_and_belongs_to_one_fit(run_json, run, iris
     assert "is damaged or incomplete" in run(*options).err
     refused = run(*options, "--chunk-rows", 10, "--solver", "pegasos")
     assert refused.code == 2 and "--checkpoint is for rows in memory" in refused.err
+
+
+def test_a_checkpoint_is_stored_where_memory_is_limited_too(run_json, iris_csv, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    reports = [run_json("fit", iris_csv, "--memory-limit", "1GB", "--checkpoint", path) for _ in range(2)]
+    assert path.exists() and reports[0]["objective"] == reports[1]["objective"]

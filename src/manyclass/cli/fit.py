@@ -20,7 +20,7 @@ from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
-from manyclass.data import as_rows
+from manyclass.data import Rows, as_rows
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
 from manyclass.fit import Status
@@ -154,8 +154,7 @@ def _fit(request: FitRequest, progress: Progress) -> Fitted:
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit = fit_stream if request.chunk_rows else fit_whole if request.memory_limit is None else fit_stored
-        fitted = fit(request, estimator, progress)
+        fitted = (fit_stream if request.chunk_rows else fit_rows)(request, estimator, progress)
     estimator.set_callbacks()
     fitted_by = fitted.model.classifier
     if fitted_by.status_ is Status.INTERRUPTED and (request.output is None or not fitted_by.n_passes_):
@@ -226,50 +225,31 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     print_facts(facts)
 
 
-def fit_whole(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
-    """Read, hold rows out, scale, fit."""
-    started = time.perf_counter()
-    train = digits() if request.train is None else load(request.train, request.data)
+def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
+    """Read, hold rows out, scale, fit; with a limit on memory where the rows lie."""
+    started, limit = time.perf_counter(), request.memory_limit
+    train = digits() if request.train is None else load(request.train, request.data, memory_limit=limit)
     check_classes(request.name, train.y)
-    schema = Schema.of(train)
+    schema, weight = Schema.of(train), None
     test = read_test(request, schema)
-    if test is None and request.holdout > 0:
+    if test is None and request.holdout > 0 and limit is None:
         train, test = _split(request, train)
         check_classes(request.name, train.y)
         schema = Schema.of(train)
-    read = time.perf_counter()
-    progress.say("fitting")
-    scaler = SCALERS[request.scale].fitted(train)
-    X = train.X if scaler is None else transformed(scaler, train)
-    estimator.fit(X, train.y, **({} if request.checkpoint is None else {"checkpoint": request.checkpoint}))
-    seconds = {"read": read - started, "fit": time.perf_counter() - read}
-    return Fitted.of(scaler, estimator, schema, train.X.shape[0], train.kind, test, seconds)
-
-
-def fit_stored(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
-    """Fit rows where they lie; those held out have weight 0, and are no more than memory has room for."""
-    started = time.perf_counter()
-    assert request.train is not None and request.memory_limit is not None
-    train = load(request.train, request.data, memory_limit=request.memory_limit)
-    check_classes(request.name, train.y)
-    schema, rows, y, weight = Schema.of(train), train.X, train.y, None
-    test = read_test(request, schema)
-    if test is None and request.holdout > 0:
-        most = max(1, int(as_bytes(request.memory_limit) / HELD_OUT_SHARE / rows.row_bytes)) / rows.n_rows
-        strata = y if y is not None and y.ndim == 1 else None
-        share, rng = min(request.holdout, most), np.random.default_rng(request.seed)
-        index = hold_out(rows, strata, None, share, rng).index
-        test = dataclasses.replace(train, X=rows.take(index).unwrapped(), y=None if y is None else y[index])
-        weight = np.ones(rows.n_rows)
-        weight[index] = 0.0
+    elif test is None and request.holdout > 0:
+        test, weight = _put_aside(request, train)
     read = time.perf_counter()
     progress.say("fitting")
     scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
-    X = rows if scaler is None else rows.transformed(scaler.transform)
-    estimator.fit(X, y, weight, memory_limit=request.memory_limit)
+    X = train.X
+    if scaler is not None:
+        X = transformed(scaler, train) if limit is None else X.transformed(scaler.transform)
+    given = {"memory_limit": limit, "checkpoint": request.checkpoint}
+    estimator.fit(X, train.y, weight, **{name: value for name, value in given.items() if value is not None})
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
-    n_rows = rows.n_rows if weight is None else int(weight.sum())
-    return Fitted.of(scaler, estimator, schema, n_rows, f"{rows.dtype.name}, in chunks", test, seconds)
+    n_rows = train.X.shape[0] if weight is None else int(weight.sum())
+    kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
+    return Fitted.of(scaler, estimator, schema, n_rows, kind, test, seconds)
 
 
 def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
@@ -284,13 +264,26 @@ def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
 
 
 def _split(request: FitRequest, dataset: Dataset) -> tuple[Dataset, Dataset]:
-    y: Any = dataset.y
-    n_rows = len(y)
-    if np.ceil(request.holdout * n_rows) >= n_rows:
+    test = _held_out(request, as_rows(dataset.X), dataset.y, request.holdout)
+    return dataset.take(np.delete(np.arange(dataset.X.shape[0]), test)), dataset.take(test)
+
+
+def _put_aside(request: FitRequest, dataset: Dataset) -> tuple[Dataset, np.ndarray]:
+    """Rows that are held out, no more than memory has room for, and weights that are 0 for these."""
+    rows, y, limit = dataset.X, dataset.y, as_bytes(request.memory_limit)
+    assert y is not None
+    most = max(1, int(limit / HELD_OUT_SHARE / rows.row_bytes)) / rows.n_rows
+    index = _held_out(request, rows, y, min(request.holdout, most))
+    weight = np.ones(rows.n_rows)
+    weight[index] = 0.0
+    return dataclasses.replace(dataset, X=rows.take(index).unwrapped(), y=y[index]), weight
+
+
+def _held_out(request: FitRequest, rows: Rows, y: Any, share: float) -> Any:
+    if np.ceil(share * rows.n_rows) >= rows.n_rows:
         raise CommandError(
-            f"{request.name} has {n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
+            f"{request.name} has {rows.n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
             "use --holdout 0"
         )
     strata = y if y.ndim == 1 else None
-    test = hold_out(as_rows(dataset.X), strata, None, request.holdout, np.random.default_rng(request.seed)).index
-    return dataset.take(np.delete(np.arange(n_rows), test)), dataset.take(test)
+    return hold_out(rows, strata, None, share, np.random.default_rng(request.seed)).index
