@@ -220,8 +220,7 @@ class Search:
         self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
             return self._of_some(entry)
-        chosen = np.sort(self.seen.in_random_order()[:n])
-        return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, chosen)
+        return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
 
     def _of_some(self, entry: Entry) -> Any:
         """Its last model, or one as good as that where it was not kept."""

@@ -32,11 +32,6 @@ class Labelled:
     def n_rows(self) -> int:
         return len(self.y)
 
-    @property
-    def codes(self) -> np.ndarray | None:
-        """Class numbers, or None for several labels per row."""
-        return self.y if self.y.ndim == 1 else None
-
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
         X, y, weight = self.scaled[scaling], self.y, self.weight
@@ -45,9 +40,13 @@ class Labelled:
         limit = {} if self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)
 
-    def in_random_order(self) -> np.ndarray:
-        """Numbers of the rows, with one of each class before the others."""
-        return in_random_order(np.arange(self.n_rows), self.codes, np.random.default_rng(0))
+    def some(self, n_rows: int) -> np.ndarray:
+        """Numbers of so many rows, drawn at random, with one of each class if they are enough."""
+        return some(np.arange(self.n_rows), self.y, n_rows, np.random.default_rng(0))
+
+
+def some(index: np.ndarray, y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    return np.sort(in_random_order(index, y if y.ndim == 1 else None, rng)[:n_rows])
 
 
 def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Labelled:
@@ -68,14 +67,13 @@ def sample(rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generat
     index = present_rows(rows.n_rows, weight)
     most = int(min(SHARE * rows.most_bytes / max(rows.row_bytes, 1), len(index)))
     if most < len(index):
-        codes = y if y.ndim == 1 else None
-        n_classes = 1 if codes is None else len(np.unique(codes))
+        n_classes = len(np.unique(y)) if y.ndim == 1 else 1
         if most < 2 * n_classes:
             raise MemoryError(
                 f"There is room for {most} of {rows.n_rows} rows ({told(rows.n_rows * rows.row_bytes)}) in {n_classes} "
                 "classes, too few to compare models by; raise memory_limit, or use GLMClassifier."
             )
-        index = np.sort(in_random_order(index, codes, rng)[:most])
+        index = some(index, y, most, rng)
     if len(index) < rows.n_rows:
         return rows.take(index), index
     return rows.part(slice(0, rows.n_rows)) if rows.most_bytes < np.inf else rows, index

@@ -11,6 +11,7 @@ import numpy as np
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.readers.source import translated
 from manyclass.data.rows import to_numpy
+from manyclass.data.whole_file import replaced
 from manyclass.export.program import check_exportable
 
 
@@ -59,7 +60,8 @@ def save_coefficients(model: Any, path: str | Path) -> None:
         "coef": np.ascontiguousarray(np.atleast_2d(to_numpy(model.coef_))),
         "intercept": np.ascontiguousarray(np.atleast_1d(to_numpy(model.intercept_))),
     }
-    save_file(arrays, str(path), metadata={"description": json.dumps(description)})
+    with replaced(Path(path)) as temporary:
+        save_file(arrays, str(temporary), metadata={"description": json.dumps(description)})
 
 
 def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
