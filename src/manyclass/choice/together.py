@@ -16,7 +16,6 @@ from manyclass.data.memory import room_for
 from manyclass.data.rows import BLOCK_BYTES, Array, Rows, present_rows
 from manyclass.data.targets import Targets
 from manyclass.model import Problem
-from manyclass.model.losses.base import SmoothLoss
 from manyclass.solvers.quasi_newton import MEMORY
 
 ARRAYS = 3 * MEMORY + 12
@@ -50,10 +49,8 @@ class Together(Problem):
         xp, n = self.xp, len(weights)
         self.parts = [problem.variant(weight=weight) for weight in weights]
         self.n_problems, self.n_outputs = n, n * problem.n_outputs
-        self.loss, self.targets = (
-            _LossOfEach(problem.loss, n),
-            _TargetsOfEach(problem.targets, n, problem.loss.separable),
-        )
+        self.loss = _LossOfEach(problem.loss, n)
+        self.targets = _TargetsOfEach(problem.targets, n, problem.loss.separable)
         each = [part.rows.n_rows / part.total_weight for part in self.parts]
         shares = [weight * size for weight, size in zip(weights, each, strict=True)]
         self.weight = xp.stack(shares, axis=1)
@@ -213,38 +210,26 @@ class HessianOfEach(Curvature):
         return xp.astype(xp.reshape(solved, gradient.shape), gradient.dtype)
 
 
-class _LossOfEach(SmoothLoss):
-    """A loss of the scores of several models for each row, one after the other."""
+class _LossOfEach:
+    """A loss of the scores of several models for each row, one after the other; in all else the loss itself."""
 
-    def __init__(self, loss: SmoothLoss, n: int):
+    def __init__(self, loss: Any, n: int):
         self.loss, self.n = loss, n
-        self.name, self.lipschitz, self.domain = loss.name, loss.lipschitz, loss.domain  # type: ignore[misc]
-        self.separable, self.quadratic, self.has_kinks = loss.separable, loss.quadratic, loss.has_kinks  # type: ignore[misc]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self).get("loss"), name)
 
     def tamed(self, Z: Array, xp: Any) -> Array:
         return xp.reshape(self.loss.tamed(_one_model_a_row(Z, self.n, xp), xp), Z.shape)
 
-    def losses_and_mean(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> tuple[Array, Array]:
-        assert isinstance(targets, _TargetsOfEach)
+    def losses_and_mean(self, Z: Array, rows: slice, targets: _TargetsOfEach, xp: Any) -> tuple[Array, Array]:
         if self.separable:
             matched = Z * targets.dense(rows, Z, xp)
-            potentials, P = self.loss.potentials_and_mean(Z, xp)  # type: ignore[attr-defined]
+            potentials, P = self.loss.potentials_and_mean(Z, xp)
             return potentials - matched, P
         of_each = targets.of_each(rows)
         losses, P = self.loss.losses_and_mean(_one_model_a_row(Z, self.n, xp), slice(None), of_each, xp)
         return xp.reshape(losses, (int(Z.shape[0]), -1)), xp.reshape(P, Z.shape)
-
-    def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        return self.loss.potential_and_mean(Z, xp)
-
-    def scores(self, mean: Array, xp: Any) -> Array:
-        return self.loss.scores(mean, xp)
-
-    def conjugate(self, P: Array, xp: Any) -> Array:
-        return self.loss.conjugate(P, xp)
-
-    def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
-        return self.loss.hessian(P, xp)
 
 
 class _TargetsOfEach:
