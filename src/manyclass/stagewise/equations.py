@@ -64,27 +64,20 @@ class Responses:
         wide = stage.xp.astype(self.residual(stage, state, part), stage.xp.float64)
         return wide - self.mean if stage.fit_intercept else wide
 
-    def squares(self) -> Array:
-        """Σ s (r − r̄)² / S."""
-        return self.stage.sum(squares_of_responses, self.state, self.to_parts) / self.total_weight
-
-    def leave_one_out(self, spectrum: Spectrum, alphas: np.ndarray, center: Array) -> Array:
-        """Errors of all rows, by penalties and outputs, as of `Spectrum.leave_one_out`."""
-        return self.stage.sum(errors_left_out, self.state, self.to_parts, spectrum, alphas, center)
-
-    @property
-    def to_parts(self) -> Responses:
-        """Themselves, as each part is told of them."""
-        return replace(self, stage=None, state=None)
+    def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The sum over the parts of the rows, each of which is told of these responses, too."""
+        return self.stage.sum(function, self.state, replace(self, stage=None, state=None), *arguments)
 
 
 def squares_of_responses(stage: Problem, state: Array, responses: Responses) -> Array:
+    """Σ s (r − r̄)²."""
     return squares_of(stage, lambda part: responses.centred(stage, state, part), 0.0 * responses.mean)
 
 
 def errors_left_out(
     stage: Problem, state: Array, responses: Responses, spectrum: Spectrum, alphas: np.ndarray, center: Array
 ) -> np.ndarray:
+    """By penalties and outputs, as of `Spectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
     judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
     return spectrum.leave_one_out(alphas, judged, stage.rows.precision)
@@ -179,10 +172,11 @@ class NormalEquations(Equations):
         n = responses.stage.effective_rows(responses.stage.weight)
         alphas = spectrum.grid(responses.stage.rows.precision)
         if n >= ROWS_PER_DIRECTION * int(spectrum.eigenvalues.shape[0]):
-            errors = spectrum.generalised_cross_validation(alphas, responses.squares(), n)
+            squares = responses.sum(squares_of_responses) / responses.total_weight
+            errors = spectrum.generalised_cross_validation(alphas, squares, n)
         else:
             center = self.center if self.fit_intercept else 0.0 * self.center
-            errors = responses.leave_one_out(spectrum, alphas, center)
+            errors = responses.sum(errors_left_out, spectrum, alphas, center)
         return share * best(alphas, errors)
 
 
