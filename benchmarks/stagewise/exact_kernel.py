@@ -64,13 +64,26 @@ class MirrorKernel:
         return np.exp(products, out=products)
 
 
+class MeanKernel:
+    """The mean of several kernels."""
+
+    def __init__(self, kernels: list[MirrorKernel]):
+        self.kernels = kernels
+
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        return _sum(kernel.tile(rows, columns) for kernel in self.kernels) / np.float32(len(self.kernels))
+
+
+Kernel = MirrorKernel | MeanKernel
+
+
 def memory(n: int) -> int:
     """Bytes that `fit` holds for n rows beside their features, of which it reads a few tiles at a time."""
     return 2 * n * (n + TILE) + 4 * n * LANDMARKS + 200 * TILE**2
 
 
 def fit(
-    kernel: MirrorKernel,
+    kernel: Kernel,
     n: int,
     Y: np.ndarray,
     ridge: float,
@@ -91,7 +104,7 @@ def fit(
     return X
 
 
-def predict(kernel: MirrorKernel, rows: slice, coef: np.ndarray) -> np.ndarray:
+def predict(kernel: Kernel, rows: slice, coef: np.ndarray) -> np.ndarray:
     """K(rows, the first rows) coef."""
 
     def of(part: slice) -> np.ndarray:
