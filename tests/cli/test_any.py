@@ -57,6 +57,31 @@ def test_rows_that_stay_in_their_file_are_scaled_as_they_are_read(run_json, unev
     assert run_json("evaluate", tmp_path / "m.skops", *stored)["error"] < 0.05
 
 
+def test_a_class_that_is_held_out_is_not_among_those_of_the_model(run_json, run_ok, uneven, tmp_path):
+    with np.load(uneven) as file:
+        X, y = file["X"], np.array(list("bcd"))[file["y"]]
+    y[100] = "a"
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    for seed in range(3):
+        given = ("--labels", tmp_path / "y.npy", "--memory-limit", "80kB", "--seed", seed, "--max-time", 0.2)
+        report = run_json("fit", tmp_path / "X.npy", *given, "--force", "-o", tmp_path / "m.skops")
+        found = load(tmp_path / "m.skops")
+        assert (
+            list(found.classifier.classes_) == found.schema.labels and len(found.schema.labels) == report["n_classes"]
+        )
+        header, first, *_ = run_ok("predict", tmp_path / "m.skops", tmp_path / "X.npy", "--proba").splitlines()
+        assert header.count(",") == first.count(",")
+
+
+def test_a_limit_holds_for_the_search_where_the_rows_fit_in(run_json, uneven, tmp_path):
+    with np.load(uneven) as file:
+        np.save(tmp_path / "X.npy", file["X"].astype(np.float32))
+        np.save(tmp_path / "y.npy", file["y"])
+    report = run_json("fit", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--memory-limit", "80kB")
+    assert max(one["n_rows"] for one in report["tried"]) < 0.8 * report["n_rows"]
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

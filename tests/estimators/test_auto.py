@@ -306,6 +306,32 @@ def test_scorers_of_callbacks_are_given_what_they_take(few, weight):
     assert len(scores) > 5 and scores[-1] == model.score(X, y)
 
 
+def test_tasks_that_are_refused_for_their_memory_end(few, monkeypatch):
+    def refuse(self, *given):
+        raise MemoryError("This fit would take 1 TB for nothing, more than memory_limit=3.0; raise it.")
+
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(CalibratedLeastSquaresClassifier, "fit", refuse)
+    watching = Watching()
+    model = AutoClassifier().set_callbacks(watching).fit(X, y)
+    assert watching.ended == ["candidate"] * len(watching.tried) + ["fit"]
+    said = [one for one in model.why_ if "1 TB" in one]
+    assert len(said) == 1 and said[0].endswith(" This fit would take 1 TB for nothing, more than there is room for.")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_model_of_few_rows_knows_every_class(rng, seed):
+    """It was that of the rows of a round, which may lack a class that has one row."""
+    X = rng.standard_normal((4000, 20))
+    y = np.array(["m", "n", "o"], dtype=object)[rng.integers(3, size=4000)]
+    y[100] = "a"
+    model = AutoClassifier(max_time=0.02, random_state=seed).fit(X, y)
+    taken = model.best_estimator_
+    known = getattr(taken, "steps", [("", taken)])[-1][1].classes_
+    assert list(known) == list(model.classes_) == ["a", "m", "n", "o"]
+    assert model.predict_proba(X[:2]).shape == (2, 4)
+
+
 @pytest.mark.parametrize("how", ["Ctrl-C", "callback"])
 def test_a_stopped_search_keeps_what_it_has(few, how, monkeypatch):
     X, y = load_iris(return_X_y=True)

@@ -129,6 +129,14 @@ def test_rows_of_weight_0_have_no_part_in_it(uneven):
     assert model.score(X, y) > AutoClassifier(random_state=0).fit(X, y).score(X, y) - 0.03
 
 
+def test_a_class_of_weight_0_is_none(uneven):
+    _, y, path = uneven
+    named = np.where(np.arange(N) == 7, 9, y)
+    model = AutoClassifier(random_state=0).fit(path, named, np.where(named == 9, 0.0, 1.0), memory_limit="60KB")
+    taken = model.best_estimator_
+    assert list(getattr(taken, "steps", [("", taken)])[-1][1].classes_) == list(model.classes_) == [0, 1, 2]
+
+
 def test_a_choice_that_does_not_fit_into_memory_is_fitted_to_some_rows(uneven, monkeypatch):
     X, y, path = uneven
     for kind in (GLMClassifier, CalibratedLeastSquaresClassifier):

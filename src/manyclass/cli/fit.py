@@ -21,6 +21,7 @@ from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
 from manyclass.data import Rows, as_rows
+from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
 from manyclass.fit import Status
@@ -73,10 +74,9 @@ class FitRequest:
             check_writable(self.output, self.force)
 
     @property
-    def estimator(self) -> Any:
-        """Not fitted."""
-        chosen = "auto" if self.checkpoint is not None else default_solver(self.parameters)
-        return build(self.solver or chosen, self.parameters)
+    def chosen(self) -> str:
+        """The solver that is named, or what is taken where none is."""
+        return self.solver or ("auto" if self.checkpoint is not None else default_solver(self.parameters))
 
     @property
     def name(self) -> str:
@@ -150,7 +150,7 @@ def run(request: FitRequest) -> None:
 def _fit(request: FitRequest, progress: Progress) -> Fitted:
     from manyclass.cli.stream import fit_stream
 
-    estimator = request.estimator.set_callbacks(progress)
+    estimator = build(request.chosen, request.parameters).set_callbacks(progress)
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -228,7 +228,9 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
 def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
     """Read, hold rows out, scale, fit; with a limit on memory where the rows lie."""
     started, limit = time.perf_counter(), request.memory_limit
-    train = digits() if request.train is None else load(request.train, request.data, memory_limit=limit)
+    # A search holds copies of what is in memory.
+    options: dict[str, Any] = {"memory_limit": limit, "stays": limit is not None and request.chosen == "any"}
+    train = digits() if request.train is None else load(request.train, request.data, **options)
     check_classes(request.name, train.y)
     schema, weight = Schema.of(train), None
     test = read_test(request, schema)
@@ -238,6 +240,9 @@ def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
         schema = Schema.of(train)
     elif test is None and request.holdout > 0:
         test, weight = _put_aside(request, train)
+        y: Any = train.y
+        schema = Schema.of(dataclasses.replace(train, y=y[weight > 0]))
+        train = dataclasses.replace(train, y=of_present(y, weight))
     read = time.perf_counter()
     progress.say("fitting")
     scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)

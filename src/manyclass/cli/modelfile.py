@@ -221,7 +221,12 @@ def _checked(model: Model) -> Model:
     """The model, if it predicts labels that it knows for rows as wide as it says: a damaged one may load and not."""
     schema = model.schema
     names, n_labels = schema.feature_names, len(schema.labels)
-    is_whole = model.estimator.n_features_in_ == schema.n_features and len(schema.classes) == n_labels
+    known = getattr(model.estimator, "classes_", schema.classes)
+    is_whole = (
+        len(known) == n_labels
+        and model.estimator.n_features_in_ == schema.n_features
+        and len(schema.classes) == n_labels
+    )
     if is_whole and (names is None or len(names) == schema.n_features):
         predicted = model.estimator.predict(np.zeros((2, schema.n_features)))
         if predicted.shape == ((2, n_labels) if schema.multilabel else (2,)):

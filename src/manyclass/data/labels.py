@@ -238,3 +238,9 @@ def _require(least: int, classes: Any, estimator_name: str) -> None:
         raise ValueError(
             f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {only!r}."
         )
+
+
+def of_present(y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Labels in which rows that weigh nothing are called like one that weighs something: they add no class."""
+    present = np.reshape(weight > 0, (-1,) + (1,) * (y.ndim - 1))
+    return np.where(present, y, y[np.argmax(weight > 0)])

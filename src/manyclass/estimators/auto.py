@@ -203,9 +203,11 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             metadata = Metadata(given, trying=str(entry.candidate), n_rows=n_rows, best_accuracy=accuracy)
             step, details = context.subcontext(task_name="candidate"), {"estimator": self, "X": X, "y": y}
             step.call_on_fit_task_begin(**details, metadata=metadata)
-            yield
-            if step.call_on_fit_task_end(**details, metadata=metadata, reconstruction_attributes=attributes):
-                search.stopped = Status.STOPPED_BY_CALLBACK
+            try:
+                yield
+            finally:
+                if step.call_on_fit_task_end(**details, metadata=metadata, reconstruction_attributes=attributes):
+                    search.stopped = Status.STOPPED_BY_CALLBACK
 
         return watch
 

@@ -191,7 +191,7 @@ class Search:
         except MemoryError as refusal:
             if self.all_rows is self.seen:
                 raise
-            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {refusal}")
+            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {_without_advice(refusal)}.")
             built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
             return self.seen.fit(built, entry.candidate.scaling)
         self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
@@ -223,11 +223,12 @@ class Search:
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
 
     def _of_some(self, entry: Entry) -> Any:
-        """Its last model, or one as good as that where it was not kept."""
-        if entry.model is not None:
+        """Its last model, or one as good as that where it was not kept, or where it knows only some of the classes."""
+        if entry.model is not None and len(entry.model.classes_) == len(self.classes):
             return entry.model
-        built = entry.candidate.built(entry.n_rows, self.end - time.perf_counter())
-        return self.seen.fit(built, entry.candidate.scaling, next(iter(entry.parts.values()))[0])
+        n = max(entry.n_rows, len(self.classes))
+        built = entry.candidate.built(n, OVERRUN * entry.seconds_for(n))
+        return self.seen.fit(built, entry.candidate.scaling, self.seen.some(n))
 
     def _share(self, entry: Entry, left: float) -> float:
         """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
@@ -239,6 +240,7 @@ class Search:
     def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
         tried: list[Entry] = []
         neighbours: dict[tuple[str, int], Any] = {}
+        refused: dict[str, list[Candidate]] = {}
         for entry in alive:
             if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
                 continue
@@ -252,7 +254,7 @@ class Search:
                 with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(tried) if tried else None):
                     self._try(entry, parts, neighbours)
             except MemoryError as refusal:
-                self.why.append(f"{entry.candidate} was left out: {refusal}")
+                refused.setdefault(_without_advice(refusal), []).append(entry.candidate)
                 continue
             except KeyboardInterrupt:
                 self.stopped = Status.INTERRUPTED
@@ -262,6 +264,9 @@ class Search:
                 raise KeyboardInterrupt
             if self.stopped:
                 break
+        for needs, ones in refused.items():
+            others = f" and {len(ones) - 1} more were" if len(ones) > 1 else " was"
+            self.why.append(f"{ones[0]}{others} left out: {needs}.")
         return tried
 
     def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
@@ -312,6 +317,11 @@ class Search:
         weight = None if self.judging_weight is None else self.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
         return model, score(model, X, y, self.classes, weight)
+
+
+def _without_advice(refusal: MemoryError) -> str:
+    """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
+    return f"{str(refusal).partition(', more than')[0].partition(';')[0]}, more than there is room for"
 
 
 def _needed(entry: Entry, parts: Parts) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows
-from manyclass.data.labels import encode
+from manyclass.data.labels import encode, of_present
 from manyclass.data.memory import told
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.estimators.candidates import in_random_order
@@ -30,7 +30,8 @@ class Labelled:
 
     @property
     def n_rows(self) -> int:
-        return len(self.y)
+        """Those that weigh something."""
+        return len(self.y) if self.weight is None else int(np.count_nonzero(self.weight))
 
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
@@ -53,6 +54,7 @@ def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Label
     """All rows of a file, scaled as they are read; their fit has the memory that the sample leaves."""
     scaled = {name: rows if scaler is None else rows.transformed(scaler.transform) for name, scaler in scalers.items()}
     y = y if y.ndim == 1 else to_numpy(encode(y, "AutoClassifier").indicator)
+    y = y if weight is None else of_present(y, weight)
     return Labelled(scaled, y, weight, 2.0 * (1.0 - SHARE) * rows.most_bytes)
 
 
