@@ -10,7 +10,12 @@ ENTRIES = (
         "MNIST: linear, logistic and calibrated least squares on pixels and on 4000 and 8000 random Fourier features",
         (
             Call("stagewise.table1:table", {"source": "mnist"}, quick={"seeds": "1", "widths": "512"}, quick_rows=None),
-            Call("stagewise.curves:generators", {"source": "mnist"}, quick={"n_components": 1024, "seeds": 2}),
+            Call(
+                "stagewise.curves:generators",
+                {"source": "mnist"},
+                quick={"n_components": 1024, "seeds": 2},
+                quick_rows=None,
+            ),
         ),
         (
             *(
