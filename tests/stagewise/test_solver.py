@@ -13,6 +13,7 @@ from manyclass.features import FeatureSubset, RandomFourierFeatures
 from manyclass.fit import Status
 from manyclass.model import LOSSES, Problem
 from manyclass.model.sets import Box
+from manyclass.model.sums import squares_of
 from manyclass.stagewise import UPDATES
 from manyclass.stagewise.solver import sums_of_block
 from tests.covering import every_pair
@@ -200,6 +201,10 @@ def test_the_clock_is_asked_between_residuals_of_many_outputs(rng):
     asked = []
     stage.on_block = lambda ahead=0.0: asked.append(ahead)
     sums_of_block(stage, np.zeros((n, k)), lambda problem: UPDATES["squared"](problem), with_moments=True)
+    assert len(asked) >= 8 * n * k / BLOCK_BYTES
+    asked.clear()
+    squares = squares_of(stage, lambda part: np.ones((part.stop - part.start, k)), np.zeros(k))
+    assert_allclose(squares, n)
     assert len(asked) >= 8 * n * k / BLOCK_BYTES
 
 

@@ -95,7 +95,7 @@ def rotated(
 def squares_of(part: Problem, responses: Callable[[slice], Array], total: Array) -> Array:
     """Σ s r² of each output, added to `total`."""
     xp = part.xp
-    for where in slices(part.rows.n_rows, 1 << 14):
+    for where in slices(part.rows.n_rows, part.rows.rows_per_block(part.n_outputs)):
         if part.on_block is not None:
             part.on_block()
         square = responses(where) ** 2
