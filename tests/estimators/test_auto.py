@@ -9,16 +9,14 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.data import as_rows
-from manyclass.estimators import candidates, halving
+from manyclass.estimators import candidates
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
@@ -30,16 +28,6 @@ POINT = 0.01
 
 def parts(X, y):
     return train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
-
-
-@pytest.fixture
-def few(monkeypatch):
-    """Candidates of which all can be fitted again and again."""
-    monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-3))
-    monkeypatch.setattr(candidates, "BANDWIDTHS", (1.0,))
-    monkeypatch.setattr(candidates, "MOST_FEATURES", 64)
-    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 64)
-    monkeypatch.setattr(candidates, "FOLDS", 2)
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
@@ -263,62 +251,6 @@ def test_without_time_there_is_a_model_all_the_same(few):
     assert set(model.predict(X)) <= {0, 1, 2}
 
 
-class Watching:
-    """A callback that notes what is tried, and may do something at the end of a task."""
-
-    def __init__(self, at_end=lambda n_tried: False):
-        self.tried, self.best, self.ended, self._at_end = [], [], [], at_end
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, *, metadata=None):
-        if context.task_name == "candidate":
-            self.tried.append(metadata["trying"])
-            self.best.append(metadata["best_accuracy"])
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.ended.append(context.task_name)
-        if fitted_estimator is not None:  # None of what was stopped
-            assert fitted_estimator.predict(np.zeros((1, 4))).shape == (1,)
-        return context.task_name == "candidate" and self._at_end(len(self.tried))
-
-
-def test_callbacks_are_shown_what_is_tried(few):
-    X, y = load_iris(return_X_y=True)
-    watching = Watching()
-    model = AutoClassifier().set_callbacks(watching).fit(X, y)
-    assert len(watching.tried) > len(model.leaderboard_) > 3  # some in both rounds, and once more to all rows
-    assert watching.tried[-1] in model.why_[-1]
-    assert watching.ended == ["candidate"] * len(watching.tried) + ["fit"]
-    assert watching.best[0] is None and watching.best[-1] == model.best_score_
-
-
-@pytest.mark.parametrize("weight", [None, np.ones(150)])
-def test_scorers_of_callbacks_are_given_what_they_take(few, weight):
-    X, y = load_iris(return_X_y=True)
-    monitor = ScoringMonitor(scoring="accuracy")
-    model = AutoClassifier().set_callbacks(monitor).fit(X, y, weight)
-    scores = [row["accuracy"] for row in monitor.get_logs().data]
-    assert len(scores) > 5 and scores[-1] == model.score(X, y)
-
-
-def test_tasks_that_are_refused_for_their_memory_end(few, monkeypatch):
-    def refuse(self, *given):
-        raise MemoryError("This fit would take 1 TB for nothing, more than memory_limit=3.0; raise it.")
-
-    X, y = load_iris(return_X_y=True)
-    monkeypatch.setattr(CalibratedLeastSquaresClassifier, "fit", refuse)
-    watching = Watching()
-    model = AutoClassifier().set_callbacks(watching).fit(X, y)
-    assert watching.ended == ["candidate"] * len(watching.tried) + ["fit"]
-    said = [one for one in model.why_ if "1 TB" in one]
-    assert len(said) == 1 and said[0].endswith(" This fit would take 1 TB for nothing, more than there is room for.")
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_model_of_few_rows_knows_every_class(rng, seed):
     """It was that of the rows of a round, which may lack a class that has one row."""
@@ -330,34 +262,6 @@ def test_a_model_of_few_rows_knows_every_class(rng, seed):
     known = getattr(taken, "steps", [("", taken)])[-1][1].classes_
     assert list(known) == list(model.classes_) == ["a", "m", "n", "o"]
     assert model.predict_proba(X[:2]).shape == (2, 4)
-
-
-@pytest.mark.parametrize("how", ["Ctrl-C", "callback"])
-def test_a_stopped_search_keeps_what_it_has(few, how, monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    watching, judge = Watching(lambda n_tried: how == "callback" and n_tried == 3), halving.score
-
-    def judged(*given):
-        if how == "Ctrl-C" and len(watching.tried) == 4:
-            raise KeyboardInterrupt
-        return judge(*given)
-
-    monkeypatch.setattr(halving, "score", judged)
-    model = AutoClassifier().set_callbacks(watching).fit(X, y)
-    assert len(model.leaderboard_) == 3 and "the search was stopped" in model.why_[-1]
-    expected = Status.INTERRUPTED if how == "Ctrl-C" else Status.STOPPED_BY_CALLBACK
-    taken = model.best_estimator_
-    assert getattr(taken, "steps", [("", taken)])[-1][1].status_ is expected
-    assert accuracy_score(y, model.predict(X)) > 0.5
-
-
-def test_ctrl_c_before_there_is_a_model(few, monkeypatch):
-    def stop(*given):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(halving, "score", stop)
-    with pytest.raises(KeyboardInterrupt):
-        AutoClassifier().fit(*load_iris(return_X_y=True))
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])

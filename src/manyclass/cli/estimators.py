@@ -24,6 +24,9 @@ ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
 OF_ONE = ("loss", "alpha", "leave_one_out", "tol", "max_iter")
 """Parameters of one estimator: who gives them has made a choice."""
 
+SEARCHES = ("any",)
+"""Those that fit several models: none that a checkpoint could go on with, and on copies of rows that are in memory."""
+
 IN_CHUNKS = ("pegasos",)
 """Those whose ``partial_fit`` takes steps, so that a file can be read chunk by chunk, again and again."""
 

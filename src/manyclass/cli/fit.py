@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
-from manyclass.cli.estimators import IN_CHUNKS, build, default_solver, name_of
+from manyclass.cli.estimators import IN_CHUNKS, SEARCHES, build, default_solver, name_of
 from manyclass.cli.evaluate import Scores, described, score
 from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
@@ -64,7 +64,7 @@ class FitRequest:
             raise UsageError(f"--chunk-rows needs a solver that learns from one chunk at a time: add --solver {able}")
         if self.chunk_rows is not None and self.checkpoint is not None:
             raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
-        if self.checkpoint is not None and self.solver == "any":
+        if self.checkpoint is not None and self.solver in SEARCHES:
             raise UsageError("--checkpoint is for one estimator: name another --solver, or leave it out")
         if self.memory_limit is not None and (self.train is None or self.chunk_rows is not None):
             raise UsageError("--memory-limit belongs to a file to fit, and not to --chunk-rows: leave one out")
@@ -228,9 +228,9 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
 def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
     """Read, hold rows out, scale, fit; with a limit on memory where the rows lie."""
     started, limit = time.perf_counter(), request.memory_limit
-    # A search holds copies of what is in memory.
-    options: dict[str, Any] = {"memory_limit": limit, "stays": limit is not None and request.chosen == "any"}
-    train = digits() if request.train is None else load(request.train, request.data, **options)
+    stays = limit is not None and request.chosen in SEARCHES
+    given: dict[str, Any] = {"memory_limit": limit, "stays": stays}
+    train = digits() if request.train is None else load(request.train, request.data, **given)
     check_classes(request.name, train.y)
     schema, weight = Schema.of(train), None
     test = read_test(request, schema)
