@@ -3,8 +3,11 @@
 import ast
 import inspect
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import manyclass
 from manyclass import features
@@ -43,6 +46,15 @@ def tree(path):
 
 def test_no_file_is_too_long_to_read():
     assert {name(path) for path, text in TEXTS.items() if len(text.splitlines()) > 400} == set()
+
+
+def test_the_repository_holds_no_data_by_mistake():
+    root = SOURCE.parents[1]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a checkout of git")
+    kept = [root / one for one in listed.stdout.split("\0") if one and (root / one).is_file()]
+    assert {str(path.relative_to(root)) for path in kept if path.stat().st_size > 2**20} == set()
 
 
 def is_compiled(function):
