@@ -267,7 +267,8 @@ class StochasticBound:
                 yield _Block(index[part], X, columns, targets.dense(part, self.mu, problem.xp))
 
     def _values(self, block: Rows) -> tuple[np.ndarray, np.ndarray | None]:
-        values, columns = block.compact() if self.curvature.compact else (block.dense(), None)
+        held, columns = block.occurring() if self.curvature.compact else (block, None)
+        values = held.dense()
         if not self.problem.fit_intercept:
             return np.ascontiguousarray(values, dtype=np.float64), columns
         X = np.ones((block.n_rows, values.shape[1] + 1))

@@ -243,7 +243,7 @@ def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method,
     if outcome.status is not Status.STALLED or given.rows.itemsize >= 8:
         return outcome
     try:
-        wide = Frame(given, rotate=method.row_space, wide=True)
+        wide = Frame(given, rotate=method.row_space, wide=True, drops_empty=True)
         metric = path_curvature(wide.problem, method, rng)
     except OutOfTime:
         return replace(outcome, status=Status.MAX_TIME)

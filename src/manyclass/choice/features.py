@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.choice.frame import occurring
 from manyclass.data import ClassTargets, GeneratedRows, Rows
 from manyclass.data.generated import InUnits
 from manyclass.data.memory import room_for
@@ -73,10 +74,12 @@ def errors_of_representations(
     the largest score, or, where rows do not have one class each, the squared error over that of the mean.
     """
     rows, xp, generators = problem.rows, problem.xp, generators or {}
-    most = min(rows.n_rows, SAMPLED_ROWS), features_to_look_at(rows, n_components) if generators else 0
-    n_rows, n_features = _affordable(*most, rows.n_features, problem.memory_limit)
+    most = min(rows.n_rows, SAMPLED_ROWS)
+    n_columns = int(min(rows.n_features, most * rows.row_bytes / rows.itemsize))  # that so many rows have
+    n_drawn = features_to_look_at(n_columns, n_components) if generators else 0
+    n_rows, n_features = _affordable(most, n_drawn, n_columns, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
-    part = problem.taken(index)
+    part, _ = occurring(problem.taken(index))
     sample, targets = part.rows, part.targets
     weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
@@ -101,8 +104,8 @@ def errors_of_representations(
     return found
 
 
-def features_to_look_at(rows: Rows, n_components: int | None) -> int:
-    most = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / rows.n_features)), FEWEST_FEATURES)
+def features_to_look_at(n_columns: int, n_components: int | None) -> int:
+    most = max(min(SAMPLED_FEATURES, int(MOST_DRAWN / max(n_columns, 1))), FEWEST_FEATURES)
     return min(n_components or most, most)
 
 

@@ -1,8 +1,11 @@
-"""The rows that models are fitted to: as given, in units of their columns, or in as many dimensions as rows."""
+"""The rows that models are fitted to: as given, without empty columns, in units of their columns, or in as many
+dimensions as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
 
 from manyclass.data.generated import GeneratedRows, InUnits
 from manyclass.data.row_space import RowSpace
@@ -10,24 +13,48 @@ from manyclass.data.rows import Array
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
 
+EMPTY = 0.125
+"""Share of empty columns from which the rows are worth a copy without them."""
+
+
+def occurring(problem: Problem) -> tuple[Problem, np.ndarray | None]:
+    """The problem on the columns that its rows have, and which these are; itself and None where hardly any is empty.
+
+    The coefficients of a column that no row has are zero at the optimum. Texts in a vocabulary that was not made of
+    them, or in hashed words, have a million such.
+    """
+    rows, columns = problem.rows.occurring()
+    if columns is None or not 0 < len(columns) <= (1.0 - EMPTY) * problem.rows.n_features:
+        return problem, None
+    return problem.variant(rows=rows), columns
+
 
 class Frame:
     """A problem, or the same in the space that its rows span; of whatever weight, so that folds share it.
 
     With `rotate` in the space of the rows; with `unit` each column is divided by that before, which is another problem,
     whose penalty is on coefficients in these units; with `wide` products are in float64, whatever the dtype of the
-    rows.
+    rows; with `drops_empty` without the columns that no row has (see `occurring`).
     """
 
-    def __init__(self, given: Problem, *, rotate: bool = False, unit: Array | None = None, wide: bool = False):
-        self.given, self.unit, self._unrotated = given, unit, given
+    def __init__(
+        self,
+        given: Problem,
+        *,
+        rotate: bool = False,
+        unit: Array | None = None,
+        wide: bool = False,
+        drops_empty: bool = False,
+    ):
+        near, self._columns = occurring(given) if drops_empty else (given, None)
+        self.given, self.unit = given, unit if unit is None or self._columns is None else unit[self._columns]
         self.space: RowSpace | None = None
         if wide:
-            self._unrotated = given.variant(rows=given.rows.typed(given.xp.float64))
-        if unit is not None:
-            shift = None if given.shift is None else given.shift / unit
-            self._unrotated = given.variant(rows=GeneratedRows(self._unrotated.rows, InUnits(unit)), shift=shift)
-        self.problem = near = self._unrotated
+            near = near.variant(rows=near.rows.typed(given.xp.float64))
+        if self.unit is not None:
+            shift = None if given.shift is None else given.shift / self.unit
+            near = near.variant(rows=GeneratedRows(near.rows, InUnits(self.unit)), shift=shift)
+        self.problem = self._unrotated = near
         if rotate:
             self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)
             self.problem = near.variant(rows=self.space.rows, shift=None)
@@ -42,6 +69,8 @@ class Frame:
         if self.is_given or start is None:
             return start
         coef, intercept = self._typed(*start, self.problem)
+        if self._columns is not None:
+            coef = coef[self._columns, :]
         if self.unit is not None:
             coef = coef * self.given.rows.asarray(self.unit)[:, None]
         if self.space is None:
@@ -57,7 +86,12 @@ class Frame:
         """W and b of the rows of `given`, which may be shifted, from those of the rows of `problem`."""
         if self.space is not None:
             coef, intercept = self.space.lift(coef, intercept)
-        return coef if self.unit is None else coef / self.given.rows.asarray(self.unit)[:, None], intercept
+        if self.unit is not None:
+            coef = coef / self.given.rows.asarray(self.unit)[:, None]
+        if self._columns is not None:
+            occurring, coef = coef, self.given.rows.zeros((self.given.rows.n_features, coef.shape[1]), coef.dtype)
+            coef[self._columns, :] = occurring
+        return coef, intercept
 
     @staticmethod
     def _typed(coef: Array, intercept: Array, problem: Problem) -> tuple[Array, Array]:

@@ -20,8 +20,8 @@ def quadratic_steps(problem: Problem, tol: float) -> int:
     of their vectors, are read from a sample of rows; of the steps nothing else matters, so that they are taken with
     these few numbers.
     """
-    sample, columns = problem.rows.take(problem.sample(SAMPLED_ROWS)).compact()
-    X = to_numpy(sample).astype(np.float64)
+    sample, columns = problem.rows.take(problem.sample(SAMPLED_ROWS)).occurring()
+    X = to_numpy(sample.dense()).astype(np.float64)
     if not X.size:  # sparse rows that hold nothing
         return 0
     if problem.fit_intercept:

@@ -163,9 +163,9 @@ class Rows(ABC):
         """The array that a function makes of these row by row; `Rows` where they are not all in memory."""
         return function(self.unwrapped())
 
-    def compact(self) -> tuple[Array, np.ndarray | None]:
-        """The rows as one dense array on the columns that occur in them, and which these are; None for all."""
-        return self.dense(), None
+    def occurring(self) -> tuple[Rows, np.ndarray | None]:
+        """The rows on the columns that occur in them, and which these are; None where that is not known."""
+        return self, None
 
     def arrays(self) -> RowArrays:
         """The rows for compiled loops, copied only where they are not held row by row.

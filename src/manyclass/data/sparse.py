@@ -103,12 +103,18 @@ class SparseRows(Rows):
     def unwrapped(self) -> sp.csr_array | np.ndarray:
         return self.X if self.shift is None else self.dense()
 
-    def compact(self) -> tuple[np.ndarray, np.ndarray | None]:
+    def occurring(self) -> tuple[SparseRows, np.ndarray | None]:
         if self.shift is not None:
-            return super().compact()
-        columns, place = np.unique(self.X.indices, return_inverse=True)
-        occurring = sp.csr_array((self.X.data, place, self.X.indptr), shape=(self.n_rows, len(columns)))
-        return occurring.toarray(), columns
+            return self, None
+        if self.X.nnz < self.n_features:
+            columns, place = np.unique(self.X.indices, return_inverse=True)
+        else:
+            present = np.zeros(self.n_features, dtype=bool)
+            present[self.X.indices] = True
+            columns = np.flatnonzero(present)
+            place = (np.cumsum(present, dtype=self.X.indices.dtype) - 1)[self.X.indices]
+        place = place.astype(self.X.indices.dtype, copy=False)
+        return SparseRows(sp.csr_array((self.X.data, place, self.X.indptr), shape=(self.n_rows, len(columns)))), columns
 
     def select(self, columns: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[:, columns]), None if self.shift is None else self.shift[columns])

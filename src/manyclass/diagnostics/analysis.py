@@ -191,7 +191,7 @@ def _correlation(rows: Rows, labels: Labels) -> tuple[ResponseCorrelation, Mista
     allowed = max(FLOPS / d**2, (FLOPS / d) ** 0.5)
     sample, part = _drawn(rows, labels, int(min(n, allowed, CELLS / d + 100, RESPONSES / labels.n_classes + 100)))
     # Columns that do not occur in the sample have no variance there.
-    values = sample.compact()[0]
+    values = sample.occurring()[0].dense()
     values = values if values.shape[1] else np.zeros((sample.n_rows, 1), values.dtype)
     found = response_correlation(values, to_numpy(part.guide))
     return found, left_out(found, as_rows(values), part)

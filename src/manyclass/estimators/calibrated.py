@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.costs import FOLDS, MANY_ROWS
-from manyclass.choice.frame import Frame
+from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent, tries_penalties
 from manyclass.data import Moments, Rows
 from manyclass.data.rows import Array
@@ -147,24 +147,25 @@ class CalibratedLeastSquaresClassifier(SampledStream):
 
     def _iterates(self, task: Task) -> Iterates:
         given = task.problem
+        near, _ = occurring(given)
         cross_validates = self.early_stopping == "auto" and task.held_out is None
         fold = None
         if cross_validates:
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
-        tries = self.alpha == "auto" and tries_penalties(given, len(self.basis))
+        tries = self.alpha == "auto" and tries_penalties(near, len(self.basis))
         if task.saved is None:
             # What is told where the time is over before anything is chosen; so in all that choose.
             self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
-            ways = represent(given, n_folds=n_folds, chooses_alpha=self.alpha == "auto", tries=tries)
+            ways = represent(near, n_folds=n_folds, chooses_alpha=self.alpha == "auto", tries=tries)
             self.choice_ = {
                 "features": self._features(given),
                 "representation": ways[0].name,
                 "estimates": {str(way): way.seconds for way in ways},
             }
         way = self.choice_["representation"]
-        frame = Frame(given, rotate=way == "row-space", unit=self._unit(given))
+        frame = Frame(given, rotate=way == "row-space", unit=self._unit(given), drops_empty=True)
         problem = frame.problem
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         trials = self._trials(problem, fold, parts, task)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from manyclass.choice import Choice, in_turn
+from manyclass.choice.frame import Frame
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.fit import Iterates
+from manyclass.fit import Iterates, changed
 from manyclass.model import Problem
 
 
 def by_choice(model: LinearClassifier, task: Task, choose: Callable[[Problem], Choice]) -> Iterates:
     """The iterates, with ``choice_`` of the model set, and kept right where one method takes the place of another."""
-    problem, saved = task.problem, task.saved
+    frame, saved = Frame(task.problem, drops_empty=True), task.saved
+    problem = frame.problem
     if saved is None:
         # What is told where the time is over before anything is chosen.
         model.choice_ = _told(Choice.of("auto", "auto"), [])
     choice = choose(problem) if saved is None else saved["choice"]
     changes: list[str] = [] if saved is None else model.choice_["changed_to"]
     model.choice_ = _told(choice, changes)
-    start = model._start(problem) if saved is None else None
-    return (yield from in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved))
+    start = frame.project(model._start(task.problem)) if saved is None else None
+    iterates = in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved)
+    return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))
 
 
 def _told(choice: Choice, changes: list[str]) -> dict[str, Any]:

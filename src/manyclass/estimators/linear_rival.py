@@ -128,7 +128,7 @@ class LinearRival:
 
     @cached_property
     def _frame(self) -> Frame:
-        return Frame(self.task.problem, unit=self.unit)
+        return Frame(self.task.problem, unit=self.unit, drops_empty=True)
 
     @property
     def _has_columns(self) -> bool:

@@ -23,7 +23,7 @@ from manyclass.choice.descent import (
     seconds_of_path,
     stride,
 )
-from manyclass.choice.frame import Frame
+from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.left_out import (
     Check,
     check_room,
@@ -167,7 +167,7 @@ class RidgeSearch(Search):
     def iterates(self) -> Iterates:
         given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
         given.centred = True
-        self.frame = Frame(given, rotate=given.rows.has_row_space)
+        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, drops_empty=True)
         problem = self.frame.problem
         full, fitted = moments_by_fold(problem, plan.folds)
         path = RidgePath(full, problem.fit_intercept)
@@ -243,7 +243,8 @@ class DescentSearch(Search):
     """From large to small penalties, all folds at once, until the score has turned."""
 
     def iterates(self) -> Iterates:
-        given, plan, clock, saved = self.task.problem, self.plan, self.task.clock, self.task.saved
+        plan, clock, saved = self.plan, self.task.clock, self.task.saved
+        given, _ = occurring(self.task.problem)
         # A step for each row left out is one from the minimum, which fits to few rows are far from though their gap is
         # small: what tells them from it are directions that the loss hardly sees.
         is_wide = given.rows.n_rows <= 2 * given.rows.n_features
@@ -254,7 +255,7 @@ class DescentSearch(Search):
         needed = seconds_of_path(method, 3, plan.n_judged)
         needed += 3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0
         is_short = saved is None and needed > clock.deadline - clock.started - clock.seconds
-        self.frame = Frame(given, rotate=method.row_space if is_short else rotate)
+        self.frame = Frame(self.task.problem, rotate=method.row_space if is_short else rotate, drops_empty=True)
         problem = self.frame.problem
         if leaves_each_out:
             check_room(problem)

@@ -76,7 +76,8 @@ class GeneratedBlocks(StagewiseEstimator):
             return (yield from LinearRival(self, task, column_units(problem)).iterates())
         if features not in (COLUMNS, IN_UNITS):
             return (yield from self._generated(task))
-        frame = Frame(problem, unit=column_units(problem) if features == IN_UNITS else None)
+        unit = column_units(problem) if features == IN_UNITS else None
+        frame = Frame(problem, unit=unit, drops_empty=True)
         equations: dict[int, Equations] = {}
         if self.choice_["representation"] != "moments":
             equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
@@ -139,7 +140,7 @@ class GeneratedBlocks(StagewiseEstimator):
     def _few_features(self, problem: Problem, errors: Mapping[str, float]) -> Self:
         """Those of the kernel with the smaller error, as many as are looked at."""
         in_units = in_units_is_better(errors, FOURIER, FOURIER_IN_UNITS)
-        n_components = features_to_look_at(problem.rows, self.n_components)
+        n_components = features_to_look_at(problem.rows.n_features, self.n_components)
         features = RandomFourierFeatures(standardize=in_units)
         options = {"features": features, "n_components": n_components, "loss": "squared", "random_state": 0}
         # Rows weigh already what their classes do; and no callbacks come along, as with a clone.
