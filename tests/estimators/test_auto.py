@@ -318,7 +318,6 @@ OTHER_FOLDS = "folds are drawn of rows: a row of weight 2 is in one of them, and
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": OTHER_FOLDS,
     "check_sample_weight_equivalence_on_sparse_data": OTHER_FOLDS,
-    "check_classifiers_multilabel_output_format_predict_proba": "least squares gives probabilities of exactly 0 and 1",
 }
 
 

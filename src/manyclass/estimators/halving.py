@@ -24,8 +24,8 @@ SEARCH = 0.7
 OVERRUN = 4.0
 """How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
 ALIKE, CLEARLY = 0.5, 3.0
-"""Standard errors of the held-out accuracy within which a linear model is preferred to generated features, and those of
-a difference beyond which nothing gets as good as generated features on more rows."""
+"""Standard errors of the held-out accuracy within which log losses decide, and those of a difference beyond which
+nothing gets as good as generated features on more rows."""
 FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
 FEWEST_PASSES = 3.0
@@ -139,8 +139,8 @@ class Search:
         return False
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, or a linear model that is hardly worse, or else the one with the least
-        log loss of the generated features that are: where accuracies cannot be told apart, that knows more of the rows.
+        """The best of those that came furthest; by accuracy the one with the least log loss of those that are hardly
+        worse: where accuracies cannot be told apart, that knows more of the rows.
 
         What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
         models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
@@ -153,17 +153,13 @@ class Search:
             for place, one in zip(places, furthest, strict=True):
                 ranked[place] = one
             level = best.accuracy - ALIKE * best.standard_error
-            linear = [one for one in furthest if one.candidate.is_linear and one.accuracy >= level]
-            taken = best
-            if not best.candidate.is_linear and self.objective == "accuracy":
-                near = [one for one in furthest if one.accuracy >= best.accuracy - best.standard_error]
-                taken = linear[0] if linear else min(near, key=lambda one: one.log_loss)
+            near = [one for one in furthest if one.accuracy >= level]
+            taken = best if self.objective == "log_loss" else min(near, key=lambda one: one.log_loss)
             if not self._judge_alone(taken):
                 break
         why = f"the best on {best.n_judged:,} rows that it had not seen"
         if taken is not best:
-            reason = "less simple" if taken.candidate.is_linear else "has more log loss"
-            why = f"as the best, {best.told()}, is hardly better and {reason}"
+            why = f"as the best, {best.told()}, is hardly better and has more log loss"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
