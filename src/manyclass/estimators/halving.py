@@ -140,7 +140,8 @@ class Search:
 
     def choose(self, ranked: list[Entry]) -> Entry:
         """The best of those that came furthest; by accuracy the one with the least log loss of those that are hardly
-        worse: where accuracies cannot be told apart, that knows more of the rows.
+        worse: where accuracies cannot be told apart, that knows more of the rows. Not so of several labels per row,
+        where few are present: what is sure that nearly all are absent has little log loss.
 
         What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
         models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
@@ -154,7 +155,8 @@ class Search:
                 ranked[place] = one
             level = best.accuracy - ALIKE * best.standard_error
             near = [one for one in furthest if one.accuracy >= level]
-            taken = best if self.objective == "log_loss" else min(near, key=lambda one: one.log_loss)
+            by_accuracy = self.objective == "accuracy" and self.seen.y.ndim == 1
+            taken = min(near, key=lambda one: one.log_loss) if by_accuracy else best
             if not self._judge_alone(taken):
                 break
         why = f"the best on {best.n_judged:,} rows that it had not seen"
@@ -197,7 +199,9 @@ class Search:
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
-        if not entry.scores or entry.seconds_for(n) <= left:
+        # What others had led, and there was no time to judge alone, may take far longer alone, and end elsewhere.
+        is_known = not (entry.was_led and entry.can_go_on)
+        if not entry.scores or (is_known and entry.seconds_for(n) <= left):
             share = self._share(entry, left)
             if share > 1.0:
                 told = f"{np.ceil(share):.0f} models on features of their own"
