@@ -113,15 +113,15 @@ def _measured(dtype: str) -> Rates:
     S = sp.random_array((4096, 2048), density=5e-3, format="csr", rng=rng, dtype=np.float64).astype(dtype)
     narrow = B[:, :8].copy()
     wide = np.tile(narrow, (4, 1))
-    tall = np.ones((12288, 512 if dtype == "float64" else 1024), dtype=dtype)  # larger than the caches
-    few = np.ones((tall.shape[1], 8), dtype=dtype)
+    tall = as_rows(np.ones((12288, 512 if dtype == "float64" else 1024), dtype=dtype))  # larger than the caches
+    few = np.ones((tall.n_features, 8), dtype=dtype)
     symmetric = (A[:192, :192] @ A[:192, :192].T).astype(dtype)
     product = 512**3 / _seconds_of_blas(lambda: A @ B)
     eigen = _seconds_of_blas(lambda: scipy.linalg.eigh(symmetric, driver="evd", check_finite=False))
     beside = eigen - 5.0 * 192**3 / product
     return Rates(
         product=product,
-        stream=tall.size / _seconds_of_blas(lambda: tall @ few, 1),
+        stream=tall.n_rows * tall.n_features / _seconds_of_blas(lambda: tall.matmat(few), 1),
         decomposition=192**2 / max(beside, 1e-5),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
         elementwise=4096 * 32 / _seconds_of_pass(dtype, 4096, 32),

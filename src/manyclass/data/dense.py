@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
+from manyclass.data.few_columns import add_product, product
 from manyclass.data.gram import GramSum
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, RowArrays, Rows
 
@@ -86,7 +87,7 @@ class DenseRows(Rows):
 
     def matmat(self, W: Array) -> Array:
         if self.shift is None and W.dtype == self.X.dtype:
-            return self.X @ W
+            return product(self.X, W) if self.is_numpy else self.X @ W
         if self.shift is None and self.rows_per_block(int(W.shape[1])) >= self.n_rows:
             return self.xp.astype(self.X, W.dtype) @ W  # coefficients may be wider than the rows they are applied to
         blocks = self.blocks(self.rows_per_block(int(W.shape[1])))
@@ -101,7 +102,11 @@ class DenseRows(Rows):
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:
         # R may be wider than the rows it is multiplied with.
-        out += self.xp.astype(self.dense(), R.dtype, copy=False).T @ R
+        X = self.xp.astype(self.dense(), R.dtype, copy=False)
+        if self.is_numpy:
+            add_product(X, R, out)
+        else:
+            out += X.T @ R
 
     def outer(self) -> Array:
         # By columns, so that no second copy of X is there in float64, nor much beside the result.

@@ -51,9 +51,10 @@ class ClassTargets:
         found = xp.zeros((codes.shape[0], self.n_outputs), dtype=like.dtype, device=to)
         if absent:
             found += absent
-        own = self._own(rows, like, xp)
+        own = self._own(rows, found, xp)
         if own is not None:
-            found[own] = present
+            entries, where = own
+            entries[where] = present
             return found
         classes = xp.arange(self.n_outputs, dtype=codes.dtype, device=to)
         return found + (present - absent) * xp.astype(codes[:, None] == classes[None, :], like.dtype)
@@ -70,7 +71,7 @@ class ClassTargets:
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         absent, present = self.values
         own = self._own(rows, Z, xp)
-        matched = xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0] if own is None else Z[own]
+        matched = xp.take_along_axis(Z, self.codes[rows][:, None], axis=1)[:, 0] if own is None else own[0][own[1]]
         if absent:
             return (present - absent) * matched + absent * xp.sum(Z, axis=1)
         return matched if present == 1.0 else present * matched
@@ -80,8 +81,8 @@ class ClassTargets:
         if own is None:
             P -= self.dense(rows, P, xp)
             return
-        absent, present = self.values
-        P[own] -= present - absent
+        (absent, present), (entries, where) = self.values, own
+        entries[where] -= present - absent
         if absent:
             P -= absent
 
@@ -90,12 +91,15 @@ class ClassTargets:
         xp = array_namespace(self.codes)
         return is_numpy_namespace(xp) or is_torch_namespace(xp)
 
-    def _own(self, rows: slice, like: Array, xp: Any) -> tuple[Array, Array] | None:
-        """Where each row has its class, in namespaces that can be asked for, and told, entries by number."""
+    def _own(self, rows: slice, like: Array, xp: Any) -> tuple[Array, Any] | None:
+        """Of namespaces that can be asked for, and told, entries by number: the same entries, and where among them each
+        row has its class."""
         if not self._is_told_by_number:
             return None
         codes = self.codes[rows]
-        return xp.arange(codes.shape[0], device=device(like)), codes
+        if isinstance(like, np.ndarray) and like.flags.c_contiguous:
+            return like.reshape(-1), np.arange(0, like.size, self.n_outputs) + codes  # one number finds one sooner
+        return like, (xp.arange(codes.shape[0], device=device(like)), codes)
 
     def take(self, index: np.ndarray) -> ClassTargets:
         return ClassTargets(take_rows(self.codes, index), self.n_outputs, self.values)

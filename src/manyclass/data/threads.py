@@ -18,6 +18,8 @@ from manyclass.data.rows import Rows
 SMALL_PRODUCT = 2e6
 """Multiplications in the largest matrix product of a fit up to which one BLAS thread is faster than several: waking
 others takes some microseconds, as long as the product itself."""
+SMALL_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")
+"""Processors for which OpenBLAS has kernels that take small matrices as they lie (`SMALL_MATRIX_OPT`)."""
 LARGE_FACTOR = 1e10
 """Multiplications in a call of SciPy's, tenths of a second on one thread, from which its own threads save more than
 they cost others by spinning, and are slowed down by the spinning of others."""
@@ -55,6 +57,16 @@ def factor_threads(n_multiplications: float) -> Iterator[None]:
                 library.set_num_threads(n_threads)
 
 
+def multiplies_unpacked() -> bool:
+    """Whether NumPy's BLAS has kernels for small products, and one thread, so that none waits while these are used."""
+    return all(one.get_num_threads() == 1 for one in _of_numpy()) and _has_small_kernels()
+
+
+@cache
+def _has_small_kernels() -> bool:
+    return bool(_of_numpy()) and all(getattr(one, "architecture", None) in SMALL_KERNELS for one in _of_numpy())
+
+
 @cache
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
@@ -65,5 +77,17 @@ def _controller() -> Any:
 @cache
 def _of_scipy() -> list[Any]:
     """The BLAS that SciPy brings; none where it shares NumPy's."""
-    libraries = [one for one in _controller().lib_controllers if one.user_api == "blas"]
-    return [one for one in libraries if any(part.startswith("scipy") for part in Path(one.filepath).parts[:-1])]
+    return [one for one in _blas() if _is_of_scipy(one)]
+
+
+@cache
+def _of_numpy() -> list[Any]:
+    return [one for one in _blas() if not _is_of_scipy(one)]
+
+
+def _blas() -> list[Any]:
+    return [one for one in _controller().lib_controllers if one.user_api == "blas"]
+
+
+def _is_of_scipy(library: Any) -> bool:
+    return any(part.startswith("scipy") for part in Path(library.filepath).parts[:-1])

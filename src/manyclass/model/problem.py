@@ -11,6 +11,7 @@ import numpy as np
 
 from manyclass.data import Rows, Targets
 from manyclass.data.cells import LARGEST, OVERFLOW
+from manyclass.data.few_columns import add_row
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
 from manyclass.model.evaluation import Evaluation
@@ -273,7 +274,7 @@ class Problem(Parameters):
     def scores(self, block: Rows, W: Array, b: Array) -> Array:
         """Z = block W + b, a new array."""
         Z = block.matmat(W)
-        Z += b
+        add_row(Z, b)
         return Z
 
     # -- what is known without a pass at theta ------------------------------------------------------------------------

@@ -1,0 +1,70 @@
+"""Arithmetic on few columns gives what NumPy's own does."""
+
+import numpy as np
+import pytest
+
+from manyclass.data import few_columns, threads
+from manyclass.data.few_columns import add_product, add_row, product, scale_rows
+
+SHAPES = [(0, 3, 2), (1, 1, 1), (5, 3, 1), (63, 2, 32), (64, 7, 2), (65, 200, 33), (5000, 311, 4), (3000, 16, 26)]
+
+
+@pytest.fixture(params=[True, False], ids=["unpacked", "whole"])
+def kernels(request, monkeypatch):
+    monkeypatch.setattr(few_columns, "multiplies_unpacked", lambda: request.param)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_are_those_of_numpy(shape, dtype, order):
+    (n, d, k), rng = shape, np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((n, d)), dtype=dtype, order=order)
+    W, R = rng.standard_normal((d, k)).astype(dtype), rng.standard_normal((n, k)).astype(dtype)
+    precision = 4.0 * np.finfo(dtype).eps * max(d, n) ** 0.5
+    found = product(X, W)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, X.astype(np.float64) @ W, atol=precision * max(d, 1) ** 0.5)
+    total = np.ones((d, k))
+    add_product(X, R, total)
+    np.testing.assert_allclose(total, 1.0 + X.T.astype(np.float64) @ R, atol=precision * max(n, 1) ** 0.5)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_products_take_every_second_column_and_row():
+    X = np.random.default_rng(0).standard_normal((4000, 100))[::2, ::2]
+    W, R = np.ones((50, 12)), np.ones((2000, 12))
+    np.testing.assert_allclose(product(X, W), X @ W, atol=1e-12)
+    total = np.zeros((50, 12))
+    add_product(X, R, total)
+    np.testing.assert_allclose(total, X.T @ R, atol=1e-11)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_are_added_and_scaled_as_by_numpy(shape, order):
+    (n, _, k), rng = shape, np.random.default_rng(0)
+    Z = np.asarray(rng.standard_normal((n, k)), order=order)
+    row, factor, given = rng.standard_normal(k), rng.standard_normal(n), Z.copy()
+    add_row(Z, row)
+    np.testing.assert_array_equal(Z, given + row)
+    scale_rows(Z, factor)
+    np.testing.assert_array_equal(Z, (given + row) * factor[:, None])
+
+
+def test_rows_of_other_namespaces_are_added_and_scaled():
+    torch = pytest.importorskip("torch")
+    Z = torch.ones((100, 3))
+    add_row(Z, torch.arange(3.0))
+    scale_rows(Z, torch.full((100,), 2.0))
+    np.testing.assert_array_equal(Z.numpy(), np.tile([2.0, 4.0, 6.0], (100, 1)))
+
+
+def test_small_kernels_are_asked_for_where_one_thread_multiplies():
+    with threads.blas_threads(1):
+        known = {one.architecture for one in threads._of_numpy() if hasattr(one, "architecture")}
+        assert threads.multiplies_unpacked() == (bool(known) and known <= set(threads.SMALL_KERNELS))
+    with threads.blas_threads(2):
+        if all(one.get_num_threads() == 2 for one in threads._of_numpy()):
+            assert not threads.multiplies_unpacked()
