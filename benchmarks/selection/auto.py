@@ -2,7 +2,7 @@
 
     python -m benchmarks.selection.auto                             # every real set, 60 s for us, 300 s for a peer
     python -m benchmarks.selection.auto --data letter --limit 10
-    python -m benchmarks.selection.auto --json > FILE; python -m benchmarks.selection.auto --known FILE
+    python -m benchmarks.selection.auto --json > FILE; python -m benchmarks.selection.auto --known FILE [--ours-again]
 
 Columns as they are, text as TF-IDF. Linear peers get columns of one size where X is dense, and choose their penalty
 from a grid by three folds; gradient boosting on trees is there for orientation. Each model is in a process of its own
@@ -91,15 +91,16 @@ def peers(multilabel: bool, dense: bool) -> dict[str, Any]:
     return found | ({TREES: OneVsRestClassifier(trees) if multilabel else trees} if dense else {})
 
 
-def contest(name: str, limit: float, peer_limit: float, most: int) -> Result:
-    """Means over as many splits as small sets need."""
+def contest(name: str, limit: float, peer_limit: float, most: int, before: Result | None = None) -> Result:
+    """Means over as many splits as small sets need; where there is one from before, of ours alone beside its peers."""
     X, y = cases.arrays(name)
     splits = splits_of(y, most, MOST_SPLITS)
     n_splits = len(splits)
     multilabel, dense = y.ndim == 2, not sparse.issparse(X)
     n_classes = y.shape[1] if multilabel else len(np.unique(y))
-    result = Result(name, (len(splits[0][0]), X.shape[1], n_classes))
-    for title, model in ({OURS: AutoClassifier(max_time=limit)} | peers(multilabel, dense)).items():
+    result = before or Result(name, (len(splits[0][0]), X.shape[1], n_classes))
+    others = {} if before else peers(multilabel, dense)
+    for title, model in ({OURS: AutoClassifier(max_time=limit)} | others).items():
         if title == "RidgeClassifierCV" and not dense and min(result.shape[:2]) > 6000:
             continue  # it would fill a matrix of all rows or all features
         most_seconds = (1 + GRACE) * limit + 10 if title == OURS else peer_limit
@@ -154,13 +155,16 @@ def main(
     peer_limit: Annotated[float, typer.Option(help="Seconds for a peer.")] = 300.0,
     most: Annotated[int, typer.Option("--rows", help="Training rows at most.")] = 20_000,
     known: Annotated[Path | None, typer.Option(help="Sets run before, as --json printed them.")] = None,
+    ours_again: Annotated[bool, typer.Option(help="Run ours on sets that are known, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each set, and no table.")] = False,
 ) -> None:
     before = {one["case"]: Result(**one) for one in lines_of(known)}
-    results = [
-        before.get(name) or shown(contest(name, limit, peer_limit, most), rows_of, as_json)
-        for name in names or real_sets()
-    ]
+    results = []
+    for name in names or real_sets():
+        result = before.get(name)
+        if result is None or ours_again:
+            result = shown(contest(name, limit, peer_limit, most, result), rows_of, as_json)
+        results.append(result)
     if as_json:
         return
     columns = ["data", "n×d×k", OURS, *peers(False, True), "behind"]

@@ -84,6 +84,8 @@ class Search:
             if ranked and not self._is_worth(alive, parts):
                 break
             tried = self._round(alive, parts, one_at_least=not ranked)
+            while (next_one := self._next_on_path(tried, entries)) and (more := self._round([next_one], parts)):
+                tried += more
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
             if not tried or self.stopped or time.perf_counter() > self.search_end:
@@ -102,6 +104,18 @@ class Search:
             families = list(dict.fromkeys(one.kin for one in going_on))
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
+
+    def _next_on_path(self, tried: list[Entry], entries: list[Entry]) -> Entry | None:
+        """The next smaller penalty after the best, where that is the smallest tried and has the least log loss of its
+        path: more rows take smaller penalties."""
+        if not tried or self.stopped:
+            return None
+        kin = self.best(tried).kin
+        path = [one for one in entries if one.kin == kin]
+        known = [one for one in path if one in tried]
+        best = min(known, key=lambda one: one.log_loss)
+        rest = path[path.index(known[-1]) + 1 :]
+        return rest[0] if rest and best is known[-1] is self.best(tried) else None
 
     def _is_clearly_worse(self, one: Entry, tried: list[Entry]) -> bool:
         """Than generated features; and these, than others by the same loss: losses gain differently by more rows."""
@@ -237,7 +251,7 @@ class Search:
         n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
         return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
 
-    def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool) -> list[Entry]:
+    def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool = False) -> list[Entry]:
         tried: list[Entry] = []
         neighbours: dict[tuple[str, int], Any] = {}
         refused: dict[str, list[Candidate]] = {}
