@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyclass.data import few_columns, threads
+from manyclass.data import as_rows, few_columns, threads
 from manyclass.data.few_columns import add_product, add_row, product, scale_rows
 
 SHAPES = [(0, 3, 2), (1, 1, 1), (5, 3, 1), (63, 2, 32), (64, 7, 2), (65, 200, 33), (5000, 311, 4), (3000, 16, 26)]
@@ -68,3 +68,14 @@ def test_small_kernels_are_asked_for_where_one_thread_multiplies():
     with threads.blas_threads(2):
         if all(one.get_num_threads() == 2 for one in threads._of_numpy()):
             assert not threads.multiplies_unpacked()
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((10**5, 16, 10), 1), ((10**5, 500, 10), None), ((10, 500, 10), 1)])
+def test_few_parameters_take_one_thread_where_its_kernels_are_as_fast_as_two(monkeypatch, shape, expected):
+    n, d, k = shape
+    rows = as_rows(np.broadcast_to(np.float32(0), (n, d)))
+    monkeypatch.setattr(threads, "_has_small_kernels", lambda: True)
+    with threads.blas_threads(2):
+        assert threads.threads_of_products(rows, k) == expected
+        monkeypatch.setattr(threads, "_has_small_kernels", lambda: False)
+        assert threads.threads_of_products(rows, k) == (1 if n * d * k <= threads.SMALL_PRODUCT else None)

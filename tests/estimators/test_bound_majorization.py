@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from manyclass import BoundMajorizationClassifier, GLMClassifier
 from manyclass.data import as_rows
-from manyclass.data.threads import SMALL_PRODUCT
 from manyclass.fit import Clock, Status
 from tests.covering import every_pair, in_turn
 from tests.problems import rows
@@ -373,7 +372,7 @@ def test_small_fits_take_one_thread(variant):
     model = BoundMajorizationClassifier(**VARIANTS[variant])
     rows = as_rows(X)
     task = model._task(rows, model._encode(rows, y), None, Clock())
-    assert model._n_multiplications(task.problem) <= SMALL_PRODUCT
+    assert model._n_threads(task.problem) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -22,7 +22,7 @@ from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
-from manyclass.data.threads import multiplications, threads_for
+from manyclass.data.threads import threads_of_products
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
@@ -216,9 +216,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         limit = getattr(self, "max_iter", None)
         return None if limit is None or limit == "auto" else math.ceil(limit)
 
-    def _n_multiplications(self, problem: Problem) -> float:
-        """In the largest product of an iteration; small ones are faster on one thread."""
-        return multiplications(problem.rows, problem.n_outputs)
+    def _n_threads(self, problem: Problem) -> int | None:
+        """Of BLAS, by the largest product of an iteration: small ones are faster on one; None for all."""
+        return threads_of_products(problem.rows, problem.n_outputs)
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             held_out_loss=held_out_loss,
             patience=getattr(self, "n_iter_no_change", 5),
             on_iterate=on_iterate,
-            n_threads=threads_for(self._n_multiplications(task.problem)),
+            n_threads=self._n_threads(task.problem),
         )
 
     def _resumed(self, task: Task, run: Run, path: Any) -> Task:

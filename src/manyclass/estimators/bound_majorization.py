@@ -13,6 +13,7 @@ from manyclass.choice import Choice, choose
 from manyclass.choice.frame import Frame
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.data import Rows
+from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
@@ -153,14 +154,15 @@ class BoundMajorizationClassifier(LinearClassifier):
         if not rows.is_numpy:
             raise ValueError(told)
 
-    def _n_multiplications(self, problem: Problem) -> float:
+    def _n_threads(self, problem: Problem) -> int | None:
         if not self._is_stochastic:
-            return super()._n_multiplications(problem)
+            return super()._n_threads(problem)
         # The largest product of a block or a factor is a hundred times as large, but most are of this size, and each
         # that is shared waits for its threads: with another process on one of two cores, for the time slice of that.
         rows = problem.rows
         size = float(min(rows.n_features, rows.n_rows) + problem.fit_intercept) * problem.n_outputs
-        return size * (size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs))
+        of_rank = size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs)
+        return threads_for(size * of_rank)
 
     def _iterates(self, task: Task) -> Iterates:
         return (yield from self._stochastic(task) if self._is_stochastic else by_choice(self, task, self._choice))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from manyclass.data import Rows
+from manyclass.data.few_columns import add_row
 from manyclass.data.rows import Array, slices
 from manyclass.data.targets import column_totals
-from manyclass.data.threads import blas_threads, multiplications, threads_for
+from manyclass.data.threads import blas_threads, threads_of_products
 from manyclass.estimators.base import Estimator, Task
 from manyclass.model import Problem
 
@@ -35,8 +36,10 @@ def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
     wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
     dtype = xp.float64 if wide else rows.dtype
     W = rows.asarray(coef, dtype=dtype).T
-    with blas_threads(threads_for(multiplications(rows, int(W.shape[1])))):
-        return rows.matmat(W) + rows.asarray(intercept, dtype=dtype)
+    with blas_threads(threads_of_products(rows, int(W.shape[1]))):
+        Z = rows.matmat(W)
+    add_row(Z, rows.asarray(intercept, dtype=dtype))
+    return Z
 
 
 def constant_model(problem: Problem) -> tuple[Array, Array]:

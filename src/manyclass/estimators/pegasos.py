@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
 from manyclass.data.labels import encode_chunk
-from manyclass.data.threads import threads_for
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
@@ -204,7 +203,7 @@ class PegasosClassifier(CrossCalibrated):
         self.__dict__.pop("calibration_", None)  # of another model, from here on
         problem = self._problem(rows, labels, weight, clock)
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
-        run = Run(clock, max_iter=1, n_threads=threads_for(self._n_multiplications(problem)))
+        run = Run(clock, max_iter=1, n_threads=self._n_threads(problem))
         # A chunk of which no row was drawn must not undo those before it.
         fallback = (lambda: self._fallback(task)) if is_first else (lambda: (self.coef_.T, self.intercept_))
         self._store_outcome(task, run(self._chunk_iterates(task), fallback), keep=True)

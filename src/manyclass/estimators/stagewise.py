@@ -25,6 +25,7 @@ from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array
+from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
@@ -174,8 +175,8 @@ class GeneratedBlocks(StagewiseEstimator):
     def _max_iterates(self) -> None:
         """Not known: generators may round the sizes of blocks."""
 
-    def _n_multiplications(self, problem: Problem) -> float:
-        return float(problem.rows.n_rows) * self.block_size**2
+    def _n_threads(self, problem: Problem) -> int | None:
+        return threads_for(float(problem.rows.n_rows) * self.block_size**2)
 
 
 @dataclass(eq=False, repr=False)
