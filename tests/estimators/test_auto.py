@@ -234,7 +234,8 @@ def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, second
         ((learn, judge),) = parts.values()
         sizes.append(len(learn))
         for one in alive:
-            one.model, one.scores, one.n_judged, one.n_rows = GLMClassifier(), {0: (0.9, 0.1)}, len(judge), len(learn)
+            one.model, one.n_judged, one.n_rows = GLMClassifier(), len(judge), len(learn)
+            one.scores = {0: candidates.Score(0.9, 0.1, np.zeros(len(judge)))}
             one.model.status_, one.expected = Status.CONVERGED, seconds * len(learn) / 3000
         return list(alive)
 
@@ -384,7 +385,7 @@ def test_what_a_larger_penalty_has_led_is_judged_anew_before_it_is_taken():
     )
     ranked = search.run([first, led], [{0: (learn, judge)}])
     assert led.was_led and not first.was_led
-    led.scores = {0: (1.0, 0.0)}  # as if its start had been lucky
+    led.scores = {0: candidates.Score(1.0, 0.0, np.zeros(len(judge)))}  # as if its start had been lucky
     taken = search.choose(ranked)
     alone = GLMClassifier(1e-9).fit(X[learn], y[learn]).score(X[judge], y[judge])
     assert not led.was_led and led.accuracy == pytest.approx(alone, abs=1e-12)

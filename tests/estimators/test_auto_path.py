@@ -1,4 +1,4 @@
-"""The path of penalties goes on, with more rows, for as long as smaller ones are better."""
+"""Which models `AutoClassifier` looks at, and which it takes of those that accuracy does not tell apart."""
 
 import time
 
@@ -7,6 +7,7 @@ import pytest
 
 from manyclass import GLMClassifier
 from manyclass.estimators import candidates
+from manyclass.estimators.candidates import Score
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
@@ -34,9 +35,30 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
 
     def tried(alive, parts, **_):
         for one in alive:
-            one.scores, one.n_judged = {0: scores[path.index(one)]}, 100
+            one.scores, one.n_judged = {0: Score(*scores[path.index(one)], np.zeros(100))}, 100
         return alive
 
     search._round = lambda alive, parts, **given: tried(alive[:2] if len(alive) > 2 else alive, parts)
     ranked = search.run(path, [{0: (np.arange(300), np.arange(300, 400))}])
     assert sorted(path.index(one) for one in ranked) == expected
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "losses", "expected"),
+    [
+        ((0.80, 0.79), (0.50, 0.40), 1),  # clearly less log loss, and hardly more errors
+        ((0.80, 0.79), (0.41, 0.40), 0),  # neither can be told apart: accuracy decides
+        ((0.90, 0.79), (0.50, 0.40), 0),  # clearly more errors
+    ],
+)
+def test_log_losses_decide_where_accuracies_cannot_be_told_apart(accuracies, losses, expected):
+    X, y, rng = np.zeros((400, 1)), np.arange(400) % 2, np.random.default_rng(0)
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
+    entries = []
+    for alpha, accuracy, loss in zip(PENALTIES, accuracies, losses, strict=False):
+        noise = rng.standard_normal(400)
+        each = loss + 0.5 * (noise - noise.mean())
+        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
+        one.scores, one.n_judged = {0: Score(accuracy, loss, each)}, 400
+        entries.append(one)
+    assert search.choose(entries) is entries[expected]

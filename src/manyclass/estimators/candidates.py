@@ -6,7 +6,7 @@ import math
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -224,18 +224,22 @@ def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.
     return np.concatenate([index[first], np.delete(index, first)])
 
 
-def score(
-    model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None
-) -> tuple[float, float]:
-    """Mean accuracy and log loss; of several labels per row, over their cells."""
+class Score(NamedTuple):
+    """Means over rows; of several labels per row, over their cells."""
 
-    def mean(values: np.ndarray) -> float:
-        return float(np.average(values if values.ndim == 1 else values.mean(axis=1), weights=weight))
+    accuracy: float
+    log_loss: float
+    losses: np.ndarray  # of each row
 
-    accuracy = mean(to_numpy(model.predict(X)) == y)
+
+def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
+    right = to_numpy(model.predict(X)) == y
     P = np.clip(np.asarray(to_numpy(model.predict_proba(X)), dtype=np.float64), 1e-6, 1.0 - 1e-6)
     if y.ndim == 2:
-        return accuracy, -mean(np.where(y > 0, np.log(P), np.log(1.0 - P)))
-    whole = np.full((len(y), len(classes)), 1e-6)
-    whole[:, np.searchsorted(classes, model.classes_)] = P
-    return accuracy, -mean(np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)]))
+        losses = -np.where(y > 0, np.log(P), np.log(1.0 - P)).mean(axis=1)
+        right = right.mean(axis=1)
+    else:
+        whole = np.full((len(y), len(classes)), 1e-6)
+        whole[:, np.searchsorted(classes, model.classes_)] = P
+        losses = -np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])
+    return Score(float(np.average(right, weights=weight)), float(np.average(losses, weights=weight)), losses)

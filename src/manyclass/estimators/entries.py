@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, chosen_parameters
+from manyclass.estimators.candidates import Candidate, Parts, Score, chosen_parameters
 
 
 @dataclass(eq=False)
@@ -17,7 +17,7 @@ class Entry:
     candidate: Candidate
     expected: float  # seconds of a fit to `n_rows` rows: by the cost model, then by the last fit
     n_rows: int
-    scores: dict[int, tuple[float, float]] = field(default_factory=dict)  # accuracy, log loss, by part
+    scores: dict[int, Score] = field(default_factory=dict)  # by part
     model: Any = None  # the last that was fitted, while it may be wanted again
     parameters: dict[str, Any] = field(default_factory=dict)  # of that
     n_passes: float = 1.0  # over the rows, of its fit
@@ -69,16 +69,21 @@ class Entry:
 
     @property
     def accuracy(self) -> float:
-        return float(np.mean([one for one, _ in self.scores.values()]))
+        return float(np.mean([one.accuracy for one in self.scores.values()]))
 
     @property
     def log_loss(self) -> float:
-        return float(np.mean([one for _, one in self.scores.values()]))
+        return float(np.mean([one.log_loss for one in self.scores.values()]))
 
     @property
     def standard_error(self) -> float:
         error = 1.0 - self.accuracy
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
+
+    def has_more_loss(self, other: Entry) -> bool:
+        """Than another that was judged by the same rows, by more than a standard error of the difference."""
+        differences = np.concatenate([one.losses - other.scores[part].losses for part, one in self.scores.items()])
+        return bool(self.log_loss - other.log_loss > differences.std() / len(differences) ** 0.5)
 
     def told(self) -> str:
         return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, score
+from manyclass.estimators.candidates import Candidate, Parts, Score, score
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
@@ -23,9 +23,9 @@ SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
 """How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
-ALIKE, CLEARLY = 0.5, 3.0
-"""Standard errors of the held-out accuracy within which log losses decide, and those of a difference beyond which
-nothing gets as good as generated features on more rows."""
+CLEARLY = 3.0
+"""Standard errors of a difference between accuracies beyond which nothing gets as good as generated features on more
+rows."""
 FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
 FEWEST_PASSES = 3.0
@@ -153,9 +153,9 @@ class Search:
         return False
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest; by accuracy the one with the least log loss of those that are hardly
-        worse: where accuracies cannot be told apart, that knows more of the rows. Not so of several labels per row,
-        where few are present: what is sure that nearly all are absent has little log loss.
+        """The best of those that came furthest; by accuracy, of those within a standard error of it, the best of those
+        with hardly more log loss than the least: where accuracies cannot be told apart, log losses may be.
+        Not so of several labels per row, where few are present: what is sure that nearly all are absent has little.
 
         What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
         models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
@@ -167,15 +167,16 @@ class Search:
             furthest = sorted((ranked[place] for place in places), key=self.key, reverse=True)
             for place, one in zip(places, furthest, strict=True):
                 ranked[place] = one
-            level = best.accuracy - ALIKE * best.standard_error
-            near = [one for one in furthest if one.accuracy >= level]
-            by_accuracy = self.objective == "accuracy" and self.seen.y.ndim == 1
-            taken = min(near, key=lambda one: one.log_loss) if by_accuracy else best
+            taken = best
+            if self.objective == "accuracy" and self.seen.y.ndim == 1:
+                near = [one for one in furthest if one.accuracy >= best.accuracy - best.standard_error]
+                least = min(near, key=lambda one: one.log_loss)
+                taken = self.best([one for one in near if not one.has_more_loss(least)])
             if not self._judge_alone(taken):
                 break
         why = f"the best on {best.n_judged:,} rows that it had not seen"
         if taken is not best:
-            why = f"as the best, {best.told()}, is hardly better and has more log loss"
+            why = f"as what is best, {best.told()}, is hardly better and has more log loss"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
@@ -325,7 +326,7 @@ class Search:
 
     def _judged(
         self, candidate: Candidate, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
-    ) -> tuple[Any, tuple[float, float]]:
+    ) -> tuple[Any, Score]:
         learn, judge = part
         model = self.seen.fit(candidate.built(len(learn), seconds, start), candidate.scaling, learn)
         weight = None if self.judging_weight is None else self.judging_weight[judge]
