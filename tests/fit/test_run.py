@@ -59,6 +59,15 @@ def test_a_measure_at_tol_has_the_status_that_comes_with_it():
     assert run(toy([0.0, 0.0], measure=lambda value: value), tol=0.0).n_iter == 2  # 0 is for never
 
 
+def test_a_measure_has_to_be_borne_out_by_iterations():
+    """What a metric promises is not the Hessian's word: 596 × 18 rows without a penalty ended after one pass."""
+    steady = {"measure": lambda value: 1e-3, "looks_back": lambda _: 3}
+    assert run(toy([1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.7], **steady), tol=1e-2).n_iter == 7
+    assert run(toy([1.0] * 8, **steady), tol=1e-2).n_iter == 4
+    steady["measure"] = lambda value: 1e-6  # nothing is left
+    assert run(toy([1.0] * 8, **steady), tol=1e-2).n_iter == 1
+
+
 @pytest.mark.parametrize(("tol", "status"), [(0.0, Status.FINISHED), (1e-3, Status.MAX_ITER)])
 def test_max_iter_is_a_failure_only_where_something_else_was_asked_for(tol, status):
     outcome = run(toy(FALLING, duality_gap=lambda value: value), tol=tol, max_iter=2)

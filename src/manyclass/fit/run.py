@@ -16,6 +16,9 @@ from manyclass.fit.checkpoint import Checkpoint
 from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
 
+BEYOND_DOUBT = 1e-3
+"""Of ``tol``: less than this of an expected gain is none, whatever the curvature that tells it is worth."""
+
 
 class OutOfTime(Exception):  # noqa: N818
     """Raised between two blocks of rows once ``max_time`` is over; caught by `Run` and nowhere else."""
@@ -269,4 +272,6 @@ class Run:
             return Status.CONVERGED
         before = self.history[max(len(self.history) - 1 - iterate.looks_back, 0)]
         gained = (before.objective - iterate.objective) / iterate.unit
-        return iterate.reached if self.tol > 0 and max(iterate.measure, gained) <= self.tol else None
+        # Where there are fewer iterations to look back on, the measure alone has to leave no doubt.
+        tol = self.tol if len(self.history) > iterate.looks_back else BEYOND_DOUBT * self.tol
+        return iterate.reached if self.tol > 0 and iterate.measure <= tol and gained <= self.tol else None
