@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from manyclass import GLMClassifier
 from manyclass.data import as_rows, few_columns, threads
 from manyclass.data.few_columns import add_product, add_row, product, scale_rows
 
-SHAPES = [(0, 3, 2), (1, 1, 1), (5, 3, 1), (63, 2, 32), (64, 7, 2), (65, 200, 33), (5000, 311, 4), (3000, 16, 26)]
+SHAPES = [(0, 3, 2), (1, 1, 1), (5, 3, 1), (63, 2, 32), (64, 7, 2), (65, 200, 33), (5000, 311, 4), (9000, 16, 26)]
 
 
 @pytest.fixture(params=[True, False], ids=["unpacked", "whole"])
@@ -70,7 +71,7 @@ def test_small_kernels_are_asked_for_where_one_thread_multiplies():
             assert not threads.multiplies_unpacked()
 
 
-@pytest.mark.parametrize(("shape", "expected"), [((10**5, 16, 10), 1), ((10**5, 500, 10), None), ((10, 500, 10), 1)])
+@pytest.mark.parametrize(("shape", "expected"), [((10**5, 16, 10), 1), ((10**5, 500, 2), None), ((10, 500, 10), 1)])
 def test_few_parameters_take_one_thread_where_its_kernels_are_as_fast_as_two(monkeypatch, shape, expected):
     n, d, k = shape
     rows = as_rows(np.broadcast_to(np.float32(0), (n, d)))
@@ -79,3 +80,21 @@ def test_few_parameters_take_one_thread_where_its_kernels_are_as_fast_as_two(mon
         assert threads.threads_of_products(rows, k) == expected
         monkeypatch.setattr(threads, "_has_small_kernels", lambda: False)
         assert threads.threads_of_products(rows, k) == (1 if n * d * k <= threads.SMALL_PRODUCT else None)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_large_products_are_left_whole(monkeypatch):
+    """In pieces of a row or two a product with a thousand columns took three times as long."""
+    sizes, matmul = [], np.matmul
+    monkeypatch.setattr(np, "matmul", lambda X, W, out: sizes.append(len(X)) or matmul(X, W, out=out))
+    X = np.ones((300, 784), dtype=np.float32)
+    product(X, np.ones((784, 1000), dtype=np.float32))
+    product(X, np.ones((10, 784), dtype=np.float32).T)  # its columns lie one after the other
+    assert sizes == [300, 300]
+
+
+def test_an_intercept_may_be_one_number():
+    X, y = np.random.default_rng(0).standard_normal((200, 5)), np.arange(200) % 3
+    model = GLMClassifier().fit(X, y)
+    model.intercept_ = 0.0
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T)

@@ -60,7 +60,13 @@ def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
     chosen = model.best_estimator_[-1] if hasattr(model.best_estimator_, "steps") else model.best_estimator_
     assert chosen.get_params(deep=False) == model.best_params_
     assert chosen.max_time is None and not getattr(chosen, "warm_start", False)
-    again = clone(model.best_estimator_).fit(X, y)
+    again = clone(model.best_estimator_)
+    fitted = again[-1] if hasattr(again, "steps") else again
+    for alpha in model.best_path_:
+        again = again.fit(X, y) if fitted.set_params(alpha=alpha, warm_start=True) is fitted else again
+    if model.best_path_:
+        fitted.set_params(alpha=chosen.alpha)
+    again.fit(X, y)
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-12)
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(model, method)(X), getattr(model.best_estimator_, method)(X))
@@ -235,7 +241,7 @@ def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, second
         sizes.append(len(learn))
         for one in alive:
             one.model, one.n_judged, one.n_rows = GLMClassifier(), len(judge), len(learn)
-            one.scores = {0: candidates.Score(0.9, 0.1, np.zeros(len(judge)))}
+            one.scores = {0: candidates.Score(0.9, 0.1, np.zeros(len(judge)), np.ones(len(judge)))}
             one.model.status_, one.expected = Status.CONVERGED, seconds * len(learn) / 3000
         return list(alive)
 
@@ -374,19 +380,20 @@ def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
     assert len(model.leaderboard_) == 1 and model.score(X[1200:], y[1200:]) > 0.85
 
 
-def test_what_a_larger_penalty_has_led_is_judged_anew_before_it_is_taken():
+def test_a_choice_is_fitted_along_the_path_that_led_to_it():
     """Where the model of a tiny penalty ends is a matter of where it began."""
     X, y = load_digits(return_X_y=True)
-    learn, judge = np.arange(900), np.arange(900, 1797)
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(10), time.perf_counter() + 600.0)
-    first, led = (
+    first, second, last = path = [
         Entry(candidates.Candidate(GLMClassifier(alpha, warm_start=True), candidates.AS_GIVEN, True, "GLM"), 0.1, 900)
-        for alpha in (1.0, 1e-9)
-    )
-    ranked = search.run([first, led], [{0: (learn, judge)}])
-    assert led.was_led and not first.was_led
-    led.scores = {0: candidates.Score(1.0, 0.0, np.zeros(len(judge)))}  # as if its start had been lucky
-    taken = search.choose(ranked)
-    alone = GLMClassifier(1e-9).fit(X[learn], y[learn]).score(X[judge], y[judge])
-    assert not led.was_led and led.accuracy == pytest.approx(alone, abs=1e-12)
-    assert taken is max((first, led), key=search.key) and ranked[0] is taken
+        for alpha in (1.0, 1e-5, 1e-9)
+    ]
+    search.run(path, [{0: (np.arange(900), np.arange(900, 1797))}])
+    assert first.path == [first] and last.path == path
+    found, by_hand = search.refit(last), GLMClassifier(1.0, warm_start=True).fit(X, y)
+    for alpha in (1e-5, 1e-9):
+        by_hand.set_params(alpha=alpha).fit(X, y)
+    assert_allclose(found.coef_, by_hand.coef_)
+    assert "begins at alpha=1" in search.why[-1]
+    last.expected = second.expected = 1e6  # there is no time for the path
+    assert search.refit(last) is last.model

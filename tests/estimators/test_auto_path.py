@@ -35,10 +35,10 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
 
     def tried(alive, parts, **_):
         for one in alive:
-            one.scores, one.n_judged = {0: Score(*scores[path.index(one)], np.zeros(100))}, 100
+            one.scores, one.n_judged = {0: Score(*scores[path.index(one)], np.zeros(100), np.ones(100))}, 100
         return alive
 
-    search._round = lambda alive, parts, **given: tried(alive[:2] if len(alive) > 2 else alive, parts)
+    search._round = lambda alive, parts, *_, **given: tried(alive[:2] if len(alive) > 2 else alive, parts)
     ranked = search.run(path, [{0: (np.arange(300), np.arange(300, 400))}])
     assert sorted(path.index(one) for one in ranked) == expected
 
@@ -59,6 +59,20 @@ def test_log_losses_decide_where_accuracies_cannot_be_told_apart(accuracies, los
         noise = rng.standard_normal(400)
         each = loss + 0.5 * (noise - noise.mean())
         one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
-        one.scores, one.n_judged = {0: Score(accuracy, loss, each)}, 400
+        one.scores, one.n_judged = {0: Score(accuracy, loss, each, np.ones(400))}, 400
         entries.append(one)
     assert search.choose(entries) is entries[expected]
+
+
+def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
+    """By more than a standard error in a sixth of the cases; without regard to weights in more than a quarter."""
+    rng, wrong = np.random.default_rng(0), []
+    for _ in range(1000):
+        weights, entries = np.exp(rng.standard_normal(400)), []
+        for _ in range(2):
+            losses = rng.standard_normal(400)
+            one = Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, True), 1e-3, 400)
+            one.scores = {0: Score(0.8, float(np.average(losses, weights=weights)), losses, weights)}
+            entries.append(one)
+        wrong.append(entries[0].has_more_loss(entries[1]))
+    assert 0.11 < np.mean(wrong) < 0.22

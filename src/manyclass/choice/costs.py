@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from manyclass.choice.frame import occurring
 from manyclass.choice.methods import Shape, choose
 from manyclass.choice.representations import represent, tries_penalties
 from manyclass.data import Rows
@@ -41,8 +42,9 @@ def costs(rows: Rows, labels: Labels) -> tuple[Cost, ...]:
     for loss in (link, "squared"):
         smooth = SMOOTH_LOSSES[loss]
         problem = Problem(rows, labels.targets(rows, smooth.label_values), smooth, ALPHA)
-        found += _linear(problem, loss)
-    found += [*_calibrated(problem), *_generated(problem), *_dual(problem, link)]
+        near, _ = occurring(problem)
+        found += _linear(near, loss)
+    found += [*_calibrated(near), *_generated(problem), *_dual(problem, link)]
     return tuple(sorted(found, key=lambda one: one.seconds))
 
 

@@ -23,8 +23,8 @@ def occurring(problem: Problem) -> tuple[Problem, np.ndarray | None]:
     The coefficients of a column that no row has are zero at the optimum. Texts in a vocabulary that was not made of
     them, or in hashed words, have a million such.
     """
-    rows, columns = problem.rows.occurring()
-    if columns is None or not 0 < len(columns) <= (1.0 - EMPTY) * problem.rows.n_features:
+    rows, columns = problem.rows.occurring(EMPTY)
+    if columns is None or not len(columns):
         return problem, None
     return problem.variant(rows=rows), columns
 

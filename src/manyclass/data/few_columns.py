@@ -16,9 +16,13 @@ FEW = 32
 """Columns up to which a loop along a row is shorter than what starting it takes."""
 AT_ONCE = 64
 """Rows that are taken for one long row."""
+PIECE = 1 << 16
+"""Numbers of a piece that is scaled at a time, with factors repeated for each: both stay in the cache."""
 UNPACKED = 1e6
 """Multiplications of the largest product that OpenBLAS computes without packing its operands into buffers first, which
 takes longer than multiplying them where a side is short: ten columns get a quarter of its speed."""
+FEWEST = 16
+"""Rows of a piece from which calling BLAS for it costs little beside its product."""
 FEWEST_SUMMED = 256
 """Rows of a piece from which its Xᵀ R is sooner computed so, and adding it to a sum costs little beside that."""
 
@@ -26,7 +30,9 @@ FEWEST_SUMMED = 256
 def product(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """X W."""
     found = np.empty((len(X), W.shape[1]), dtype=X.dtype)
-    for rows in slices(len(X), _rows_unpacked(X, W.shape[1]) or max(len(X), 1)):
+    step = _rows_unpacked(X, W.shape[1])
+    step = step if step >= FEWEST and W.strides[1] == W.itemsize else max(len(X), 1)
+    for rows in slices(len(X), step):
         np.matmul(X[rows], W, out=found[rows])
     return found
 
@@ -47,16 +53,18 @@ def add_row(Z: Any, row: Any) -> None:
     n, k = Z.shape
     whole = n - n % AT_ONCE
     several = Z[:whole].reshape(-1, AT_ONCE * k)  # no copy
-    several += np.tile(row, AT_ONCE)
+    several += np.tile(np.broadcast_to(row, (k,)), AT_ONCE)
     Z[whole:] += row
 
 
 def scale_rows(Z: Any, factor: Any) -> None:
     """Multiply each row by a number of its own, in place."""
-    if _is_narrow(Z):
-        Z *= np.repeat(factor, Z.shape[1]).reshape(Z.shape)
-    else:
+    if not _is_narrow(Z):
         Z *= factor[:, None]
+        return
+    n, k = Z.shape
+    for rows in slices(n, PIECE // k):
+        Z[rows] *= np.repeat(factor[rows], k).reshape(-1, k)
 
 
 def _is_narrow(Z: Any) -> bool:

@@ -163,8 +163,8 @@ class Rows(ABC):
         """The array that a function makes of these row by row; `Rows` where they are not all in memory."""
         return function(self.unwrapped())
 
-    def occurring(self) -> tuple[Rows, np.ndarray | None]:
-        """The rows on the columns that occur in them, and which these are; None where that is not known."""
+    def occurring(self, fewest_empty: float = 0.0) -> tuple[Rows, np.ndarray | None]:
+        """Rows of the columns that occur, and which; itself and None where fewer than this share are empty."""
         return self, None
 
     def arrays(self) -> RowArrays:

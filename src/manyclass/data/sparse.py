@@ -103,17 +103,23 @@ class SparseRows(Rows):
     def unwrapped(self) -> sp.csr_array | np.ndarray:
         return self.X if self.shift is None else self.dense()
 
-    def occurring(self) -> tuple[SparseRows, np.ndarray | None]:
+    def occurring(self, fewest_empty: float = 0.0) -> tuple[SparseRows, np.ndarray | None]:
         if self.shift is not None:
             return self, None
-        if self.X.nnz < self.n_features:
-            columns, place = np.unique(self.X.indices, return_inverse=True)
+        few = self.X.nnz < self.n_features
+        if few:
+            columns = np.unique(self.X.indices)
         else:
             present = np.zeros(self.n_features, dtype=bool)
             present[self.X.indices] = True
             columns = np.flatnonzero(present)
-            place = (np.cumsum(present, dtype=self.X.indices.dtype) - 1)[self.X.indices]
-        place = place.astype(self.X.indices.dtype, copy=False)
+        if len(columns) > (1.0 - fewest_empty) * self.n_features:
+            return self, None
+        dtype = self.X.indices.dtype
+        if few:
+            place = np.searchsorted(columns, self.X.indices).astype(dtype)
+        else:
+            place = (np.cumsum(present, dtype=dtype) - 1)[self.X.indices]
         return SparseRows(sp.csr_array((self.X.data, place, self.X.indptr), shape=(self.n_rows, len(columns)))), columns
 
     def select(self, columns: np.ndarray) -> SparseRows:

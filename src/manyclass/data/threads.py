@@ -20,9 +20,9 @@ SMALL_PRODUCT = 2e6
 others takes some microseconds, as long as the product itself."""
 SMALL_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")
 """Processors for which OpenBLAS has kernels that take small matrices as they lie (`SMALL_MATRIX_OPT`)."""
-NARROW = 1000
-"""Features times outputs up to which one thread with such kernels is as fast as two without: on nine sets with 64
-features or fewer, two took 0.94 to 1.32 times as long."""
+NARROW, FEW_FEATURES = 1000, 64
+"""Features times outputs, and features, up to which one thread with such kernels is as fast as two without: on nine
+sets two took 0.94 to 1.32 times as long. Of more features products with each other take longer than with outputs."""
 LARGE_FACTOR = 1e10
 """Multiplications in a call of SciPy's, tenths of a second on one thread, from which its own threads save more than
 they cost others by spinning, and are slowed down by the spinning of others."""
@@ -36,8 +36,8 @@ def multiplications(rows: Rows, n_outputs: int) -> float:
 
 def threads_of_products(rows: Rows, n_outputs: int) -> int | None:
     """How many BLAS threads products of all rows with coefficients should use; None for all."""
-    is_narrow = rows.is_numpy and n_outputs > 1 and rows.n_features * n_outputs <= NARROW
-    if is_narrow and _has_small_kernels() and all(one.get_num_threads() <= 2 for one in _of_numpy()):
+    is_narrow = n_outputs > 1 and rows.n_features <= FEW_FEATURES and rows.n_features * n_outputs <= NARROW
+    if rows.is_numpy and is_narrow and _has_small_kernels() and all(one.get_num_threads() <= 2 for one in _of_numpy()):
         return 1
     return threads_for(multiplications(rows, n_outputs))
 

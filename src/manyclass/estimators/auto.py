@@ -70,6 +70,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The model, fitted to all rows if there was time: an estimator of this package, or a pipeline of a scaler and it.
     best_params_ : dict
         Its parameters.
+    best_path_ : list of float
+        Larger penalties that were fitted before, each fit beginning where the one before ended (``warm_start``); empty
+        where it was fitted by its parameters alone, which end within ``tol`` of the same minimum.
     best_score_ : float
         Mean accuracy, or log loss, of the choice on the rows it was judged by; NaN where there are too few to judge.
     leaderboard_ : list of dict
@@ -184,7 +187,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             for one in ranked:
                 one.model = one.model if one is chosen else None
             model = search.refit(chosen)
-        self.leaderboard_, self.why_ = [one.row() for one in ranked], search.why
+        self.leaderboard_, self.why_, self.best_path_ = [one.row() for one in ranked], search.why, search.path
         return chosen, model
 
     def _shown(self, search: Search, X: Any, y: Any, given: dict[str, Any], scalers: Mapping[str, Any]) -> Watch:

@@ -230,6 +230,7 @@ class Score(NamedTuple):
     accuracy: float
     log_loss: float
     losses: np.ndarray  # of each row
+    weights: np.ndarray  # in the means
 
 
 def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
@@ -242,4 +243,6 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
         whole = np.full((len(y), len(classes)), 1e-6)
         whole[:, np.searchsorted(classes, model.classes_)] = P
         losses = -np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])
-    return Score(float(np.average(right, weights=weight)), float(np.average(losses, weights=weight)), losses)
+    weights = np.ones(len(y)) if weight is None else weight
+    accuracy, log_loss = (float(np.average(values, weights=weights)) for values in (right, losses))
+    return Score(accuracy, log_loss, losses, weights)

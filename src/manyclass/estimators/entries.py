@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, Score, chosen_parameters
+from manyclass.estimators.candidates import Candidate, Score, chosen_parameters
 
 
 @dataclass(eq=False)
@@ -23,14 +23,18 @@ class Entry:
     n_passes: float = 1.0  # over the rows, of its fit
     seconds: float = 0.0
     n_judged: int = 0  # rows that it was judged by
-    parts: Parts = field(default_factory=dict)  # those of the last round it took part in
-    was_led: bool = False  # whether its fits began where those at a larger penalty had ended
+    leader: Entry | None = None  # that at a larger penalty where whose fits its own began
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
 
     @property
     def can_go_on(self) -> bool:
         """Whether a fit can begin where the last ended."""
         return self.candidate.can_go_on and self.model is not None
+
+    @property
+    def path(self) -> list[Entry]:
+        """From the largest penalty that its fits go back to, to itself."""
+        return [*(self.leader.path if self.leader is not None else ()), self]
 
     def has(self, model: Any) -> None:
         """A new model, fitted."""
@@ -83,7 +87,9 @@ class Entry:
     def has_more_loss(self, other: Entry) -> bool:
         """Than another that was judged by the same rows, by more than a standard error of the difference."""
         differences = np.concatenate([one.losses - other.scores[part].losses for part, one in self.scores.items()])
-        return bool(self.log_loss - other.log_loss > differences.std() / len(differences) ** 0.5)
+        weights = np.concatenate([one.weights for one in self.scores.values()])
+        more = self.log_loss - other.log_loss
+        return bool(more > np.sum((weights * (differences - more)) ** 2) ** 0.5 / np.sum(weights))
 
     def told(self) -> str:
         return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"

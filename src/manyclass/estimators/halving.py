@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -61,6 +61,8 @@ class Search:
         self.end, self.search_end = end, now + SEARCH * (end - now)
         self.judging_weight = judging_weight
         self.stopped: Status | None = None  # from outside
+        self.path: list[float] = []  # penalties that led to the fit to all rows
+        self.neighbours: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
         self.why: list[str] = []
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
@@ -83,8 +85,9 @@ class Search:
                 continue
             if ranked and not self._is_worth(alive, parts):
                 break
+            self.neighbours.clear()
             tried = self._round(alive, parts, one_at_least=not ranked)
-            while (next_one := self._next_on_path(tried, entries)) and (more := self._round([next_one], parts)):
+            while (next_one := self._next_on_path(tried, entries)) and (more := self._round([next_one], parts, tried)):
                 tried += more
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
@@ -157,37 +160,20 @@ class Search:
         with hardly more log loss than the least: where accuracies cannot be told apart, log losses may be.
         Not so of several labels per row, where few are present: what is sure that nearly all are absent has little.
 
-        What there was no time for on more rows is preferred to what is worse on them. Where the penalty is tiny many
-        models are as good on the rows they know, and where a fit ends is a matter of where it began: one that a larger
-        penalty has led is judged anew as its parameters alone would have it, which is how it would be taken.
+        What there was no time for on more rows is preferred to what is worse on them.
         """
-        while True:
-            best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
-            places = [place for place, one in enumerate(ranked) if one.scores.keys() == best.scores.keys()]
-            furthest = sorted((ranked[place] for place in places), key=self.key, reverse=True)
-            for place, one in zip(places, furthest, strict=True):
-                ranked[place] = one
-            taken = best
-            if self.objective == "accuracy" and self.seen.y.ndim == 1:
-                near = [one for one in furthest if one.accuracy >= best.accuracy - best.standard_error]
-                least = min(near, key=lambda one: one.log_loss)
-                taken = self.best([one for one in near if not one.has_more_loss(least)])
-            if not self._judge_alone(taken):
-                break
+        best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
+        taken = best
+        if self.objective == "accuracy" and self.seen.y.ndim == 1:
+            level = best.accuracy - best.standard_error
+            near = [one for one in ranked if one.scores.keys() == best.scores.keys() and one.accuracy >= level]
+            least = min(near, key=lambda one: one.log_loss)
+            taken = self.best([one for one in near if not one.has_more_loss(least)])
         why = f"the best on {best.n_judged:,} rows that it had not seen"
         if taken is not best:
             why = f"as what is best, {best.told()}, is hardly better and has more log loss"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
-
-    def _judge_alone(self, entry: Entry) -> bool:
-        """Fit without a start what had one, if there is time; whether there was something to be done."""
-        late = _needed(entry, entry.parts) > self.search_end - time.perf_counter()
-        if self.stopped or not entry.was_led or late:
-            return False
-        entry.was_led = False
-        self._try(entry, entry.parts, {}, anew=True)
-        return True
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
@@ -214,15 +200,14 @@ class Search:
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
-        # What others had led, and there was no time to judge alone, may take far longer alone, and end elsewhere.
-        is_known = not (entry.was_led and entry.can_go_on)
-        if not entry.scores or (is_known and entry.seconds_for(n) <= left):
+        needed = sum(one.seconds_for(n) for one in entry.path)
+        if not entry.scores or needed <= left:
             share = self._share(entry, left)
             if share > 1.0:
                 told = f"{np.ceil(share):.0f} models on features of their own"
                 self.why.append(f"It is the mean of {told}, as there was time for more features.")
-            return fitted(entry.candidate.built(n, left, share=share))
-        share = AVERAGING * left / entry.seconds_for(n)
+            return self._along(entry.path, share)
+        share = AVERAGING * left / needed
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
             self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
             return fitted(entry.candidate.built(n, left, share=share))
@@ -232,10 +217,23 @@ class Search:
             self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
             return fitted(entry.candidate.built(n, left, entry.model if entry.can_go_on else None))
         n = min(entry.rows_in(left), self.seen.n_rows)
-        self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
+        if max(n, entry.n_rows) < self.all_rows.n_rows:
+            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
             return self._of_some(entry)
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
+
+    def _along(self, path: list[Entry], share: float) -> Any:
+        """Where a penalty is tiny many models are as good on the rows they know, and where a fit ends is a matter of
+        where it began: so it begins as those did that were judged, which takes less than to begin anew."""
+        if len(path) > 1:
+            self.path = [one.candidate.model.alpha for one in path[:-1]]
+            self.why.append(f"Its path begins at alpha={self.path[0]:.2g}, each fit where the one before ended.")
+        model = None
+        for one in path:
+            built = one.candidate.built(self.all_rows.n_rows, self.end - time.perf_counter(), model, share)
+            model = self.all_rows.fit(built, one.candidate.scaling)
+        return model
 
     def _of_some(self, entry: Entry) -> Any:
         """Its last model, or one as good as that where it was not kept, or where it knows only some of the classes."""
@@ -252,9 +250,10 @@ class Search:
         n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
         return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
 
-    def _round(self, alive: list[Entry], parts: Parts, *, one_at_least: bool = False) -> list[Entry]:
+    def _round(
+        self, alive: list[Entry], parts: Parts, before: Sequence[Entry] = (), *, one_at_least: bool = False
+    ) -> list[Entry]:
         tried: list[Entry] = []
-        neighbours: dict[tuple[str, int], Any] = {}
         refused: dict[str, list[Candidate]] = {}
         for entry in alive:
             if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
@@ -266,8 +265,9 @@ class Search:
                 self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
                 continue
             try:
-                with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(tried) if tried else None):
-                    self._try(entry, parts, neighbours)
+                known = [*before, *tried]
+                with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(known) if known else None):
+                    self._try(entry, parts)
             except MemoryError as refusal:
                 refused.setdefault(_without_advice(refusal), []).append(entry.candidate)
                 continue
@@ -290,12 +290,12 @@ class Search:
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
-    def _try(self, entry: Entry, parts: Parts, neighbours: dict[tuple[str, int], Any], *, anew: bool = False) -> None:
+    def _try(self, entry: Entry, parts: Parts) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there.
 
         Nothing becomes of an entry that is stopped before a part of it was judged.
         """
-        entry.parts, known = parts, {} if anew else entry.scores
+        known = entry.scores
         scores = {number: known[number] for number in parts if number in known}
         left_out = [number for number in parts if number not in known]
         started, n_fits = time.perf_counter(), 0
@@ -303,13 +303,13 @@ class Search:
             for number in left_out:
                 # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
                 # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
-                start = neighbours.get((entry.candidate.family, number))
-                entry.was_led = entry.was_led or (start is not None and bool(entry.candidate.family))
+                entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
                 model, scores[number] = self._judged(entry.candidate, parts[number], seconds, start)
-                neighbours[entry.candidate.family, number] = model
+                if entry.candidate.family:
+                    self.neighbours[entry.candidate.family, number] = entry, model
                 entry.has(model)
                 entry.n_rows, n_fits = len(parts[number][0]), n_fits + 1
                 if model.status_ is Status.INTERRUPTED:

@@ -20,7 +20,7 @@ from manyclass.choice.features import (
     features_to_look_at,
     in_units_is_better,
 )
-from manyclass.choice.frame import Frame
+from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
@@ -126,7 +126,7 @@ class GeneratedBlocks(StagewiseEstimator):
         if unit is not None:
             generators[FOURIER_IN_UNITS] = RandomFourierFeatures(standardize=True, random_state=0)
         errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components)
-        way = represent(problem, n_folds=0, chooses_alpha=True)[0].name
+        way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
         given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
         rival = self._rival(task, unit)

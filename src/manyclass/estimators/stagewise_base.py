@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
-from manyclass.data.threads import blas_threads, threads_of_products
+from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.linear import constant_model
@@ -135,7 +135,7 @@ class StagewiseEstimator(Estimator):
 
     def _scores(self, rows: Rows) -> Array:
         calibrator = self._calibrator()
-        with blas_threads(threads_of_products(rows, self.models_[0].n_outputs)):
+        with blas_threads(threads_for(multiplications(rows, self.models_[0].n_outputs))):
             scores = [model.scores(rows, calibrator) for model in self.models_]
         return sum(scores[1:], scores[0]) / len(scores)
 
