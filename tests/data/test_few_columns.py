@@ -7,7 +7,17 @@ from manyclass import GLMClassifier
 from manyclass.data import as_rows, few_columns, threads
 from manyclass.data.few_columns import add_product, add_row, product, scale_rows
 
-SHAPES = [(0, 3, 2), (1, 1, 1), (5, 3, 1), (63, 2, 32), (64, 7, 2), (65, 200, 33), (5000, 311, 4), (9000, 16, 26)]
+SHAPES = [
+    (0, 3, 2),
+    (1, 1, 1),
+    (5, 3, 1),
+    (63, 2, 32),
+    (64, 7, 2),
+    (65, 200, 33),
+    (5000, 311, 4),
+    (9000, 16, 26),
+    (70, 20, 200),
+]
 
 
 @pytest.fixture(params=[True, False], ids=["unpacked", "whole"])

@@ -14,6 +14,8 @@ from manyclass.data.threads import multiplies_unpacked
 
 FEW = 32
 """Columns up to which a loop along a row is shorter than what starting it takes."""
+MANY = 128
+"""Columns from which a product is as fast as its transpose."""
 AT_ONCE = 64
 """Rows that are taken for one long row."""
 PIECE = 1 << 16
@@ -39,10 +41,13 @@ def product(X: np.ndarray, W: np.ndarray) -> np.ndarray:
 
 def add_product(X: np.ndarray, R: np.ndarray, out: np.ndarray) -> None:
     """Add Xᵀ R to `out`."""
+    if R.shape[1] > MANY:
+        out += X.T @ R
+        return
     step = _rows_unpacked(X, R.shape[1])
     step, total = step if step >= FEWEST_SUMMED else max(len(X), 1), out.T
     for rows in slices(len(X), step):
-        total += R[rows].T @ X[rows]  # a third faster than its transpose, where R has few columns
+        total += R[rows].T @ X[rows]  # a third faster than its transpose, with ten columns
 
 
 def add_row(Z: Any, row: Any) -> None:
