@@ -27,6 +27,8 @@ MODELS = {
     "left out": GLMClassifierCV(4, cv="loo"),
     "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False),
     "bound": BoundMajorizationClassifier(),
+    "bound by single rows": BoundMajorizationClassifier(method="stochastic", max_iter=2, random_state=0),
+    "bound of low rank": BoundMajorizationClassifier(method="stochastic", rank=3, max_iter=2, random_state=0),
     "stagewise": StagewiseClassifier(),
 }
 

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
 from manyclass.choice import Choice, choose
-from manyclass.choice.frame import Frame
+from manyclass.choice.frame import Frame, occurring
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.data import Rows
 from manyclass.data.threads import threads_for
@@ -177,7 +177,8 @@ class BoundMajorizationClassifier(LinearClassifier):
         near = given.rows.pilot(given.weight, FAR) if given.fit_intercept and given.shift is None else None
         if near is not None:
             given = given.variant(rows=given.rows.shifted(near), shift=near)
-        frame = Frame(given, rotate=self.rank is None and task.rows.has_row_space)
+        has_row_space = occurring(given)[0].rows.has_row_space
+        frame = Frame(given, rotate=self.rank is None and has_row_space, drops_empty=True)
         problem, start = frame.problem, frame.project(self._start(given))
         problem.centred = False
         stochastic = StochasticBound(
