@@ -15,6 +15,9 @@ from manyclass import (
     GLMClassifierCV,
     StagewiseClassifier,
 )
+from manyclass.choice.costs import costs
+from manyclass.data import as_rows
+from manyclass.data.labels import encode
 
 WIDE, N_WORDS, N_CLASSES = 2**18, 60, 8
 MODELS = {
@@ -71,3 +74,13 @@ def test_a_start_may_know_of_columns_that_no_row_has_now(words):
     model.fit(hashed, y)
     assert model.n_iter_ <= 1
     assert_allclose(model.coef_, before, atol=1e-12)
+
+
+def test_costs_are_those_of_the_columns_that_occur(words):
+    """By those of all 2²⁰ columns `AutoClassifier` left most models out."""
+    X, hashed, _, y = words
+    few, many = (
+        {(one.estimator, one.loss): one for one in costs(as_rows(rows), encode(y, "it"))} for rows in (X, hashed)
+    )
+    for loss, name in (("softmax", "GLMClassifier"), ("calibrated", "CalibratedLeastSquaresClassifier")):
+        assert many[name, loss].seconds == pytest.approx(few[name, loss].seconds, rel=0.1)
