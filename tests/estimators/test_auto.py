@@ -61,11 +61,11 @@ def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
     assert chosen.get_params(deep=False) == model.best_params_
     assert chosen.max_time is None and not getattr(chosen, "warm_start", False)
     again = clone(model.best_estimator_)
-    fitted = again[-1] if hasattr(again, "steps") else again
+    one = again[-1] if hasattr(again, "steps") else again
     for alpha in model.best_path_:
-        again = again.fit(X, y) if fitted.set_params(alpha=alpha, warm_start=True) is fitted else again
-    if model.best_path_:
-        fitted.set_params(alpha=chosen.alpha)
+        one.set_params(alpha=alpha, warm_start=True)
+        again.fit(X, y)
+    one.set_params(**model.best_params_ | {"warm_start": bool(model.best_path_)})
     again.fit(X, y)
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-12)
     for method in ("predict", "predict_proba", "decision_function"):
@@ -394,6 +394,6 @@ def test_a_choice_is_fitted_along_the_path_that_led_to_it():
     for alpha in (1e-5, 1e-9):
         by_hand.set_params(alpha=alpha).fit(X, y)
     assert_allclose(found.coef_, by_hand.coef_)
-    assert "begins at alpha=1" in search.why[-1]
+    assert "from alpha=1 down" in search.why[-1] and search.path == [1.0, 1e-5]
     last.expected = second.expected = 1e6  # there is no time for the path
     assert search.refit(last) is last.model

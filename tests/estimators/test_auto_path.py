@@ -13,8 +13,10 @@ from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
+FEW_ROWS = [(0.9, 0.4), (0.8, 0.5), (0.3, 0.9), (0.2, 1.0)]
+"""Accuracy and log loss, by the number of the penalty, of which the first two go on to more rows."""
 SCORES = [(0.7, 0.9), (0.8, 0.6), (0.9, 0.4), (0.85, 0.5)]
-"""Accuracy and log loss, by the number of the penalty."""
+"""The same of more rows."""
 
 
 @pytest.mark.parametrize(
@@ -33,14 +35,21 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
         for one in PENALTIES
     ]
 
-    def tried(alive, parts, **_):
-        for one in alive:
-            one.scores, one.n_judged = {0: Score(*scores[path.index(one)], np.zeros(100), np.ones(100))}, 100
-        return alive
+    learnt = []
 
-    search._round = lambda alive, parts, *_, **given: tried(alive[:2] if len(alive) > 2 else alive, parts)
-    ranked = search.run(path, [{0: (np.arange(300), np.arange(300, 400))}])
-    assert sorted(path.index(one) for one in ranked) == expected
+    def tried(alive, parts, *_, **__):
+        ((number, (learn, judge)),) = parts.items()
+        for one in alive:
+            found = FEW_ROWS[path.index(one)] if number == 0 else scores[path.index(one)]
+            one.scores, one.n_judged = {number: Score(*found, np.zeros(100), np.ones(100))}, len(judge)
+            one.n_rows = len(learn)
+            learnt.append((number, path.index(one)))
+        return list(alive)
+
+    search._round = tried
+    search.run(path, [{number: (np.arange(n), np.arange(300, 400))} for number, n in enumerate((100, 300))])
+    assert [one for number, one in learnt if number == 0] == [0, 1, 2, 3]
+    assert sorted(one for number, one in learnt if number == 1) == expected
 
 
 @pytest.mark.parametrize(

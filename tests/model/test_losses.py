@@ -107,3 +107,12 @@ def test_matches_the_row_by_row_oracle(loss, rng):
 def test_scores_invert_the_mean(loss):
     mean = np.array([0.2, 0.5, 0.3])
     np.testing.assert_allclose(loss.mean(loss.scores(mean, xp)[None].copy(), xp)[0], mean)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_that_is_fitted_leaves_no_residual(dtype):
+    """Where penalties are tiny nearly all rows are such, and a rounding for each of them is all that a gradient has."""
+    Z = np.zeros((1000, 10), dtype=dtype)
+    Z[:, 3] = np.linspace(40.0, 80.0, 1000)
+    _, P = SMOOTH_LOSSES["softmax"].potential_and_mean(Z, np)
+    assert (P[:, 3] == 1.0).all()

@@ -18,8 +18,6 @@ MANY = 128
 """Columns from which a product is as fast as its transpose."""
 AT_ONCE = 64
 """Rows that are taken for one long row."""
-PIECE = 1 << 16
-"""Numbers of a piece that is scaled at a time, with factors repeated for each: both stay in the cache."""
 UNPACKED = 1e6
 """Multiplications of the largest product that OpenBLAS computes without packing its operands into buffers first, which
 takes longer than multiplying them where a side is short: ten columns get a quarter of its speed."""
@@ -60,16 +58,6 @@ def add_row(Z: Any, row: Any) -> None:
     several = Z[:whole].reshape(-1, AT_ONCE * k)  # no copy
     several += np.tile(np.broadcast_to(row, (k,)), AT_ONCE)
     Z[whole:] += row
-
-
-def scale_rows(Z: Any, factor: Any) -> None:
-    """Multiply each row by a number of its own, in place."""
-    if not _is_narrow(Z):
-        Z *= factor[:, None]
-        return
-    n, k = Z.shape
-    for rows in slices(n, PIECE // k):
-        Z[rows] *= np.repeat(factor[rows], k).reshape(-1, k)
 
 
 def _is_narrow(Z: Any) -> bool:

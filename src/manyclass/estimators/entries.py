@@ -23,7 +23,7 @@ class Entry:
     n_passes: float = 1.0  # over the rows, of its fit
     seconds: float = 0.0
     n_judged: int = 0  # rows that it was judged by
-    leader: Entry | None = None  # that at a larger penalty where whose fits its own began
+    leader: Entry | None = None  # whose fits, at a larger penalty, its own began from
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
 
     @property
@@ -45,6 +45,10 @@ class Entry:
         """Expected of a fit to so many rows."""
         fixed, per_work = self._seconds()
         return fixed + per_work * self.candidate.work(n_rows)
+
+    def seconds_along(self, n_rows: int) -> float:
+        """Expected of the fits of its path."""
+        return sum(one.seconds_for(n_rows) for one in self.path)
 
     def rows_in(self, seconds: float) -> int:
         """To which a fit is expected to take so long."""

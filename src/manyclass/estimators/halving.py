@@ -87,8 +87,9 @@ class Search:
                 break
             self.neighbours.clear()
             tried = self._round(alive, parts, one_at_least=not ranked)
-            while (next_one := self._next_on_path(tried, entries)) and (more := self._round([next_one], parts, tried)):
-                tried += more
+            while (smaller := self._next_on_path(tried, entries)) and smaller not in alive:
+                tried += self._round([smaller], parts, tried)
+                alive = [*alive, smaller]
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
             if not tried or self.stopped or time.perf_counter() > self.search_end:
@@ -136,7 +137,7 @@ class Search:
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
         """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
         in_round = sum(_needed(one, parts) for one in alive)
-        return in_round + max(alive[0].seconds_for(self.all_rows.n_rows), self.end - self.search_end)
+        return in_round + max(alive[0].seconds_along(self.all_rows.n_rows), self.end - self.search_end)
 
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
         """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
@@ -200,7 +201,7 @@ class Search:
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
-        needed = sum(one.seconds_for(n) for one in entry.path)
+        needed = entry.seconds_along(n)
         if not entry.scores or needed <= left:
             share = self._share(entry, left)
             if share > 1.0:
@@ -228,11 +229,14 @@ class Search:
         where it began: so it begins as those did that were judged, which takes less than to begin anew."""
         if len(path) > 1:
             self.path = [one.candidate.model.alpha for one in path[:-1]]
-            self.why.append(f"Its path begins at alpha={self.path[0]:.2g}, each fit where the one before ended.")
+            told = f"from alpha={self.path[0]:.2g} down, each fit beginning where the one before ended"
+            self.why.append(f"It is fitted along the path of penalties {told}.")
         model = None
         for one in path:
             built = one.candidate.built(self.all_rows.n_rows, self.end - time.perf_counter(), model, share)
             model = self.all_rows.fit(built, one.candidate.scaling)
+            if model.status_ is Status.INTERRUPTED and one is not path[-1]:
+                raise KeyboardInterrupt
         return model
 
     def _of_some(self, entry: Entry) -> Any:

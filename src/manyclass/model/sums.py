@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass.data import ClassTargets
-from manyclass.data.few_columns import scale_rows
 from manyclass.data.rows import BLOCK_BYTES, Array, slices, to_numpy
 from manyclass.data.targets import column_totals
 
@@ -39,7 +38,7 @@ def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tup
 def weighed(values: Array, weight: Array, xp: Any) -> Array:
     """What there is for each row and output, times one weight for each row, or one for each row and problem."""
     if weight.ndim == 1:
-        scale_rows(values, weight)
+        values *= weight[:, None]
         return values
     of_each = xp.reshape(values, (*weight.shape, -1))
     of_each *= weight[:, :, None]

@@ -1,6 +1,5 @@
 from typing import Any
 
-from manyclass.data.few_columns import scale_rows
 from manyclass.data.rows import Array, smallest
 from manyclass.model.losses.base import SmoothLoss, flushed, xlogx
 from manyclass.model.sets import Simplex
@@ -39,7 +38,7 @@ class Softmax(SmoothLoss):
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         P = xp.exp(Z)
         total = P @ xp.ones_like(P[:1, :])[0, :]
-        scale_rows(P, 1.0 / total)
+        P /= total[:, None]  # not times 1/total, which leaves a rounding where a row is fitted and P is 1
         return xp.log(total), flushed(P, xp)
 
     def scores(self, mean: Array, xp: Any) -> Array:
