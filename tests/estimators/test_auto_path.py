@@ -1,6 +1,7 @@
 """Which models `AutoClassifier` looks at, and which it takes of those that accuracy does not tell apart."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from manyclass.estimators.candidates import Score
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
+from manyclass.fit import Status
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
 FEW_ROWS = [(0.9, 0.4), (0.8, 0.5), (0.3, 0.9), (0.2, 1.0)]
@@ -85,3 +87,22 @@ def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
             entries.append(one)
         wrong.append(entries[0].has_more_loss(entries[1]))
     assert 0.11 < np.mean(wrong) < 0.22
+
+
+def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 3
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0)
+    path = [
+        Entry(candidates.Candidate(GLMClassifier(one, warm_start=True), candidates.AS_GIVEN, True, "path"), 1e-3, 60)
+        for one in (1e-1, 1e-2)
+    ]
+    search.run(path, [{0: (np.arange(40), np.arange(40, 60))}])
+    tried, fit = path[1].model, search.all_rows.fit
+
+    def interrupted(model, scaling, index=None):
+        found = fit(model, scaling, index)
+        found.status_ = Status.INTERRUPTED
+        return found
+
+    search.all_rows = SimpleNamespace(n_rows=60, fit=interrupted)
+    assert search.refit(path[1]) is tried and tried.status_ is Status.INTERRUPTED
