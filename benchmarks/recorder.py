@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -15,37 +16,21 @@ class TimeUp(BaseException):
     """Raised inside a solver's callback when its time is over; not an Exception, so no solver swallows it."""
 
 
-class EachIteration:
-    """scikit-learn's callback: calls `function` with the record of each iteration; what it returns may end the fit.
+def fit_watched(model: Any, X: Any, y: Any, on_iterate: Callable[[Any, Callable[[], Any]], Any]) -> Any:
+    """Fit an estimator of ours, and see its iterates as scipy shows those of a peer: before they are made a model.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(record)``; with `models`, ``function(record, model)``, the model as if the fit had ended there.
-    models : bool
-        Models are made only where they are asked for.
+    ``on_iterate(record, make)`` is called with the record of each and what makes its W, of shape (d, k), and b; what it
+    returns may end the fit.
     """
+    prepared = model._run
 
-    def __init__(self, function: Callable[..., Any], *, models: bool = False):
-        self.function = function
-        if models:  # scikit-learn looks at the signature to see what a callback wants
-            self.on_fit_task_end = self._end_with_model  # type: ignore
+    def watched(*given: Any) -> Any:
+        run = prepared(*given)
+        run.on_iterate = lambda record, iterate: on_iterate(record, iterate.model)
+        return run
 
-    def setup(self, estimator: Any, context: Any) -> None: ...
-
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
-
-    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> Any:
-        return self.function(metadata["record"]) if self._has_record(metadata) else None
-
-    def _end_with_model(self, estimator: Any, context: Any, *, metadata: Any = None, fitted_estimator: Any) -> Any:
-        return self.function(metadata["record"], fitted_estimator) if self._has_record(metadata) else None
-
-    @staticmethod
-    def _has_record(metadata: Any) -> bool:
-        return metadata is not None and "record" in metadata  # a mapping that is empty but for the record is false
+    with patch.object(model, "_run", watched):
+        return model.fit(X, y)
 
 
 class Recorder:
@@ -92,6 +77,15 @@ class Recorder:
         if seconds > self.limit:
             raise TimeUp
         self.origin += self.clock() - now
+
+    def of(self, make: Callable[[], tuple[Any, Any]], **extra: float) -> None:
+        """Record an iterate that has to be made first: it is no sooner there, and those after it no later for that."""
+        begun = self.clock()
+        if begun - self.origin < self.spacing * self.last:
+            return
+        made, now = make(), self.clock()
+        self(*made, **extra)
+        self.origin += now - begun
 
     def log(self, seconds, objective) -> None:
         """For a solver without a callback that keeps its own record of seconds and objective."""

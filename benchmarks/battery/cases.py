@@ -59,6 +59,10 @@ def arrays(name: str) -> Pair:
     return (sparse.load_npz(folder / "X.npz") if (folder / "X.npz").exists() else np.load(folder / "X.npy")), y
 
 
+def is_sparse(name: str) -> bool:
+    return sparse.issparse(arrays(name)[0])
+
+
 def forms(path: str) -> list[str]:
     """A file as it is, and standardised where that keeps it dense."""
     X, _ = data.rows(path)

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.battery import cases
-from benchmarks.recorder import EachIteration, Recorder, TimeUp
+from benchmarks.recorder import Recorder, TimeUp, fit_watched
 from manyclass import GLMClassifier
 from manyclass.choice import Choice, choose
 from manyclass.solvers import Solver
@@ -79,10 +79,9 @@ def _fit_own(X: Any, y: np.ndarray, alpha: float, record: Recorder, tol: float) 
     import manyclass.estimators.glm as glm
 
     model = GLMClassifier(alpha, tol=tol, max_iter=100_000)
-    model.set_callbacks(EachIteration(lambda state, now: record(now.coef_.T, now.intercept_), models=True))
     with patch.object(glm, "choose", partial(remember, inner=vars(glm)["choose"])):
         try:
-            model.fit(X, y)
+            fit_watched(model, X, y, lambda state, make: record.of(make))
             record.spacing = 0.0
             record(model.coef_.T, model.intercept_)
         finally:

@@ -174,7 +174,7 @@ def summary(results: list[Result], limit: float) -> list[str]:
     ours = np.array([result.to(DEFAULT) for result in results])
     lbfgs = np.array([min(r.to("sklearn_lbfgs"), r.to("labels:lbfgs"), limit) for r in results])
     ratios = lbfgs / np.minimum(np.maximum(ours, 1e-3), limit)
-    dense = np.array([r.shape[1] >= 256 and r.shape[2] >= 10 and "sparse" not in r.case for r in results])
+    dense = np.array([r.shape[1] >= 256 and r.shape[2] >= 10 and not cases.is_sparse(r.case) for r in results])
     near = np.array([r.to(DEFAULT) <= max(1.5 * r.best_own[0], r.best_own[0] + 0.05) for r in results])
     losers = [f"{r.case} {r.alpha:g}" for r in results if r.loses]
     lines = [
@@ -185,7 +185,7 @@ def summary(results: list[Result], limit: float) -> list[str]:
         f"The default is within 1.5 times of the fastest of our own in {near.mean():.1%} (0.05 s let pass).",
     ]
     if dense.any():
-        lines.append(f"Where d ≥ 256 and k ≥ 10: {np.exp(np.log(ratios[dense]).mean()):.2f} ({dense.sum()} cases).")
+        lines.append(f"Of dense rows with d ≥ 256 and k ≥ 10: {np.exp(np.log(ratios[dense]).mean()):.2f} ({dense.sum()} cases).")
     return lines
 
 
