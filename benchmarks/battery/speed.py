@@ -185,7 +185,8 @@ def summary(results: list[Result], limit: float) -> list[str]:
         f"The default is within 1.5 times of the fastest of our own in {near.mean():.1%} (0.05 s let pass).",
     ]
     if dense.any():
-        lines.append(f"Of dense rows with d ≥ 256 and k ≥ 10: {np.exp(np.log(ratios[dense]).mean()):.2f} ({dense.sum()} cases).")
+        mean = np.exp(np.log(ratios[dense]).mean())
+        lines.append(f"Of dense rows with d ≥ 256 and k ≥ 10: {mean:.2f} ({dense.sum()} cases).")
     return lines
 
 

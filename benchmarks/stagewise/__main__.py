@@ -1,5 +1,6 @@
 """All benchmarks of ``benchmarks.stagewise``: ``python -m benchmarks.stagewise``."""
 
+from benchmarks.stagewise.fig2 import WIDTHS
 from benchmarks.suite import run_all
 
 run_all(
@@ -10,8 +11,7 @@ run_all(
         "curves goals --rows patches",
         "curves figure",
         "printed",
-        "fig2 measure 2048",
-        "fig2 measure 8192",
+        *(f"fig2 measure {width}" for width in WIDTHS),
         "fig2 table",
         "newsgroups",
         "calibration",

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespa
 
 from manyclass.data.gram import GramSum
 from manyclass.data.memory import times_as_large
+from manyclass.data.pilot import pilot
 from manyclass.data.place import HERE
 
 Array = Any
@@ -24,10 +25,6 @@ of a pass, large enough that a matrix product runs at full speed (measured betwe
 GRAM_BLOCK_BYTES = 32 << 20
 """Memory of one block of rows in a Gram product: enough rows that adding a d×d block in float64 costs little
 beside the product."""
-
-FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
-"""By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
-of uncentred columns would lose the square of it in relative accuracy."""
 
 HALF = np.dtype([("half", np.uint16)], align=True)
 """float16 as compiled loops are given it: numba has no such numbers, so `data.compiled.number` reads their bits."""
@@ -325,31 +322,8 @@ class Rows(ABC):
         return total[:, 0], float(xp.sum(weight, dtype=xp.float64))
 
     def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
-        """A point near the mean of the rows, float64, if some column lies far from the origin; else None.
-
-        Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-        last block of at most 1024 rows, with positive weight. Columns that are constant there decide nothing,
-        unless `constant` says that they may vary elsewhere.
-        """
-        if not self.can_be_centred or not self.n_rows:
-            return None
-        xp, step = self.xp, min(self.rows_per_block(1), 1 << 10)
-        parts = [slice(0, min(step, self.n_rows))]
-        if self.n_rows > 2 * step:
-            parts.append(slice(self.n_rows - step, self.n_rows))
-        values = xp.concat([xp.astype(self.part(part).dense(), xp.float64, copy=False) for part in parts])
-        if weight is not None:
-            counted = xp.concat([weight[part] for part in parts]) > 0
-            values = values[counted, :] if bool(xp.any(counted)) else values
-        mean, spread = xp.mean(values, axis=0), xp.std(values, axis=0)
-        magnitude = abs(mean)
-        varies = constant | (spread > 16.0 * self.precision * magnitude)
-        limit = FAR_FROM_ORIGIN[max(self.itemsize, 4)] if far is None else far
-        if not bool(xp.any(varies & (magnitude > limit * spread))):
-            return None
-        # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
-        held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
-        return xp.astype(held, xp.float64)
+        """A point near the mean of the rows if some column lies far from the origin; else None (see `data.pilot`)."""
+        return pilot(self, weight, far, constant) if self.can_be_centred and self.n_rows else None
 
 
 @cache

@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import FAR_FROM_ORIGIN, Array, present_rows, to_numpy
+from manyclass.data.pilot import FAR_FROM_ORIGIN
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 
 BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")]

@@ -1,0 +1,38 @@
+"""A point near the mean of the rows, where products of rows that lie far from the origin would lose digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
+"""By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
+of uncentred columns would lose the square of it in relative accuracy."""
+
+LOOKED_AT = 1 << 17
+"""Numbers, and their like in float64, that take little beside a pass over the rows."""
+
+
+def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
+    """A point near the mean of `Rows`, float64, if some column lies far from the origin; else None.
+
+    Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
+    last rows, at most 1024 and of positive weight. Columns that are constant there decide nothing, unless `constant`
+    says that they may vary elsewhere.
+    """
+    xp, step = rows.xp, min(rows.rows_per_block(1), 1 << 10, max(LOOKED_AT // max(rows.n_features, 1), 128))
+    parts = [slice(0, min(step, rows.n_rows))]
+    if rows.n_rows > 2 * step:
+        parts.append(slice(rows.n_rows - step, rows.n_rows))
+    values = xp.concat([xp.astype(rows.part(part).dense(), xp.float64, copy=False) for part in parts])
+    if weight is not None:
+        counted = xp.concat([weight[part] for part in parts]) > 0
+        values = values[counted, :] if bool(xp.any(counted)) else values
+    mean, spread = xp.mean(values, axis=0), xp.std(values, axis=0)
+    magnitude = abs(mean)
+    varies = constant | (spread > 16.0 * rows.precision * magnitude)
+    limit = FAR_FROM_ORIGIN[max(rows.itemsize, 4)] if far is None else far
+    if not bool(xp.any(varies & (magnitude > limit * spread))):
+        return None
+    # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
+    held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
+    return xp.astype(held, xp.float64)
