@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 
 from manyclass import GLMClassifier
 from manyclass.choice import Choice, Method, in_turn
+from manyclass.choice.methods import LOOKS
 from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Clock, Run, Status
@@ -100,6 +101,15 @@ def test_none_gives_way_to_what_is_expected_to_take_longer_than_all_that_was_spe
 def test_none_gives_way_to_what_does_not_fit():
     _, _, changes = run(SLOW, replace(SURE, fits=False), tol=1e-9, max_iter=200)
     assert not changes
+
+
+@pytest.mark.parametrize("look, changes", [(0.0, []), (1.0, [SURE])])
+def test_what_a_method_takes_includes_adapting_its_metric_more_often_than_expected(look, changes):
+    adapting = Method("newton-cg", "kronecker", False, passes=1000, set_up=0.0, per_pass=1e-3, memory=0.0, look=look)
+    assert adapting.taken(500, LOOKS - 1) == adapting.taken(500, 0) == pytest.approx(0.5)
+    assert adapting.taken(500, LOOKS) == pytest.approx(0.5 + look)
+    *_, found = run(adapting, SURE, tol=1e-9, max_iter=100)
+    assert found == changes
 
 
 def test_what_was_asked_for_stays():

@@ -54,10 +54,15 @@ class Method:
     memory: float  # bytes beside the rows
     fits: bool = True  # whether that is no more than `room` said
     wide: bool = False  # whether products are in float64, whatever the dtype of the rows
+    look: float = 0.0  # seconds of adapting the metric beyond the `LOOKS` that belong to the set-up
 
     @property
     def seconds(self) -> float:
         return self.set_up + self.passes * self.per_pass
+
+    def taken(self, n_passes: float, n_looks: int) -> float:
+        """Seconds of the set-up, and of so many passes and looks after it."""
+        return self.set_up + n_passes * self.per_pass + max(n_looks - LOOKS + 1, 0) * self.look
 
     def __str__(self) -> str:
         space = (", rows rotated" if self.row_space else "") + (", in float64" if self.wide else "")
@@ -187,23 +192,24 @@ class Shape:
         looks = cost.looks * (self.n * k / speed.elementwise + 1.0 / speed.interpreted)
         step = cost.passes * one + looks + INTERPRETED_DIRECTION / speed.interpreted + 0.5 * arrays / speed.stream
 
-        def method(curvature: str, steps: float, set_up: float, solve: float, needed: float) -> Method:
+        def method(curvature: str, steps: float, set_up: float, look: float, solve: float, needed: float) -> Method:
             passes, per_pass = steps * cost.passes, (step + solve) / cost.passes
-            return Method(solver, curvature, False, passes, set_up, per_pass, arrays * self.itemsize + needed)
+            memory = arrays * self.itemsize + needed
+            return Method(solver, curvature, False, passes, set_up + LOOKS * look, per_pass, memory, look=look)
 
-        yield method("jacobi", by_diagonal, one, 0.0, 0.0)
+        yield method("jacobi", by_diagonal, one, 0.0, 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
         # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
         # that are solved for anew.
-        set_up, needed = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
+        set_up, needed = 2 * one + self.gram(sample), MATRICES * 8.0 * d * d
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
-        yield method(of_features, by_features, set_up, solve, needed)
+        yield method(of_features, by_features, set_up, speed.seconds_of_cholesky(d), solve, needed)
         size = (d + 1) * k
         if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
             sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
-            set_up, needed = one + LOOKS * look, MATRICES * 8.0 * size * size
-            yield method("sampled-hessian", HESSIAN_PASSES, set_up, 2.0 * size**2 / speed.stream, needed)
+            solve, needed = 2.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
+            yield method("sampled-hessian", HESSIAN_PASSES, one, look, solve, needed)
 
     def by_newton(self) -> Iterator[Method]:
         """Newton's method, for few parameters in all."""

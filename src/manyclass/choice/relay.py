@@ -55,7 +55,7 @@ def in_turn(
         is_narrow = not method.wide and given.rows.itemsize < 8 and given.rows.place.is_here
         iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
         for iterate in iterates:
-            taken = method.set_up + iterate.n_passes * method.per_pass
+            taken = method.taken(iterate.n_passes, iterate.n_looks)
             promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:
                 left = [*left, method]
@@ -115,11 +115,12 @@ def _at_work(
     curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
     frame = Frame(given, rotate=method.row_space, wide=method.wide)
     problem, start = frame.problem, frame.project(start)
-    before = problem.n_passes if saved is None else saved["before"]
+    before, looks = (problem.n_passes, problem.n_looks) if saved is None else saved["before"]
     iterates = iterates_in(curvature, solver, problem, rng, start, None if saved is None else saved["solver"])
 
     def of_given(iterate: Iterate) -> Iterate:
-        state = partial(_with, iterate, before=before)
-        return replace(iterate, model=frame.lifted(iterate.model), n_passes=iterate.n_passes - before, state=state)
+        state = partial(_with, iterate, before=(before, looks))
+        n_passes, n_looks = iterate.n_passes - before, iterate.n_looks - looks
+        return replace(iterate, model=frame.lifted(iterate.model), n_passes=n_passes, n_looks=n_looks, state=state)
 
     return (yield from changed(iterates, of_given))

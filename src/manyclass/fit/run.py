@@ -61,6 +61,8 @@ class Iterate:
     n_iter : float
         Iterations so far, in the units of ``max_iter``: a whole number unless rows are drawn one by one.
     n_passes : float
+    n_looks : int
+        How often the metric of the steps has been adapted, which costs more than the passes it takes.
     duality_gap : float
         Relative to the zero model; nan where no bound is known.
     measure : float
@@ -100,6 +102,7 @@ class Iterate:
     details: dict[str, Any] = field(default_factory=dict)
     lasting: bool = False
     doubts: float = 0.0
+    n_looks: int = 0
     state: Callable[[], dict[str, Any]] | None = None
 
 

@@ -61,6 +61,8 @@ class Problem(Parameters):
     shift : array of shape (n_features,), or None
     n_passes : int
         Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
+    n_looks : int
+        How often solvers have adapted their metric.
     on_block : callable, optional
         Called before each block of rows is read; may raise to end the run.
     share : float
@@ -93,6 +95,7 @@ class Problem(Parameters):
         self.fit_intercept, self._centred = fit_intercept, fit_intercept and center
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
+        self.n_looks = 0
         self.on_block: Callable[..., None] | None = None
         self.memory_limit: float | None = None
 

@@ -107,8 +107,8 @@ def iterates_in(
     if saved is not None:
         iterates = solver.iterates(problem, curvature, saved["theta"], saved["n_iter"] - 1, saved)
         first = next(iterates)
-        problem.n_passes = saved["n_passes"]
-        yield replace(first, n_passes=problem.n_passes)
+        problem.n_passes, problem.n_looks = saved["n_passes"], saved["n_looks"]
+        yield replace(first, n_passes=problem.n_passes, n_looks=problem.n_looks)
         return (yield from iterates)
     return (yield from iterates_at(solver, problem, curvature, None if start is None else problem.pack(*start)))
 
@@ -132,6 +132,7 @@ def refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Ev
     """Adapt a metric to the point theta, with the weights of the rows there where these help it."""
     if evaluation is None and curvature.weighs_rows:
         evaluation = problem.value_and_gradient(theta, with_row_weight=True)
+    problem.n_looks += 1
     curvature.refresh(problem, theta, None if evaluation is None else evaluation.row_weight)
 
 
@@ -157,10 +158,10 @@ def iterate(
         return problem.coefficients(theta)
 
     def state() -> dict[str, Any]:
-        return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, **more}
+        return {"theta": theta, "n_iter": n_iter, "n_passes": problem.n_passes, "n_looks": problem.n_looks, **more}
 
     unit, gradient = max(problem.zero_value, 1e-300), evaluation.gradient
-    told: dict[str, Any] = {"details": problem.traffic, "lasting": True, "state": state}
+    told: dict[str, Any] = {"details": problem.traffic, "lasting": True, "state": state, "n_looks": problem.n_looks}
     if problem.alpha > 0:
         gaps = duality_gap(problem, theta, evaluation) / np.maximum(problem.zero_values, 1e-300)
         told["duality_gap"] = float(np.max(gaps))

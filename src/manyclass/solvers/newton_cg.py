@@ -13,7 +13,7 @@ from manyclass.data import Rows
 from manyclass.data.rows import BLOCK_BYTES, Array
 from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import NOTHING, Solver, iterate
+from manyclass.solvers.base import NOTHING, Solver, iterate, refresh
 from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE, ALL = 8, 1 << 60
@@ -52,7 +52,7 @@ class NewtonCG(Solver):
             assert evaluation.row_weight is not None
             sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
             if self.refreshes:
-                curvature.refresh(problem, theta, evaluation.row_weight)
+                refresh(problem, curvature, theta, evaluation)
             hessian = Hessian.at(problem, theta, sample)
             direction = conjugate_gradients(hessian, curvature, evaluation.gradient, known["forcing"])
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)
