@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
-from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
+from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.entries import Entry
@@ -26,17 +26,21 @@ from tests.checks import checks
 POINT = 0.01
 
 
-def parts(X, y):
-    return train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+def parts(X, y, seed=0):
+    return train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_not_worse_than_logistic_regression(load):
-    X, X_test, y, y_test = parts(*load(return_X_y=True))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it does not converge on columns of different size
-        peer = LogisticRegression().fit(X, y).score(X_test, y_test)
-    assert AutoClassifier().fit(X, y).score(X_test, y_test) >= peer - POINT
+    scores = []
+    for seed in range(4):  # a row of one split is more than a point
+        X, X_test, y, y_test = parts(*load(return_X_y=True), seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it does not converge on columns of different size
+            peer = LogisticRegression().fit(X, y).score(X_test, y_test)
+        scores.append((AutoClassifier().fit(X, y).score(X_test, y_test), peer))
+    ours, peer = np.mean(scores, axis=0)
+    assert ours >= peer - POINT
 
 
 def test_features_are_taken_where_they_read_digits_better(few, monkeypatch):
@@ -87,9 +91,7 @@ def test_the_leaderboard_is_in_order_and_tells_the_score_of_the_choice(few):
     X, y = load_iris(return_X_y=True)
     for objective, better in (("accuracy", max), ("log_loss", min)):
         model = AutoClassifier(objective=objective).fit(X, y)
-        assert {"GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier"} == {
-            row["estimator"] for row in model.leaderboard_
-        }
+        assert {"GLMClassifier", "StagewiseClassifier"} == {row["estimator"] for row in model.leaderboard_}
         scores = [row[objective] for row in model.leaderboard_]
         assert model.best_score_ in scores
         if objective == "log_loss":
@@ -107,6 +109,7 @@ def test_the_score_is_that_of_rows_not_seen(few, rng):
 def test_many_rows_are_searched_on_few_of_them_first(few, monkeypatch, rng):
     monkeypatch.setattr(candidates, "FEW_ROWS", 100)
     monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
+    monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-2, 1e-3, 1e-4))
     X = rng.standard_normal((1000, 4))
     y = np.argmax(X[:, :3] + 0.1 * rng.standard_normal((1000, 3)), axis=1)
     y[0] = 7  # a class of one row
@@ -119,7 +122,7 @@ def test_many_rows_are_searched_on_few_of_them_first(few, monkeypatch, rng):
 def test_what_would_take_too_long_is_left_out_and_this_is_said(few, monkeypatch):
     monkeypatch.setattr(Entry, "seconds_for", lambda self, n_rows: 0.0 if self.candidate.is_linear else 1e9)
     model = AutoClassifier(max_time=1e6).fit(*make_moons(200, noise=0.1, random_state=0))
-    assert {row["estimator"] for row in model.leaderboard_} == {"GLMClassifier", "CalibratedLeastSquaresClassifier"}
+    assert {row["estimator"] for row in model.leaderboard_} == {"GLMClassifier"}
     assert any("StagewiseClassifier" in sentence and "left out" in sentence for sentence in model.why_)
 
 
@@ -346,16 +349,16 @@ def test_penalties_are_in_units_of_the_variance_that_the_rows_have_most_of(is_sp
 
 
 def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monkeypatch):
-    fit, least = CalibratedLeastSquaresClassifier.fit, []
+    fit, least = StagewiseClassifier.fit, []
 
     def slow(self, X, y, *args, **kwargs):
         least.append(self.max_time)
         time.sleep(min(self.max_time, 10.0))
         return fit(self.set_params(max_time=1e-3), X, y, *args, **kwargs)
 
-    monkeypatch.setattr(CalibratedLeastSquaresClassifier, "fit", slow)
+    monkeypatch.setattr(StagewiseClassifier, "fit", slow)
     monkeypatch.setattr("manyclass.estimators.auto._expected", lambda listed, *_: [
-        (one, 1e-4 if one.estimator.startswith("Calibrated") else 1e-3) for one in listed
+        *[(one, 1e-4) for one in listed if not one.is_linear][:1], *[(one, 1e-3) for one in listed if one.is_linear]
     ])  # fmt: skip
     X, y = load_digits(return_X_y=True)
     model = AutoClassifier(max_time=4.0, random_state=0).fit(X, y)
@@ -363,9 +366,10 @@ def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monk
     assert model.score(X, y) > 0.8
 
 
-def test_calibration_is_tried_with_the_scaling_that_has_served_best(few, rng):
-    X, y = load_wine(return_X_y=True)
-    board = AutoClassifier(random_state=0).fit(X, y).leaderboard_
+def test_calibration_is_tried_for_sparse_labels_with_the_scaling_that_has_served_best(few, rng):
+    X = sp.random_array((200, 12), density=0.3, format="csr", rng=rng) @ sp.diags_array(10.0 ** np.arange(-3, 9))
+    Y = (np.asarray(X[:, :3].todense()) > 0).astype(int)
+    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
     assert len({one["scaling"] for one in board}) == 2
     calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
     others = [one for one in board if one["estimator"] == "GLMClassifier"]

@@ -6,7 +6,7 @@ from sklearn.callback import ScoringMonitor
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score
 
-from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier
+from manyclass import AutoClassifier, StagewiseClassifier
 from manyclass.estimators import halving
 from manyclass.fit import Status
 
@@ -59,7 +59,7 @@ def test_tasks_that_are_refused_for_their_memory_end(few, monkeypatch):
         raise MemoryError("This fit would take 1 TB for nothing, more than memory_limit=3.0; raise it.")
 
     X, y = load_iris(return_X_y=True)
-    monkeypatch.setattr(CalibratedLeastSquaresClassifier, "fit", refuse)
+    monkeypatch.setattr(StagewiseClassifier, "fit", refuse)
     watching = Watching()
     model = AutoClassifier().set_callbacks(watching).fit(X, y)
     assert watching.ended == ["candidate"] * len(watching.tried) + ["fit"]

@@ -41,15 +41,15 @@ ORDINARY = {"warm_start": False, "max_time": None}
 class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
-    Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended,
-    `CalibratedLeastSquaresClassifier` (not for sparse rows of one class each), and for dense data `StagewiseClassifier`
-    on random Fourier features of two bandwidths, by least squares and, for the better of the two, by Newton's steps of
-    several penalties; all on columns as given and, where these differ in size, on columns of one size. They are tried
-    on few rows first, in the order of their estimated seconds; a third of them, and those that the held-out rows do not
-    tell from the best, go on to more rows (successive halving), but none that is clearly worse than generated features.
-    Fewer than 3000 rows are cross-validated. Of models within a standard error of the best accuracy those are left that
-    have hardly more log loss than the least, and the best of these is fitted to all rows; where these are more than its
-    features and `max_time` leaves time, it is averaged with others on other features.
+    Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
+    data `StagewiseClassifier` on random Fourier features of two bandwidths, by least squares and, for the better of the
+    two, by Newton's steps of several penalties; for several labels per row of other data
+    `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of one size.
+    They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
+    held-out rows do not tell from the best, go on to more rows (successive halving), but none that is clearly worse
+    than generated features. Fewer than 3000 rows are cross-validated. Of models within a standard error of the best
+    accuracy those are left that have hardly more log loss than the least, and the best of these is fitted to all rows;
+    where these are more than its features and `max_time` leaves time, it is averaged with others on other features.
 
     Parameters
     ----------
