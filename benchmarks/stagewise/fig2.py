@@ -180,17 +180,20 @@ def cell(found: dict[str, dict], name: str, width: int) -> str:
 
 
 def draw(widths: Sequence[int], found: dict[str, dict]) -> None:
-    """Error against seconds; a run that was ended has no error."""
-    with figure("stagewise_fig2", len(widths), (6 * len(widths), 4.5)) as axes:
-        for ax, width in zip(axes, widths, strict=True):
-            for number, name in enumerate((*OURS, *peers.PEERS)):
-                one = found.get(f"{width} {name}")
-                if one is not None and one["error"] is not None:
-                    style = {"marker": "os^Dv"[number % 5], "color": f"C{number % 10}"}
-                    ax.plot(one["seconds"], one["error"], linestyle="", label=name, **style)
-            ax.set(xscale="log", xlabel="seconds", ylabel="test error, %", title=f"MNIST, {width} features")
-            plain_ticks(ax.xaxis)
-            ax.legend(fontsize="small")
+    """Error against seconds, a line for each method through its widths; a run that was ended has no error."""
+    with figure("stagewise_fig2", 1, (9, 5.5)) as axes:
+        ax = np.atleast_1d(axes)[0]
+        for number, name in enumerate((*OURS, *peers.PEERS)):
+            ended = [found.get(f"{width} {name}") for width in widths if held(name, width) <= MOST_HELD]
+            points = [(one["seconds"], one["error"]) for one in ended if one is not None and one["error"] is not None]
+            if points:
+                style = {"marker": "os^Dv<>P*"[number % 9], "color": f"C{number % 10}"}
+                ax.plot(*zip(*points, strict=True), linestyle="-" if name in OURS else ":", label=name, **style)
+        told = ", ".join(map(str, widths))
+        ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="test error, %", title=f"MNIST, {told} features")
+        plain_ticks(ax.xaxis)
+        plain_ticks(ax.yaxis)
+        ax.legend(fontsize="small")
 
 
 if __name__ == "__main__":
