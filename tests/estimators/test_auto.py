@@ -366,16 +366,6 @@ def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monk
     assert model.score(X, y) > 0.8
 
 
-def test_calibration_is_tried_for_sparse_labels_with_the_scaling_that_has_served_best(few, rng):
-    X = sp.random_array((200, 12), density=0.3, format="csr", rng=rng) @ sp.diags_array(10.0 ** np.arange(-3, 9))
-    Y = (np.asarray(X[:, :3].todense()) > 0).astype(int)
-    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
-    assert len({one["scaling"] for one in board}) == 2
-    calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
-    others = [one for one in board if one["estimator"] == "GLMClassifier"]
-    assert calibrated == [max(others, key=lambda one: one["accuracy"])["scaling"]]
-
-
 def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
     monkeypatch.setattr(candidates, "PENALTIES", (1e3, 1e-1, 1e-3, 1e-9))
     monkeypatch.setattr("manyclass.estimators.halving.Entry.seconds_for", lambda self, n_rows: 100.0)

@@ -5,14 +5,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.metrics import log_loss
 
-from manyclass import GLMClassifier
+import manyclass
+from manyclass import AutoClassifier, GLMClassifier
 from manyclass.estimators import candidates
 from manyclass.estimators.candidates import Score
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
+from tests.problems import ESTIMATORS, rows
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
 FEW_ROWS = [(0.9, 0.4), (0.8, 0.5), (0.3, 0.9), (0.2, 1.0)]
@@ -106,3 +110,38 @@ def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
 
     search.all_rows = SimpleNamespace(n_rows=60, fit=interrupted)
     assert search.refit(path[1]) is tried and tried.status_ is Status.INTERRUPTED
+
+
+def test_calibration_is_tried_for_sparse_labels_with_the_scaling_that_has_served_best(few, rng):
+    X = sp.random_array((200, 12), density=0.3, format="csr", rng=rng) @ sp.diags_array(10.0 ** np.arange(-3, 9))
+    Y = (np.asarray(X[:, :3].todense()) > 0).astype(int)
+    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
+    assert len({one["scaling"] for one in board}) == 2
+    calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
+    others = [one for one in board if one["estimator"] == "GLMClassifier"]
+    assert calibrated == [max(others, key=lambda one: one["accuracy"])["scaling"]]
+
+
+@pytest.mark.parametrize("labels", ["two", "three", "several"])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.endswith(("Classifier", "CV"))])
+def test_labels_and_probabilities_of_one_look_are_those_of_two(name, labels):
+    X, codes, _ = rows()
+    y = {"two": codes > 0, "three": codes, "several": np.stack([codes == 0, codes > 0], axis=1).astype(int)}[labels]
+    if labels == "several" and name == "BoundMajorizationClassifier":
+        pytest.skip("It fits one class a row.")
+    options = {"loss": "logistic"} if name in ("PegasosClassifier", "SDCAClassifier") else {}
+    model = getattr(manyclass, name)(**ESTIMATORS[name], **options).fit(X, y)
+    predicted, P = model._labels_and_probabilities(X)
+    np.testing.assert_array_equal(predicted, model.predict(X))
+    np.testing.assert_allclose(P, model.predict_proba(X), rtol=1e-12)
+
+
+def test_each_model_is_asked_for_its_scores_once(monkeypatch):
+    X, codes, _ = rows()
+    model, asked = GLMClassifier().fit(X, codes), []
+    scores = GLMClassifier._scores
+    monkeypatch.setattr(GLMClassifier, "_scores", lambda self, given: asked.append(given) or scores(self, given))
+    found = candidates.score(model, X, codes, model.classes_)
+    assert len(asked) == 1
+    assert found.accuracy == model.score(X, codes)
+    assert found.log_loss == pytest.approx(log_loss(codes, model.predict_proba(X)))

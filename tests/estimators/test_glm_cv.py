@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_wine, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score, train_test_split
 from sklearn.preprocessing import scale
 
@@ -313,3 +313,15 @@ def test_folds_without_a_class_leave_a_model_of_all_rows_that_is_the_minimum():
     assert model.status_ is Status.CONVERGED
     assert model.duality_gap_ <= 1e-3
     assert model.score(X, y) > 0.98
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_scorers_are_given_the_probabilities_of_every_label(n_labels):
+    """Two labels are no two classes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    Y = (X[:, :n_labels] + rng.standard_normal((300, n_labels)) > 0).astype(int)
+    held_out = X[200:], Y[200:]
+    model = GLMClassifierCV([1e-2], cv=held_out, scoring="roc_auc").fit(X[:200], Y[:200])
+    expected = roc_auc_score(Y[200:], model.predict_proba(X[200:]))
+    assert model.best_score_ == pytest.approx(expected, abs=0.01)

@@ -235,8 +235,8 @@ class Score(NamedTuple):
 
 
 def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
-    right = to_numpy(model.predict(X)) == y
-    P = np.clip(np.asarray(to_numpy(model.predict_proba(X)), dtype=np.float64), 1e-6, 1.0 - 1e-6)
+    labels, P = map(to_numpy, model._labels_and_probabilities(X))
+    right, P = labels == y, np.clip(np.asarray(P, dtype=np.float64), 1e-6, 1.0 - 1e-6)
     if y.ndim == 2:
         losses = -np.where(y > 0, np.log(P), np.log(1.0 - P)).mean(axis=1)
         right = right.mean(axis=1)

@@ -108,6 +108,15 @@ class Classifier(ClassifierMixin, Estimator):
     def _scores(self, rows: Rows) -> Array:
         """Of shape (n_rows, n_outputs); one column for two classes."""
 
+    @abstractmethod
+    def _probabilities(self, scores: Array) -> Array:
+        """Of the classes, of shape (n_rows, n_classes), from scores, which may be overwritten."""
+
+    def _labels_and_probabilities(self, X: Any) -> tuple[Array, Array]:
+        """What `predict` and `predict_proba` give, for the price of one."""
+        Z = self._scores(self._fitted_rows(X))
+        return self._labels(self._best(Z)), self._probabilities(Z)
+
     def _encode(self, rows: Rows, y: Any) -> Labels:
         labels = encode(y, type(self).__name__)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
@@ -205,7 +214,7 @@ class LinearClassifier(LinearModel, Classifier):
             In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
             probability of one label.
         """
-        return self._link_probabilities(self._before_link(self._scores(self._fitted_rows(X))))
+        return self._probabilities(self._scores(self._fitted_rows(X)))
 
     @available(gives_probabilities)
     @by_part
@@ -216,6 +225,9 @@ class LinearClassifier(LinearModel, Classifier):
             return array_namespace(P).log(P)
 
     # -- for subclasses -------------------------------------------------------------------------------------------
+
+    def _probabilities(self, scores: Array) -> Array:
+        return self._link_probabilities(self._before_link(scores))
 
     def _before_link(self, scores: Array) -> Array:
         """The scores that probabilities are made of."""

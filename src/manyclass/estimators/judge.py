@@ -25,8 +25,9 @@ class FromScores(LinearClassifier):
     """
 
     def __init__(self, owner: LinearClassifier):
-        self.owner = owner
-        self.classes_, self.multilabel_, self.loss_ = owner.classes_, owner.multilabel_, owner.loss_
+        self.owner, self.multilabel_, self.loss_ = owner, owner.multilabel_, owner.loss_
+        # Scorers take two labels for two classes, and would look at the probabilities of the second alone.
+        self.classes_ = np.eye(int(owner.classes_.shape[0])) if owner.multilabel_ else owner.classes_
 
     def _fitted_rows(self, X: Any) -> Rows:
         return as_rows(X)
