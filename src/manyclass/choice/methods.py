@@ -37,6 +37,8 @@ little to be known."""
 INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
 """What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
+FILLED = 8.0
+"""How often a number is read until sparse rows are dense ones, of which Hessians are made."""
 UNKNOWN_UNITS = 10.0
 """How many times as many steps the metric of the diagonal takes where no penalty says what the unit of a column is."""
 
@@ -176,7 +178,8 @@ class Shape:
 
     def hessian(self, size: int, n_rows: float) -> float:
         """Of so many parameters over so many rows, and its factor."""
-        products = 0.6 * n_rows * size**2 / self.speed.product + 4.0 * n_rows * size / self.speed.stream
+        read = 4.0 * size + (0.0 if self.dense else FILLED * self.d)
+        products = 0.6 * n_rows * size**2 / self.speed.product + n_rows * read / self.speed.stream
         return products + (size**3 / 3.0) / self.speed.product
 
     def in_metrics(
