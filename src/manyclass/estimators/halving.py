@@ -172,7 +172,7 @@ class Search:
             taken = self.best([one for one in near if not one.has_more_loss(least)])
         why = f"the best on {best.n_judged:,} rows that it had not seen"
         if taken is not best:
-            why = f"as what is best, {best.told()}, is hardly better and has more log loss"
+            why = f"within the error of judging of the best, {best.told()}, and with less log loss"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
