@@ -183,7 +183,7 @@ def test_held_out_rows_splitters_and_scorers(digits):
             GLMClassifier(1e-2, loss=loss, tol=1e-9), *few, cv=splitter, scoring="balanced_accuracy"
         )
         np.testing.assert_allclose(model.scores_[:, 0], expected, atol=1e-12)
-    auc = GLMClassifierCV([1.0, 1e-2], loss="logistic", cv=3, scoring="roc_auc").fit(few[0], few[1] > 4)
+    auc = GLMClassifierCV([1.0, 1e-2], loss="logistic", cv=3, scoring="roc_auc_ovr").fit(few[0], few[1] > 4)
     assert 0.5 < auc.best_score_ < 1.0
 
 

@@ -8,18 +8,15 @@ FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 """By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
 of uncentred columns would lose the square of it in relative accuracy."""
 
-LOOKED_AT = 1 << 17
-"""Numbers, and their like in float64, that take little beside a pass over the rows."""
-
 
 def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     """A point near the mean of `Rows`, float64, if some column lies far from the origin; else None.
 
     Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-    last rows, at most 1024 and of positive weight. Columns that are constant there decide nothing, unless `constant`
+    last rows, at most 1024 each and of positive weight: of fewer, rare values far away would seem constant. Columns that are constant there decide nothing, unless `constant`
     says that they may vary elsewhere.
     """
-    xp, step = rows.xp, min(rows.rows_per_block(1), 1 << 10, max(LOOKED_AT // max(rows.n_features, 1), 128))
+    xp, step = rows.xp, min(rows.rows_per_block(1), 1 << 10)
     parts = [slice(0, min(step, rows.n_rows))]
     if rows.n_rows > 2 * step:
         parts.append(slice(rows.n_rows - step, rows.n_rows))
