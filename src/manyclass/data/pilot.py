@@ -13,8 +13,8 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     """A point near the mean of `Rows`, float64, if some column lies far from the origin; else None.
 
     Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-    last rows, at most 1024 each and of positive weight: of fewer, rare values far away would seem constant. Columns that are constant there decide nothing, unless `constant`
-    says that they may vary elsewhere.
+    last rows, at most 1024 each and of positive weight: of fewer, what is rarely anything else would seem constant.
+    Columns that are constant there decide nothing, unless `constant` says that they may vary elsewhere.
     """
     xp, step = rows.xp, min(rows.rows_per_block(1), 1 << 10)
     parts = [slice(0, min(step, rows.n_rows))]
