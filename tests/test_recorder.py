@@ -24,6 +24,19 @@ def test_each_iteration_is_seen(name):
     assert [str(record) for record in seen] == [str(record) for record in model.history_]  # nan is not nan
 
 
+@pytest.mark.parametrize("curvature", ["kronecker", "jacobi", "hessian"])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_iterates_are_models_of_the_rows_as_given(curvature, shift):
+    X, y, _ = rows()
+    made = []
+    model = manyclass.GLMClassifier(curvature=curvature)
+    fit_watched(model, X + shift, y, lambda record, make: made.append(make()))
+    coef, intercept = made[-1]
+    np.testing.assert_allclose(coef, model.coef_.T)
+    np.testing.assert_allclose(intercept, model.intercept_)
+    assert np.abs(made[0][0] - coef).max() > 0
+
+
 def test_what_it_returns_may_end_the_fit():
     X, y, _ = rows()
     model = fit_watched(manyclass.GLMClassifier(tol=0), X, y, lambda *_: True)
