@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier
 from manyclass.choice import choose
 from manyclass.choice.costs import costs
+from manyclass.choice.methods import Shape
 from manyclass.choice.representations import represent
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
@@ -124,3 +125,12 @@ def test_what_calibration_is_told_to_take_is_what_the_estimator_expects():
     told = {one.estimator: one.seconds for one in costs(as_rows(X), encode(y, "A test"))}
     expected = CalibratedLeastSquaresClassifier().fit(X, y).choice_["estimates"].values()
     assert told["CalibratedLeastSquaresClassifier"] == pytest.approx(min(expected), rel=1e-6)
+
+
+def test_adapting_a_metric_that_weighs_rows_takes_their_second_moments_and_a_factor():
+    given = problem(4000, 100, 20)
+    shape, by_name = Shape.of(given), {one.curvature: one for one in choose(given, 1e-3).candidates}
+    factor = shape.speed.seconds_of_cholesky(100)
+    assert by_name["kronecker"].look > 2.0 * factor
+    assert by_name["kronecker"].look < by_name["kronecker"].set_up + factor
+    assert by_name["jacobi"].look == 0.0

@@ -198,21 +198,22 @@ class Shape:
         def method(curvature: str, steps: float, set_up: float, look: float, solve: float, needed: float) -> Method:
             passes, per_pass = steps * cost.passes, (step + solve) / cost.passes
             memory = arrays * self.itemsize + needed
-            return Method(solver, curvature, False, passes, set_up + LOOKS * look, per_pass, memory, look=look)
+            return Method(solver, curvature, False, passes, set_up, per_pass, memory, look=look)
 
         yield method("jacobi", by_diagonal, one, 0.0, 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
-        # Refreshes factor again; a solve is two products with a triangle, one in each pass and half of one for pairs
-        # that are solved for anew.
-        set_up, needed = 2 * one + self.gram(sample), MATRICES * 8.0 * d * d
+        # L-BFGS factors again, Newton's method weighs rows anew before that. A solve is two products with a triangle,
+        # one in each pass and half of one for pairs that are solved for anew.
+        set_up, needed = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
+        look = self.gram(sample / 2) + speed.seconds_of_cholesky(d)
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
-        yield method(of_features, by_features, set_up, speed.seconds_of_cholesky(d), solve, needed)
+        yield method(of_features, by_features, set_up, look, solve, needed)
         size = (d + 1) * k
         if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
             sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
             solve, needed = 2.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
-            yield method("sampled-hessian", HESSIAN_PASSES, one, look, solve, needed)
+            yield method("sampled-hessian", HESSIAN_PASSES, one + LOOKS * look, look, solve, needed)
 
     def by_newton(self) -> Iterator[Method]:
         """Newton's method, for few parameters in all."""
