@@ -128,7 +128,8 @@ def test_files_of_other_versions_and_forged_ones_are_refused(tmp_path, monkeypat
     checkpoint = made(tmp_path)
     checkpoint.write(STATE)
     body = checkpoint.path.read_bytes()[:-32]
-    assert_refused(tmp_path, signed(body.replace(b"checkpoint 1\n", b"checkpoint 2\n")), "newer manyclass; pip install")
+    for number, whose in ((b"1", "an older manyclass; go on with"), (b"3", "a newer manyclass; install")):
+        assert_refused(tmp_path, signed(body.replace(b"checkpoint 2\n", b"checkpoint " + number + b"\n")), whose)
     for forged in (body[:-30], body.replace(b'"array"', b'"arrax"'), body[:23] + b"\xff" * 8 + body[31:]):
         assert_refused(tmp_path, signed(forged), "damaged")
     announced = body.replace(b"(3, 4), }         ", b"(3, 4999999999), }")

@@ -20,7 +20,7 @@ from manyclass.data.readers.source import one_line
 from manyclass.data.whole_file import replaced
 from manyclass.fit.stored import Decoder, Encoder
 
-MAGIC, FORMAT = b"manyclass checkpoint ", 1
+MAGIC, FORMAT = b"manyclass checkpoint ", 2
 EVERY = 5.0
 """Least seconds between two writes."""
 SHARE = 0.04
@@ -110,9 +110,9 @@ class Checkpoint:
             file.seek(end)
             if file.read() != _digest(file, end):
                 raise CheckpointError(damaged)
-            if first[len(MAGIC) : -1] != str(FORMAT).encode():
-                raise CheckpointError(f"The checkpoint {self.path} was written by a newer manyclass; "
-                                      "pip install --upgrade manyclass, or delete it.")  # fmt: skip
+            if (written := first[len(MAGIC) : -1]) != str(FORMAT).encode():
+                whose = "an older manyclass; go on with" if written == b"1" else "a newer manyclass; install"
+                raise CheckpointError(f"The checkpoint {self.path} was written by {whose} that, or delete it.")
             file.seek(len(first))
             try:
                 length = int.from_bytes(file.read(8), "little")
