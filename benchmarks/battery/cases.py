@@ -60,6 +60,9 @@ def arrays(name: str) -> Pair:
 
 
 def is_sparse(name: str) -> bool:
+    folder = data.CACHE / "battery" / name
+    if (folder / "y.npy").exists():
+        return (folder / "X.npz").exists()
     return sparse.issparse(arrays(name)[0])
 
 

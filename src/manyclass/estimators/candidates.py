@@ -149,7 +149,8 @@ def candidates(
         for share in PENALTIES
     ]
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
-    # Elsewhere a third to two thirds of the time, and the best on two of 75 sets, by no more than a row.
+    # With one class a row a third to two thirds of the time, and on 62 sets the best on two, by no more than a row; nor
+    # was it taken where two sets of several labels got generated features.
     if multilabel and not is_generated:
         calibrated = CalibratedLeastSquaresClassifier(random_state=seed)
         listed += [Candidate(calibrated, name, True, follows=("scaling",)) for name in scalings]
