@@ -196,3 +196,12 @@ def test_columns_divided_by_their_units_have_the_moments_of_such_rows():
     unit = np.logspace(-2, 2, D)
     found = in_units(Moments.zeros(D, K).partial_fit(X, Y, s), unit)
     assert_same(found, Moments.zeros(D, K).partial_fit(X / unit, Y, s), 1e-8)
+
+
+@pytest.mark.parametrize("place", [700, 7000 - 700])
+def test_the_origin_is_looked_for_on_enough_rows_to_see_what_varies_rarely(place):
+    X = np.zeros((7000, 1200), dtype=np.float32)
+    X[:, 0] = 1000.0
+    X[place, 0] = 1001.0
+    pilot = as_rows(X).pilot()
+    assert pilot is not None and pilot[0] == pytest.approx(1000.0, abs=0.1)
