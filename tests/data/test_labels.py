@@ -30,6 +30,26 @@ def test_integers_are_encoded_as_by_sorting(kind, where, rng):
     assert found.classes.dtype == y.dtype and found.indicator is None
 
 
+@pytest.mark.parametrize("kind", ["U", "object", "float32", "float64"])
+def test_texts_and_whole_numbers_are_encoded_as_by_sorting(kind, rng):
+    numbers = rng.permutation(np.repeat(np.r_[-3:40, 100], 3))
+    y = numbers.astype(kind) if kind.startswith("f") else np.array([f"c{i}é" for i in numbers], dtype=kind)
+    found = encode(y, "Estimator")
+    classes, codes = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(found.classes, classes)
+    np.testing.assert_array_equal(found.codes, codes)
+    assert found.classes.dtype == y.dtype and found.indicator is None
+    with pytest.warns(UserWarning, match="unique classes"):
+        encode(np.unique(y), "Estimator")
+    with pytest.raises(ValueError, match="one class"):
+        encode(y[y == y[0]], "Estimator")
+
+
+def test_numbers_with_fractions_are_refused(rng):
+    with pytest.raises(ValueError, match="continuous"):
+        encode(rng.standard_normal(30), "Estimator")
+
+
 def test_labels_that_hardly_repeat_are_wondered_at_and_one_class_is_refused():
     with pytest.warns(UserWarning, match="unique classes"):
         encode(np.arange(30), "Estimator")

@@ -102,9 +102,15 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
         return y
     if is_array_api_obj(y) and not is_numpy_array(y):
         return _encode_array(y, estimator_name, least)
-    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu" and len(y):
-        return _encode_integers(y, estimator_name, least)
     _check_objects(y)
+    if isinstance(y, np.ndarray) and y.ndim == 1 and len(y):
+        if y.dtype.kind in "iu":
+            return _encode_integers(y, estimator_name, least)
+        if y.dtype.kind in "OU":
+            return _encode_texts(y, estimator_name, least)
+        if y.dtype.kind == "f" and bool(np.all((np.floor(y) == y) & (np.abs(y) < 2.0**53))):
+            whole = _encode_integers(y.astype(np.int64), estimator_name, least)
+            return Labels(whole.classes.astype(y.dtype), whole.codes, None)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator" or "multioutput" in kind or hasattr(y, "toarray"):
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -136,6 +142,20 @@ def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
         _check_targets(y, least)
     _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
+
+
+def _encode_texts(y: np.ndarray, estimator_name: str, least: int) -> Labels:
+    """By looking each up: sorting many texts takes longer than a fit."""
+    found: dict[str, int] = {}
+    numbers = np.fromiter((found.setdefault(text, len(found)) for text in y.tolist()), np.int64, len(y))
+    classes = sorted(found)
+    place = np.empty(len(found), dtype=np.int64)
+    place[[found[text] for text in classes]] = np.arange(len(found))
+    if 2 * len(found) >= len(y):
+        _check_targets(y, least)
+    labels = np.array(classes, dtype=y.dtype)
+    _require(least, labels, estimator_name)
+    return Labels(labels, place[numbers], None)
 
 
 def _check_objects(y: Any) -> None:

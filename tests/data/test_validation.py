@@ -1,0 +1,77 @@
+"""What estimators make of the rows they are given to fit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyclass import GLMClassifier
+from manyclass.data import as_rows, validation
+from manyclass.data.validation import check_rows
+
+N, D = 60, 7
+
+
+def by_columns(X):
+    return np.asfortranarray(X)
+
+
+def every_second(X):
+    return np.repeat(X, 2, axis=1)[:, ::2]
+
+
+def backwards(X):
+    return X[::-1].copy()[::-1]
+
+
+def some_columns(X):
+    return np.concatenate([X, X], axis=1)[:, : X.shape[1]]
+
+
+def held(X, **options):
+    rows, _ = check_rows(GLMClassifier(), X, np.arange(len(X)) % 2, reset=True, **options)
+    return rows.X
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint8"])
+@pytest.mark.parametrize("lay", [by_columns, every_second, backwards])
+def test_rows_to_fit_lie_one_after_the_other(lay, dtype, rng):
+    X = (10 * rng.random((N, D))).astype(dtype)
+    given = lay(X)
+    found = held(given)
+    assert not given.flags.c_contiguous and found.flags.c_contiguous
+    np.testing.assert_array_equal(found, X)
+
+
+def test_rows_in_order_are_not_copied_nor_what_there_is_no_room_for(rng, monkeypatch, tmp_path):
+    X = rng.standard_normal((N, D))
+    for given in (X, some_columns(X)):
+        assert np.shares_memory(held(given), given)
+    given = by_columns(X)
+    assert np.shares_memory(held(given, memory_limit=2 * X.nbytes), given)
+    monkeypatch.setattr(validation, "room_for", lambda limit: (X.nbytes, "little"))
+    assert np.shares_memory(held(given), given)
+
+
+def test_mapped_files_stay_where_they_are(rng, tmp_path):
+    np.save(tmp_path / "X.npy", by_columns(rng.standard_normal((N, D))))
+    given = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert given.flags.f_contiguous and np.shares_memory(held(given), given)
+
+
+def unsorted(X):
+    """The same matrix with the entries of each row the other way round."""
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)])
+    return sp.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("density", [0.05, 0.4, 1.0])
+def test_sparse_rows_are_copied_only_where_a_place_has_several_entries(density, rng):
+    X = unsorted(sp.csr_array(sp.random_array((N, D), density=density, rng=rng)))
+    assert np.shares_memory(as_rows(X).X.data, X.data)
+    row = int(np.argmax(np.diff(X.indptr)))
+    where = X.indptr[row]
+    indices = np.insert(X.indices, where, X.indices[where])
+    twice = sp.csr_array((np.insert(X.data, where, 3.0), indices, X.indptr + (np.arange(N + 1) > row)), shape=X.shape)
+    rows = as_rows(twice)
+    assert rows.X.nnz == X.nnz and twice.nnz == X.nnz + 1
+    np.testing.assert_allclose(rows.X.toarray(), twice.toarray())
