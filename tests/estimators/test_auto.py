@@ -375,19 +375,19 @@ def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
 
 
 def test_a_choice_is_fitted_along_the_path_that_led_to_it():
-    """Where the model of a tiny penalty ends is a matter of where it began."""
+    """Where the model of a small penalty ends is a matter of where it began."""
     X, y = load_digits(return_X_y=True)
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(10), time.perf_counter() + 600.0)
     first, second, last = path = [
         Entry(candidates.Candidate(GLMClassifier(alpha, warm_start=True), candidates.AS_GIVEN, True, "GLM"), 0.1, 900)
-        for alpha in (1.0, 1e-5, 1e-9)
+        for alpha in (10.0, 1.0, 0.1)
     ]
     search.run(path, [{0: (np.arange(900), np.arange(900, 1797))}])
     assert first.path == [first] and last.path == path
-    found, by_hand = search.refit(last), GLMClassifier(1.0, warm_start=True).fit(X, y)
-    for alpha in (1e-5, 1e-9):
+    found, by_hand = search.refit(last), GLMClassifier(10.0, warm_start=True).fit(X, y)
+    for alpha in (1.0, 0.1):
         by_hand.set_params(alpha=alpha).fit(X, y)
     assert_allclose(found.coef_, by_hand.coef_)
-    assert "from alpha=1 down" in search.why[-1] and search.path == [1.0, 1e-5]
+    assert "from alpha=10 down" in search.why[-1] and search.path == [10.0, 1.0]
     last.expected = second.expected = 1e6  # there is no time for the path
     assert search.refit(last) is last.model

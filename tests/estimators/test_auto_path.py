@@ -60,6 +60,37 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
 
 
 @pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([(0.7, 0.9), (0.8, 0.5), (0.7, 0.7), (0.6, 0.9)], [0, 1, 2]),
+        ([(0.8, 0.5), (0.7, 0.7), (0.9, 0.4), (0.9, 0.3)], [0, 1]),  # what is beyond is not known
+        ([(0.8, 0.5), (0.9, 0.7), (0.8, 0.8), (0.9, 0.9)], [0, 1, 2]),  # more accurate with more loss: not turned
+        ([(0.8, 0.6), (0.7, 0.5), (0.6, 0.4), (0.5, 0.3)], [0, 1, 2, 3]),  # only accuracy, which may be luck
+        ([(0.8, 0.5), (0.7, 0.501), (0.9, 0.4), (0.8, 0.5)], [0, 1, 2, 3]),  # a difference that may be luck
+    ],
+)
+@pytest.mark.parametrize("objective", ["accuracy", "log_loss"])
+def test_penalties_beyond_the_turn_of_a_path_are_not_tried(scores, expected, objective, rng):
+    X, y = np.zeros((400, 1)), np.arange(400) % 2
+    search = Search(objective, Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
+    path = [
+        Entry(candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
+        for one in PENALTIES
+    ]
+    noise = rng.standard_normal((len(path), 400))
+
+    def tried(entry, parts):
+        number = path.index(entry)
+        accuracy, loss = scores[number]
+        each = loss + 0.5 * (noise[number] - noise[number].mean())
+        entry.scores, entry.n_judged = {0: Score(accuracy, loss, each, np.ones(400))}, 400
+
+    search._try = tried
+    found = search._round(path, {0: (np.arange(300), np.arange(300, 400))})
+    assert [path.index(one) for one in found] == expected
+
+
+@pytest.mark.parametrize(
     ("accuracies", "losses", "expected"),
     [
         ((0.80, 0.79), (0.50, 0.40), 1),  # clearly less log loss, and hardly more errors

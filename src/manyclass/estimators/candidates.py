@@ -68,6 +68,11 @@ class Candidate:
         return str(self.model.get_params(deep=False).get("loss"))
 
     @property
+    def alpha(self) -> float:
+        """Of the models of a family."""
+        return float(self.model.alpha)
+
+    @property
     def can_go_on(self) -> bool:
         """Whether a fit can begin where another ended."""
         return bool(getattr(self.model, "warm_start", False))

@@ -260,7 +260,7 @@ class Search:
         tried: list[Entry] = []
         refused: dict[str, list[Candidate]] = {}
         for entry in alive:
-            if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
+            if self._has_turned(entry, tried) or not entry.scores and self._leads_elsewhere(entry.candidate, tried):
                 continue
             left = self.search_end - time.perf_counter()
             needed = _needed(entry, parts)
@@ -293,6 +293,13 @@ class Search:
         kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
+
+    def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
+        """Whether penalties larger than this one on its path were too small already: the smallest was less accurate
+        than a larger one, and had clearly more log loss."""
+        larger = [one for one in tried if one.kin == entry.kin and one.candidate.alpha > entry.candidate.alpha]
+        path = sorted(larger, key=lambda one: one.candidate.alpha)
+        return any(path[0].accuracy < one.accuracy and path[0].has_more_loss(one) for one in path[1:])
 
     def _try(self, entry: Entry, parts: Parts) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there.
