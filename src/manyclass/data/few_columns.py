@@ -18,6 +18,8 @@ MANY = 128
 """Columns from which a product is as fast as its transpose."""
 AT_ONCE = 64
 """Rows that are taken for one long row."""
+FEWEST_LONG = 2048
+"""Rows from which that is sooner added to than each of them."""
 UNPACKED = 1e6
 """Multiplications of the largest product that OpenBLAS computes without packing its operands into buffers first, which
 takes longer than multiplying them where a side is short: ten columns get a quarter of its speed."""
@@ -50,7 +52,7 @@ def add_product(X: np.ndarray, R: np.ndarray, out: np.ndarray) -> None:
 
 def add_row(Z: Any, row: Any) -> None:
     """Add a row to each, in place."""
-    if not _is_narrow(Z):
+    if len(Z) < FEWEST_LONG or not _is_narrow(Z):
         Z += row
         return
     n, k = Z.shape

@@ -21,10 +21,10 @@ _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 def free_memory() -> float:
     """Bytes."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            available = next(line for line in file if line.startswith("MemAvailable:"))
-        return 1024.0 * float(available.split()[1])
-    except (OSError, StopIteration, IndexError, ValueError):
+        with open("/proc/meminfo", "rb", buffering=0) as file:
+            available = file.read(1 << 12).partition(b"MemAvailable:")[2].split(maxsplit=1)[0]
+        return 1024.0 * float(available)
+    except (OSError, IndexError, ValueError):
         pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
         return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
 
