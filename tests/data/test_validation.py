@@ -52,6 +52,11 @@ def test_rows_in_order_are_not_copied_nor_what_there_is_no_room_for(rng, monkeyp
     assert np.shares_memory(held(given), given)
 
 
+def test_what_is_not_there_is_not_made():
+    for given in (np.broadcast_to(np.ones(D), (N, D)), np.broadcast_to(np.ones((N, 1)), (N, D))):
+        assert 0 in held(given).strides
+
+
 def test_mapped_files_stay_where_they_are(rng, tmp_path):
     np.save(tmp_path / "X.npy", by_columns(rng.standard_normal((N, D))))
     given = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -62,6 +67,13 @@ def unsorted(X):
     """The same matrix with the entries of each row the other way round."""
     order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)])
     return sp.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+
+
+def stored_where(rows, columns, n_columns):
+    """Ones, in the order given."""
+    rows, order = np.asarray(rows), np.argsort(rows, kind="stable")
+    indptr = np.searchsorted(rows[order], np.arange(rows.max() + 2))
+    return sp.csr_array((np.ones(len(rows)), np.asarray(columns)[order], indptr), shape=(rows.max() + 1, n_columns))
 
 
 @pytest.mark.parametrize("density", [0.05, 0.4, 1.0])
@@ -75,3 +87,17 @@ def test_sparse_rows_are_copied_only_where_a_place_has_several_entries(density, 
     rows = as_rows(twice)
     assert rows.X.nnz == X.nnz and twice.nnz == X.nnz + 1
     np.testing.assert_allclose(rows.X.toarray(), twice.toarray())
+
+
+def test_entries_of_one_row_in_neighbouring_columns_are_no_repetition():
+    X = stored_where([0, 0, 0, 1, 1], [2, 1, 0, 2, 1], 3)  # each column begins with the row the one before ended with
+    assert np.shares_memory(as_rows(X).X.data, X.data)
+    twice = as_rows(stored_where([0, 0, 0, 0, 1], [2, 1, 0, 2, 1], 3)).X
+    np.testing.assert_array_equal(twice.toarray(), [[1, 1, 2], [0, 1, 0]])
+
+
+def test_rows_to_be_taken_apart_are_sorted_once(rng):
+    X = unsorted(sp.csr_array(sp.random_array((N, D), density=0.4, rng=rng)))
+    rows = as_rows(X).canonical()
+    assert rows.X.has_canonical_format and rows.canonical() is rows and not X.has_sorted_indices
+    np.testing.assert_array_equal(rows.X.toarray(), X.toarray())

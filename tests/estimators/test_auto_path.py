@@ -59,35 +59,55 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
     assert sorted(one for number, one in learnt if number == 1) == expected
 
 
+UP, DOWN = [(0.6, 0.9), (0.7, 0.8), (0.8, 0.6), (0.9, 0.4)], [(0.9, 0.4), (0.8, 0.6), (0.7, 0.8), (0.6, 0.9)]
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
         ([(0.7, 0.9), (0.8, 0.5), (0.7, 0.7), (0.6, 0.9)], [0, 1, 2]),
         ([(0.8, 0.5), (0.7, 0.7), (0.9, 0.4), (0.9, 0.3)], [0, 1]),  # what is beyond is not known
         ([(0.8, 0.5), (0.9, 0.7), (0.8, 0.8), (0.9, 0.9)], [0, 1, 2]),  # more accurate with more loss: not turned
+        ([(0.8, 0.5), (0.81, 0.7), (0.79, 0.6), (0.9, 0.3)], [0, 1, 2]),  # from the first, not from the one before
         ([(0.8, 0.6), (0.7, 0.5), (0.6, 0.4), (0.5, 0.3)], [0, 1, 2, 3]),  # only accuracy, which may be luck
         ([(0.8, 0.5), (0.7, 0.501), (0.9, 0.4), (0.8, 0.5)], [0, 1, 2, 3]),  # a difference that may be luck
     ],
 )
 @pytest.mark.parametrize("objective", ["accuracy", "log_loss"])
-def test_penalties_beyond_the_turn_of_a_path_are_not_tried(scores, expected, objective, rng):
+def test_penalties_beyond_the_turn_of_a_path_are_not_tried(scores, expected, objective):
+    path, tried = _path_with(scores, objective)
+    assert tried(path) == expected
+
+
+def test_a_turn_says_nothing_of_larger_penalties_nor_of_other_paths():
+    path, tried = _path_with(DOWN)
+    assert tried(path[::-1]) == [3, 2, 1, 0]
+    other, _ = _path_with(UP, family="other")
+    path, tried = _path_with(DOWN, before=other)
+    assert tried([*path, *other]) == [0, 1, "other 0", "other 1", "other 2", "other 3"]
+
+
+def _path_with(scores, objective="accuracy", family="path", before=()):
+    """The entries of a path whose models have these scores, and what a round tries of entries given."""
     X, y = np.zeros((400, 1)), np.arange(400) % 2
     search = Search(objective, Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
-    path = [
-        Entry(candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
-        for one in PENALTIES
-    ]
-    noise = rng.standard_normal((len(path), 400))
+    noise = np.random.default_rng(0).standard_normal((len(scores), 400))
+    path = []
+    for alpha, (accuracy, loss), each in zip(PENALTIES, scores, noise, strict=True):
+        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, family), 1e-3, 400)
+        one.found = Score(accuracy, loss, loss + 0.5 * (each - each.mean()), np.ones(400))
+        path.append(one)
 
-    def tried(entry, parts):
-        number = path.index(entry)
-        accuracy, loss = scores[number]
-        each = loss + 0.5 * (noise[number] - noise[number].mean())
-        entry.scores, entry.n_judged = {0: Score(accuracy, loss, each, np.ones(400))}, 400
+    def judged(entry, parts):
+        entry.scores, entry.n_judged = {0: entry.found}, 400
 
-    search._try = tried
-    found = search._round(path, {0: (np.arange(300), np.arange(300, 400))})
-    assert [path.index(one) for one in found] == expected
+    def tried(entries):
+        names = {one: number for number, one in enumerate(path)}
+        names |= {one: f"other {number}" for number, one in enumerate(before)}
+        search._try = judged
+        return [names[one] for one in search._round(entries, {0: (np.arange(300), np.arange(300, 400))})]
+
+    return path, tried
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def add_product(X: np.ndarray, R: np.ndarray, out: np.ndarray) -> None:
 
 def add_row(Z: Any, row: Any) -> None:
     """Add a row to each, in place."""
-    if len(Z) < FEWEST_LONG or not _is_narrow(Z):
+    if not _is_narrow(Z) or len(Z) < FEWEST_LONG:
         Z += row
         return
     n, k = Z.shape

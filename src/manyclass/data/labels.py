@@ -103,14 +103,13 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     if is_array_api_obj(y) and not is_numpy_array(y):
         return _encode_array(y, estimator_name, least)
     _check_objects(y)
-    if isinstance(y, np.ndarray) and y.ndim == 1 and len(y):
+    if type(y) is np.ndarray and y.ndim == 1 and len(y):
         if y.dtype.kind in "iu":
             return _encode_integers(y, estimator_name, least)
         if y.dtype.kind in "OU":
             return _encode_texts(y, estimator_name, least)
-        if y.dtype.kind == "f" and bool(np.all((np.floor(y) == y) & (np.abs(y) < 2.0**53))):
-            whole = _encode_integers(y.astype(np.int64), estimator_name, least)
-            return Labels(whole.classes.astype(y.dtype), whole.codes, None)
+        if y.dtype.kind == "f" and bool(np.all((np.floor(y) == y) & (np.abs(y.astype(np.float64)) < 2.0**53))):
+            return _encode_integers(y.astype(np.int64), estimator_name, least, y.dtype)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator" or "multioutput" in kind or hasattr(y, "toarray"):
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -128,7 +127,7 @@ def indicator_of_signs(y: Any) -> Any:
     return (y > 0).astype(int) if several and (abs(y) == 1).all() else y
 
 
-def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
+def _encode_integers(y: np.ndarray, estimator_name: str, least: int, dtype: Any = None) -> Labels:
     """By counting where they lie close together, as numbers of classes do: sorting many takes longer than a pass."""
     if int(y.max()) - int(y.min()) <= 4 * len(y):
         wide = y.astype(np.int64 if y.dtype.kind == "i" else np.uint64)
@@ -140,6 +139,7 @@ def _encode_integers(y: np.ndarray, estimator_name: str, least: int) -> Labels:
         classes, codes = np.unique(y, return_inverse=True)
     if 2 * len(classes) >= len(y):
         _check_targets(y, least)
+    classes = classes if dtype is None else classes.astype(dtype)
     _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
 

@@ -152,6 +152,10 @@ class Rows(ABC):
 
     # -- what it may know better --------------------------------------------------------------------------------------
 
+    def canonical(self) -> Rows:
+        """The same rows, in the order of which subsets are soonest made and checked."""
+        return self
+
     def unwrapped(self) -> Any:
         """The rows as an array or a CSR matrix, whichever they are held in."""
         return self.dense()

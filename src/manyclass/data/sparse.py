@@ -37,7 +37,7 @@ class SparseRows(Rows):
     def of(cls, X: Any) -> SparseRows:
         """From a matrix that may have several entries in one place, which are added up in a copy."""
         X = sp.csr_array(X) if X.format != "csr" else X
-        if not X.has_canonical_format and _has_repeated(X):  # sums of squares of entries would be wrong
+        if not X.has_canonical_format and _may_repeat(X):  # sums of squares of entries would be wrong
             X = X.copy()
             X.sum_duplicates()
         return cls(X)
@@ -99,6 +99,13 @@ class SparseRows(Rows):
     def dense(self) -> Array:
         filled = self.X.toarray()
         return filled if self.shift is None else (filled - self.shift).astype(self.dtype)
+
+    def canonical(self) -> SparseRows:
+        if self.X.has_canonical_format:
+            return self
+        X = self.X.copy()
+        X.sum_duplicates()
+        return SparseRows(X, self.shift)
 
     def unwrapped(self) -> sp.csr_array | np.ndarray:
         return self.X if self.shift is None else self.dense()
@@ -188,10 +195,14 @@ class SparseRows(Rows):
         return RowArrays.of(self.X.data, self.X.indices, self.X.indptr)
 
 
-def _has_repeated(X: sp.csr_array) -> bool:
+def _may_repeat(X: sp.csr_array) -> bool:
     """Whether a place has several entries. Sorting those of each row, as SciPy would, takes as long as several passes;
     text from scikit-learn's vectorizers is not sorted and needs not be."""
-    by_column = sp.csr_array((np.zeros(X.nnz, dtype=np.int8), X.indices, X.indptr), shape=X.shape).tocsc()
-    rows = by_column.indices
-    again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
-    return bool(np.setdiff1d(again, by_column.indptr).size)
+    if X.nnz < X.shape[1]:
+        return True  # or may have: there are more columns than entries to be sorted
+    pattern = sp.csr_array((np.zeros(X.nnz, dtype=np.int8), X.indices[: X.nnz], X.indptr), shape=X.shape)
+    by_column = pattern.tocsc()
+    again = np.zeros(X.nnz + 1, dtype=bool)
+    again[1:-1] = by_column.indices[1:] == by_column.indices[:-1]
+    again[by_column.indptr] = False  # the first of a column
+    return bool(again.any())

@@ -22,6 +22,8 @@ from manyclass.execution import check_here
 SPARSE_DTYPES = (np.float64, np.float32)
 DENSE_DTYPES = (*SPARSE_DTYPES, np.float16, np.bool_, *map(np.dtype, "bhilqBHILQ"))
 """What stays as it is; everything else becomes the first."""
+COPY_SHARE = 0.125
+"""Of the room beside X, which a copy may take that only saves time: methods are to find nearly all of it."""
 
 
 def check_rows(
@@ -72,7 +74,7 @@ def check_rows(
         X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-    return as_rows(_row_by_row(X, memory_limit) if reset else X), y
+    return as_rows(_row_by_row(X, memory_limit) if reset and y is not None else X), y
 
 
 def check_labelled(
@@ -116,10 +118,12 @@ def _row_by_row(X: Any, memory_limit: float | str | None) -> Any:
 
     Blocks of rows would be gathered from all over the memory in every pass, which then takes up to twice as long.
     """
-    if sp.issparse(X) or X.flags.c_contiguous or (X.strides[1] == X.itemsize and X.strides[0] > 0) or _is_mapped(X):
+    if sp.issparse(X) or X.flags.c_contiguous or (X.strides[1] == X.itemsize and X.strides[0] > 0):
+        return X
+    if 0 in X.strides or _is_mapped(X):
         return X
     room, _ = room_for(None if memory_limit is None else as_bytes(memory_limit))
-    return np.ascontiguousarray(X) if 2 * X.nbytes <= room else X
+    return np.ascontiguousarray(X) if X.nbytes <= COPY_SHARE * room else X
 
 
 def _is_mapped(X: Any) -> bool:

@@ -67,7 +67,8 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
         does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
         equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the first
-        candidate, and what does not make fewer errors on those rows, by a standard error, is not preferred to it.
+        candidate; calibration is kept for clearly less loss and fewer errors on those rows, or for fewer by a standard
+        error.
     kept_rows : int, default=20000
         Rows that `partial_fit` keeps for the link.
     <shared>

@@ -140,7 +140,7 @@ def candidates(
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
     """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
     found = ranges(rows)
-    held = rows.unwrapped()
+    held = rows.canonical().unwrapped()  # which is taken apart many times
     sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
     scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
     if len(sizes) and sizes.max() > UNEVEN * sizes.min():

@@ -260,7 +260,7 @@ class Search:
         tried: list[Entry] = []
         refused: dict[str, list[Candidate]] = {}
         for entry in alive:
-            if self._has_turned(entry, tried) or not entry.scores and self._leads_elsewhere(entry.candidate, tried):
+            if self._has_turned(entry, tried) or (not entry.scores and self._leads_elsewhere(entry.candidate, tried)):
                 continue
             left = self.search_end - time.perf_counter()
             needed = _needed(entry, parts)

@@ -32,10 +32,11 @@ class Score(NamedTuple):
     errors: float
     n_labels: float
 
-    def has_fewer_errors(self, other: Score) -> bool:
-        """By more than one standard error of a difference of counts: √(count + count) at most."""
+    def predicts_better(self, other: Score) -> bool:
+        """Or of fewer errors by more than one standard error of a difference of counts, which is √(count + count) at
+        most."""
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
-        return bool(fewer * self.n_labels > error)
+        return bool(fewer * self.n_labels > error) or self.is_better(other)
 
     def is_better(self, other: Score) -> bool:
         """Of a smaller loss, clearly, and of at least one error less."""
@@ -50,8 +51,8 @@ class Score(NamedTuple):
 class Judge(ABC):
     """Ranks stages by their loss on rows that were not fitted to.
 
-    Least squares without any calibration is one of the candidates, and what does not make clearly fewer errors counts
-    for no better: of few rows that are told apart already, calibration learns the noise.
+    Least squares without any calibration is one of the candidates, and what makes more errors counts for no better,
+    whatever its loss: of few rows that are told apart already, calibration learns the noise.
     """
 
     plain: Score | None = None
@@ -78,7 +79,7 @@ class Judge(ABC):
         plain = self.plain
         if score is None or plain is None:
             return None if score is None else score.loss, True
-        if score.has_fewer_errors(plain):
+        if score.predicts_better(plain):
             keeps = score.loss <= plain.loss or not is_first
             return (score.loss if keeps else plain.loss), keeps
         return (plain.loss, False) if is_first else (max(score.loss, math.nextafter(plain.loss, math.inf)), True)
