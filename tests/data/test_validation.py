@@ -1,11 +1,14 @@
 """What estimators make of the rows they are given to fit."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from manyclass import GLMClassifier
 from manyclass.data import as_rows, validation
+from manyclass.data.memory import free_memory
 from manyclass.data.validation import check_rows
 
 N, D = 60, 7
@@ -61,6 +64,12 @@ def test_mapped_files_stay_where_they_are(rng, tmp_path):
     np.save(tmp_path / "X.npy", by_columns(rng.standard_normal((N, D))))
     given = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert given.flags.f_contiguous and np.shares_memory(held(given), given)
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs /proc/meminfo")
+def test_the_memory_that_is_free_is_what_the_system_says():
+    told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    assert free_memory() == pytest.approx(1024 * float(told["MemAvailable"].split()[0]), rel=0.1)
 
 
 def unsorted(X):
