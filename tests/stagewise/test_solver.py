@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import log_loss
 
-from manyclass import GLMClassifier
+from manyclass import GLMClassifier, StagewiseClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.data.rows import BLOCK_BYTES
 from manyclass.features import FeatureSubset, RandomFourierFeatures
@@ -312,3 +313,39 @@ def test_torch_rows(loss):
     there = Fit(torch.asarray(X), targets, loss, generator, max_iter=2)
     assert_allclose(there.objectives(), here.objectives(), rtol=1e-6)
     assert isinstance(there.scores(torch.asarray(X)), torch.Tensor)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_curvature_of_labels_that_share_nothing_has_the_sums_of_theirs(weighted, rng):
+    scores, s = 3.0 * rng.standard_normal((40, 6)) - np.arange(6.0), rng.random(40) if weighted else None
+    P = Problem(
+        as_rows(rng.standard_normal((40, 2))), MatrixTargets(np.ones((40, 6))), LOSSES["logistic"], 1e-3, weight=s
+    )
+    update, p = UPDATES["logistic"](P), 1.0 / (1.0 + np.exp(-scores))
+    of_rows, of_labels = update.row_weight(scores), update.output_weight(scores, s)
+    s = np.ones(40) if s is None else s
+    product = of_rows[:, None] * of_labels / of_labels.mean()
+    # Of each label the sum over the rows is in units of that of the mean label.
+    assert_allclose(product.sum(axis=1), (p * (1 - p)).sum(axis=1))
+    assert_allclose((s[:, None] * product).sum(axis=0), (s[:, None] * p * (1 - p)).sum(axis=0))
+
+
+@pytest.mark.parametrize("n_equal", [2, 60])
+def test_a_label_that_is_given_several_times_is_fitted_as_once(n_equal):
+    X, y = problem(n=300)
+    label = (y == 0).astype(float)[:, None]
+    once = solve(X, y, "logistic", targets=MatrixTargets(label))
+    several = solve(X, y, "logistic", targets=MatrixTargets(np.repeat(label, n_equal, axis=1)))
+    assert_allclose(several.scores(X), np.repeat(once.scores(X), n_equal, axis=1), rtol=1e-6, atol=1e-9)
+
+
+def test_many_rare_labels_are_fitted_nearly_as_well_as_by_themselves(rng):
+    """One row weight that bounds the sum of their curvatures left them at probabilities of a half."""
+    X = rng.standard_normal((1500, 8))
+    y = X @ rng.standard_normal((8, 80)) + 2.0 * rng.gumbel(size=(1500, 80)) > 9.0
+    y = y[:, y.any(axis=0)]
+    model = StagewiseClassifier(alpha=1e-3, loss="logistic", n_components=512, block_size=128, random_state=0)
+    zero = np.mean(-y.mean(axis=0) * np.log(y.mean(axis=0)) - (1 - y.mean(axis=0)) * np.log1p(-y.mean(axis=0)))
+    probabilities = model.fit(X[:1000], y[:1000].astype(int)).predict_proba(X[1000:])
+    loss = log_loss(y[1000:].ravel(), probabilities.ravel())
+    assert loss < zero

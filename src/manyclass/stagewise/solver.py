@@ -24,6 +24,8 @@ from manyclass.stagewise.judges import Judge, Trials
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.updates import Update
 
+LEAST_CURVATURE = 1e-3
+"""Of an output, in units of the mean of all, by which its step is divided at least."""
 FEW = 0.7
 """Share of the rows up to which those that hold nearly all of the weight are read by themselves."""
 
@@ -181,7 +183,7 @@ class _Fit:
         features = features_of(self.problem.rows, block)
         stage = self.problem.variant(rows=features)
         with phases("gram", features):
-            equations, cross, mean = self._read(index, stage)
+            equations, cross, mean, curvature = self._read(index, stage)
         if self.solver.chooses_alpha:
             with phases("solve", features):
                 if not self.problem.alpha:
@@ -194,6 +196,8 @@ class _Fit:
             cross -= alpha * previous
         with phases("solve"):
             wide = equations.solve(cross, mean, alpha)
+            if update.weighs_outputs:
+                wide = tuple(part / xp.clip(curvature, LEAST_CURVATURE) for part in wide)
             coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
             self._keep(index, equations, visit)
         square = self.coefficients.along(previous, coef)
@@ -236,15 +240,16 @@ class _Fit:
         self.done[-1] = Stage(last.block, last.coef, last.intercept, calibration)
         return between
 
-    def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array]:
-        """The normal equations of a block, and Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r."""
+    def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array, Array]:
+        """The normal equations of a block, Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r, and how
+        curved outputs are, in units of their mean."""
         known, total = self.equations.get(index), self.problem.total_weight
         if known is not None and self.update.weighs_rows:
             known = known.weighed(self.update.row_weight(self.state))
-        cross, mean, *moments = stage.sum(sums_of_block, self.state, self.update.on, known is None)
+        cross, mean, curvature, *moments = stage.sum(sums_of_block, self.state, self.update.on, known is None)
         if known is None:
             known = NormalEquations.of(moments.pop(), self.problem)
-        return known, cross / total, mean / total
+        return known, cross / total, mean / total, curvature / max(float(self.xp.mean(curvature)), 1e-300)
 
     def _gradient(self) -> Array:
         self.problem.n_passes += 1
@@ -310,7 +315,8 @@ def mean_state(part: Problem, others: Array, state: Array, n_others: int) -> Arr
 
 
 def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update], with_moments: bool) -> tuple[Any, ...]:
-    """Σ s x rᵀ and Σ s r of a block, and where asked for its `Moments` under the weights that the update gives."""
+    """Σ s x rᵀ and Σ s r of a block, Σ s h of each output where these differ, and where asked for its `Moments` under
+    the weights that the update gives."""
     xp, features, update = stage.xp, stage.rows, on(stage)
     weight, heavy = stage.weight, None
     if update.weighs_rows:
@@ -321,6 +327,7 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
     sums = MomentSums(features) if with_moments else None
     cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
     mean = features.zeros((stage.n_outputs,), dtype=xp.float64)
+    curvature = 0.0 * mean
     step = features.rows_per_block(stage.n_outputs)
     for rows, chunk, given in stage.blocks(GRAM_BLOCK_BYTES):
         if sums is not None and heavy is None:
@@ -329,11 +336,14 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
             if stage.on_block is not None:
                 stage.on_block()
             inside = slice(rows.start + part.start, rows.start + part.stop)
-            residual = weighted_residual(update, state, inside, None if given is None else given[part])
+            of_rows = None if given is None else given[part]
+            residual = weighted_residual(update, state, inside, of_rows)
             few.rmatmat(residual, cross)
             mean += xp.sum(residual, axis=0, dtype=xp.float64)
+            if update.weighs_outputs:
+                curvature += update.output_weight(state[inside, :], of_rows)
     if sums is None:
-        return cross, mean
+        return cross, mean, curvature
     step = features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)
     for start in range(0, 0 if heavy is None else len(heavy), step):
         assert heavy is not None
@@ -341,7 +351,7 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
             stage.on_block()
         chosen = heavy[start : start + step]
         sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
-    return cross, mean, sums.result()
+    return cross, mean, curvature, sums.result()
 
 
 def weighted_residual(update: Update, state: Array, rows: slice, weight: Array | None) -> Array:

@@ -44,6 +44,15 @@ class Update(ABC):
         return self.xp.ones_like(state[:, 0])
 
     @property
+    def weighs_outputs(self) -> bool:
+        """Whether the curvature of an output does, too."""
+        return False
+
+    def output_weight(self, state: Array, weight: Array | None) -> Array:
+        """Σ s h_ij of each output j, over some rows."""
+        return self.xp.zeros_like(state[0, :])
+
+    @property
     def on(self) -> Callable[[Problem], Update]:
         """What makes the update of a part of the rows, there."""
         return partial(type(self), calibrator=self.calibrator)
@@ -153,8 +162,13 @@ class NewtonStep(Update):
     """A Newton step on the log loss, with the running scores as offset and a line search.
 
     The Hessian of a row, diag(p) − ppᵀ, lies below its trace 1 − ‖p‖² times the identity, so with weights
-    h_i = 1 − ‖p_i‖² (Σ p(1 − p) for one column per label) one p×p matrix serves all classes as in Algorithm 1, but
-    follows the state: rows that are already decided stop counting, and few rows have to be read to form it.
+    h_i = 1 − ‖p_i‖² one p×p matrix serves all classes as in Algorithm 1, but follows the state: rows that are already
+    decided stop counting, and few rows have to be read to form it.
+
+    Columns that share nothing, one per label, have the Hessian h_ij = p_ij(1 − p_ij), of which that trace is no bound
+    that is near. The product h_i c_j with the same sums over rows and over labels takes its place, h_i being the mean
+    over the labels: one matrix again, and the step of label j divided by c_j. So rare labels, which curve less, go
+    further.
     """
 
     weighs_rows = True
@@ -164,7 +178,17 @@ class NewtonStep(Update):
 
     def row_weight(self, state: Array) -> Array:
         loss, xp = self.problem.loss, self.xp
-        return xp.concat([loss.hessian_trace(loss.mean(block + 0.0, xp), xp) for _, block in _blocks(state)])
+        trace = xp.concat([loss.hessian_trace(loss.mean(block + 0.0, xp), xp) for _, block in _blocks(state)])
+        return trace / self.problem.n_outputs if loss.separable else trace
+
+    @property
+    def weighs_outputs(self) -> bool:
+        return self.problem.loss.separable and self.problem.n_outputs > 1
+
+    def output_weight(self, state: Array, weight: Array | None) -> Array:
+        loss, xp = self.problem.loss, self.xp
+        diagonal, _ = loss.hessian(loss.mean(state + 0.0, xp), xp)
+        return xp.sum(diagonal if weight is None else diagonal * weight[:, None], axis=0, dtype=xp.float64)
 
     def move(
         self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
