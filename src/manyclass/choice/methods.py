@@ -19,10 +19,10 @@ from manyclass.solvers.quasi_newton import QuasiNewton
 
 NEWTON_STEPS, NEWTON_PASSES = 7, 3.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
-HESSIAN_PASSES = 20
+HESSIAN_PASSES = 16
 """Passes of L-BFGS in the metric of a Hessian of sampled rows."""
-LOOKS = 4
-"""How often L-BFGS looks at its curvature: at the start, and where `QuasiNewton` refreshes it."""
+LOOKS = 3
+"""How often L-BFGS looks at its curvature in so many: at the start, and where `QuasiNewton` refreshes it."""
 PASSES_PER_STEP, INDEPENDENT_PASSES_PER_STEP = 6.0, 3.0
 """Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
 quadratic that touches the objective at the constant model: the curvature changes on the way. Fewer where outputs share
