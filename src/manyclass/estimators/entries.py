@@ -88,12 +88,12 @@ class Entry:
         error = 1.0 - self.accuracy
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
 
-    def has_more_loss(self, other: Entry) -> bool:
-        """Than another that was judged by the same rows, by more than a standard error of the difference."""
+    def has_more_loss(self, other: Entry, n_errors: float = 1.0) -> bool:
+        """Than another that was judged by the same rows, by more than so many standard errors of the difference."""
         differences = np.concatenate([one.losses - other.scores[part].losses for part, one in self.scores.items()])
         weights = np.concatenate([one.weights for one in self.scores.values()])
         more = self.log_loss - other.log_loss
-        return bool(more > np.sum((weights * (differences - more)) ** 2) ** 0.5 / np.sum(weights))
+        return bool(more > n_errors * np.sum((weights * (differences - more)) ** 2) ** 0.5 / np.sum(weights))
 
     def told(self) -> str:
         return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"

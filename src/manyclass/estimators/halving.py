@@ -26,6 +26,8 @@ OVERRUN = 4.0
 CLEARLY = 3.0
 """Standard errors of a difference between accuracies beyond which nothing gets as good as generated features on more
 rows."""
+TURNED = 2.0
+"""Standard errors of a difference between log losses beyond which a path of penalties has turned."""
 FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
 FEWEST_PASSES = 3.0
@@ -299,7 +301,7 @@ class Search:
         than a larger one, and had clearly more log loss."""
         larger = [one for one in tried if one.kin == entry.kin and one.candidate.alpha > entry.candidate.alpha]
         path = sorted(larger, key=lambda one: one.candidate.alpha)
-        return any(path[0].accuracy < one.accuracy and path[0].has_more_loss(one) for one in path[1:])
+        return any(path[0].accuracy < one.accuracy and path[0].has_more_loss(one, TURNED) for one in path[1:])
 
     def _try(self, entry: Entry, parts: Parts) -> None:
         """Fit and judge, one part after the other; what an earlier round did with a part is taken from there.
