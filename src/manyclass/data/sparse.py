@@ -37,10 +37,8 @@ class SparseRows(Rows):
     def of(cls, X: Any) -> SparseRows:
         """From a matrix that may have several entries in one place, which are added up in a copy."""
         X = sp.csr_array(X) if X.format != "csr" else X
-        if not X.has_canonical_format and _may_repeat(X):  # sums of squares of entries would be wrong
-            X = X.copy()
-            X.sum_duplicates()
-        return cls(X)
+        # Of several entries in one place sums of squares would be wrong.
+        return cls(X).canonical() if not X.has_canonical_format and _may_repeat(X) else cls(X)
 
     @property
     def row_bytes(self) -> float:

@@ -33,8 +33,8 @@ class Score(NamedTuple):
     n_labels: float
 
     def predicts_better(self, other: Score) -> bool:
-        """Or of fewer errors by more than one standard error of a difference of counts, which is √(count + count) at
-        most."""
+        """As of `is_better`, or of fewer errors by more than one standard error of a difference of counts, which is
+        √(count + count) at most."""
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
         return bool(fewer * self.n_labels > error) or self.is_better(other)
 
