@@ -18,6 +18,7 @@ from manyclass.model.sums import squares_of
 from manyclass.stagewise import UPDATES
 from manyclass.stagewise.judges import Score
 from manyclass.stagewise.solver import sums_of_block
+from manyclass.stagewise.updates import LONGEST, lowest
 from tests.covering import every_pair
 from tests.stagewise.run import Fit, targets_of
 
@@ -340,16 +341,47 @@ def test_a_label_that_is_given_several_times_is_fitted_as_once(n_equal):
     assert_allclose(several.scores(X), np.repeat(once.scores(X), n_equal, axis=1), rtol=1e-6, atol=1e-9)
 
 
+def some_labels(rng, n_rare, n_common, n_rows=1500):
+    X = rng.standard_normal((n_rows, 6))
+    scores = X @ rng.standard_normal((6, n_rare + n_common)) + rng.gumbel(size=(n_rows, n_rare + n_common))
+    return X, (scores > np.repeat([6.0, 0.0], [n_rare, n_common])).astype(float)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-1])
+def test_several_visits_reach_what_each_label_would_by_itself(rng, alpha):
+    """A step divided by the curvature of its label, with the penalty on all alike, stalled: rare labels overshot."""
+    X, Y = some_labels(rng, 20, 20)
+    fit = solve(X, None, "logistic", targets=MatrixTargets(Y), alpha=alpha, n_components=96, block_size=32, max_iter=8)
+    each = [GLMClassifier(alpha=alpha, loss="logistic", tol=1e-7).fit(fit.features(X), y) for y in Y.T.astype(int)]
+    least = sum(one.history_[-1].objective for one in each)
+    assert fit.history[-1].objective <= least + 2e-3 * Y.shape[1] * np.log(2)
+
+
 def test_many_rare_labels_are_fitted_nearly_as_well_as_by_themselves(rng):
     """One row weight that bounds the sum of their curvatures left them at probabilities of a half."""
-    X = rng.standard_normal((1500, 8))
-    y = X @ rng.standard_normal((8, 80)) + 2.0 * rng.gumbel(size=(1500, 80)) > 9.0
-    y = y[:, y.any(axis=0)]
-    model = StagewiseClassifier(alpha=1e-3, loss="logistic", n_components=512, block_size=128, random_state=0)
-    zero = np.mean(-y.mean(axis=0) * np.log(y.mean(axis=0)) - (1 - y.mean(axis=0)) * np.log1p(-y.mean(axis=0)))
-    probabilities = model.fit(X[:1000], y[:1000].astype(int)).predict_proba(X[1000:])
-    loss = log_loss(y[1000:].ravel(), probabilities.ravel())
-    assert loss < zero
+    X, Y = some_labels(rng, 80, 0)
+    Y = Y[:, Y[:1000].any(axis=0)]
+    options = {"alpha": 1e-3, "loss": "logistic", "n_components": 512, "block_size": 128, "random_state": 0}
+
+    def loss(Y):
+        P = StagewiseClassifier(**options).fit(X[:1000], Y[:1000].astype(int)).predict_proba(X[1000:])
+        return log_loss(Y[1000:].ravel(), (P if Y.ndim > 1 else P[:, 1]).ravel())
+
+    alone = np.mean([loss(Y[:, label]) for label in range(0, Y.shape[1], 8)])
+    assert loss(Y[:, ::8]) < 1.1 * alone
+    assert loss(Y) < 1.1 * np.mean([loss(Y[:, start : start + 8]) for start in range(0, Y.shape[1], 8)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lengths_are_where_convex_functions_are_lowest(seed):
+    rng = np.random.default_rng(seed)
+    steep, place = rng.uniform(0.1, 20.0, 40), rng.uniform(-0.5, 1.5 * LONGEST, 40)
+
+    def derivatives(length):
+        return np.tanh(steep * (length - place)), steep / np.cosh(np.clip(steep * (length - place), -300, 300)) ** 2
+
+    expected = np.clip(place, 0.0, LONGEST)
+    assert_allclose(lowest(derivatives, 40), expected, rtol=0.03, atol=0.03)
 
 
 def test_a_rare_label_beside_common_ones_is_fitted_nearly_as_by_itself():

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace, is_numpy_namespace, is_torch_names
 from scipy.linalg import get_blas_funcs
 
 from manyclass.data.cells import OVERFLOW
-from manyclass.data.rows import Array, add_to_diagonal
+from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.data.threads import factor_threads
 
 
@@ -39,16 +39,31 @@ class Factor:
     def xp(self) -> Any:
         return array_namespace(self.S)
 
-    def solve(self, B: Array, ridge: float) -> Array:
-        """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B."""
+    def solve(self, B: Array, ridge: float | Array) -> Array:
+        """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B.
+
+        The ridge is one for all columns of B, or one for each: a Cholesky factor for every different one then.
+        """
         xp = self.xp
         wide = xp.astype(B, xp.float64, copy=False)
+        if not isinstance(ridge, (int, float)):
+            return xp.astype(self._solve_each(wide, to_numpy(ridge)), B.dtype, copy=False)
         lower = self._lower(float(ridge))
         if lower is not None:
             return xp.astype(_solve_cholesky(lower, wide, xp), B.dtype, copy=False)
         _, vectors = self.spectrum
         inverse = self._inverse(float(ridge))
         return xp.astype(vectors @ (inverse[:, None] * (vectors.T @ wide)), B.dtype, copy=False)
+
+    def _solve_each(self, wide: Array, ridges: np.ndarray) -> Array:
+        xp, factor, found, order = self.xp, self, [], []
+        for ridge in np.unique(ridges):
+            order.append(np.flatnonzero(ridges == ridge))
+            factor = factor.anew()
+            places = xp.asarray(order[-1], device=wide.device)
+            found.append(factor.solve(xp.take(wide, places, axis=1), float(ridge)))
+        back = xp.asarray(np.argsort(np.concatenate(order)), device=wide.device)
+        return xp.take(xp.concat(found, axis=1), back, axis=1)
 
     def anew(self) -> Factor:
         """Of the same matrix, for another first ridge; itself where the decomposition for all of them is there."""

@@ -99,17 +99,17 @@ class Coefficients:
             return None
         return self.xp.take(self._by_column, self.rows.asarray(columns, self.xp.int64), axis=0)
 
-    def along(self, previous: Array | None, coef: Array) -> Callable[[float], float]:
-        """length ↦ ‖all coefficients + length·coef‖²."""
-        wide = self.xp.astype(coef, self.xp.float64)
-        linear = 0.0 if previous is None else 2.0 * float(self.xp.sum(previous * wide))
-        quadratic, square = float(self.xp.sum(wide * wide)), self.square
-        return lambda length: square + length * (linear + length * quadratic)
+    def along(self, previous: Array | None, coef: Array) -> tuple[Array, Array]:
+        """⟨those of a block, coef⟩ and ‖coef‖² of each output: how ½‖all‖² changes on the way there."""
+        xp, wide = self.xp, self.xp.astype(coef, self.xp.float64)
+        square = xp.sum(wide * wide, axis=0)
+        return (0.0 * square if previous is None else xp.sum(previous * wide, axis=0)), square
 
-    def add(self, index: int, block: Any, coef: Array, square: float) -> None:
-        """Add those of a stage; `square` is ‖all coefficients‖² from now on."""
+    def add(self, index: int, block: Any, previous: Array | None, coef: Array) -> None:
+        """Add those of a stage."""
         wide, columns = self.xp.astype(coef, self.xp.float64), getattr(block, "columns", None)
-        self.square = square
+        linear, square = self.along(previous, coef)
+        self.square += float(self.xp.sum(2.0 * linear + square))
         if columns is None:
             self._by_block[index] = self._by_block[index] + wide if index in self._by_block else wide
             return

@@ -117,11 +117,14 @@ class Equations(ABC):
         return None
 
     @abstractmethod
-    def _solve(self, cross: Array, alpha: float) -> Array:
+    def _solve(self, cross: Array, alpha: float | Array) -> Array:
         """Coefficients for a right-hand side that is centred."""
 
-    def solve(self, cross: Array, mean: Array, alpha: float) -> tuple[Array, Array]:
-        """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r."""
+    def solve(self, cross: Array, mean: Array, alpha: float | Array) -> tuple[Array, Array]:
+        """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r.
+
+        The penalty is one for all outputs, or one for each.
+        """
         coef = self._solve(self._centred(cross, mean), alpha)
         return coef, mean / self.share - self.center @ coef if self.fit_intercept else mean * 0
 
@@ -162,7 +165,7 @@ class NormalEquations(Equations):
     def anew(self) -> NormalEquations:
         return replace(self, factor=self.factor.anew())
 
-    def _solve(self, cross: Array, alpha: float) -> Array:
+    def _solve(self, cross: Array, alpha: float | Array) -> Array:
         return self.factor.solve(cross, alpha)
 
     def best_alpha(self, responses: Responses) -> float:
@@ -208,7 +211,7 @@ class ProductEquations(Equations):
     def decompose(self) -> None:
         """There is nothing to decompose."""
 
-    def _solve(self, cross: Array, alpha: float) -> Array:
+    def _solve(self, cross: Array, alpha: float | Array) -> Array:
         xp, parts = self.problem.xp, list(pieces(self.problem.rows, cross))
         W, residual, direction = 0.0 * cross, cross + 0.0, cross + 0.0
         # Sums over rows by a product: reductions over the first axis of a few columns are slow.

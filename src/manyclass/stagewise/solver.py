@@ -194,21 +194,21 @@ class _Fit:
         previous = self.coefficients.of(index, block) if update.additive else None
         if previous is not None:
             cross -= alpha * previous
+        penalty: Any = alpha
+        if update.weighs_outputs:
+            # In powers of two, so that few factors serve all.
+            curvature = 2.0 ** xp.round(xp.log2(xp.clip(curvature, LEAST_CURVATURE)))
+            cross, mean, penalty = cross / curvature, mean / curvature, alpha / curvature
         with phases("solve"):
-            wide = equations.solve(cross, mean, alpha)
-            if update.weighs_outputs:
-                wide = tuple(part / xp.clip(curvature, LEAST_CURVATURE) for part in wide)
+            wide = equations.solve(cross, mean, penalty)
             coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
             self._keep(index, equations, visit)
-        square = self.coefficients.along(previous, coef)
+        along = tuple(alpha * part for part in self.coefficients.along(previous, coef))
         with phases("update", features):
-            self.state, length = update.move(
-                stage, self.state, coef, intercept, lambda length: 0.5 * alpha * square(length)
-            )
-        if length != 1.0:
-            coef, intercept = length * coef, length * intercept
+            self.state, length = update.move(stage, self.state, coef, intercept, along)
+        coef, intercept = coef * length, intercept * length
         if update.additive:
-            self.coefficients.add(index, block, coef, square(length))
+            self.coefficients.add(index, block, previous, coef)
         self.problem.n_passes += 2
         self.done.append(Stage(index, coef, intercept))
 

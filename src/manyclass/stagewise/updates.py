@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-from scipy.optimize import minimize_scalar
+import numpy as np
 
 from manyclass.data import DenseRows
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
 from manyclass.model.calibrator import Calibrator, Map, overwrite
 from manyclass.model.losses.base import loss_sums
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
+LENGTHS, ENOUGH = 12, 0.01
+"""Lengths it tries at most, and the change of one, as a share of it, that ends it."""
 
 
 class Update(ABC):
@@ -58,9 +60,13 @@ class Update(ABC):
         return partial(type(self), calibrator=self.calibrator)
 
     def move(
-        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
-    ) -> tuple[Any, float]:
-        """The state with `length` times what a block adds, and the length; the rows of the stage are its features."""
+        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: tuple[Array, Array]
+    ) -> tuple[Any, Any]:
+        """The state with `length` times what a block adds, and the length: a number, or one for each output.
+
+        The rows of the stage are its features; `penalty` is the first derivative of the penalty in the length of each
+        output, where that is 0, and the second.
+        """
         return stage.changed(add_gains, state, coef, intercept), 1.0
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:
@@ -76,9 +82,9 @@ class Update(ABC):
         """Weighted share of wrong labels, where predictions are nearest to labels of 0 and 1; nan elsewhere."""
         return float("nan")
 
-    def loss(self, state: Any, weight: Any, gain: Any = None, length: float = 0.0) -> float:
-        """Weighted mean loss of the state, or of state + length·gain."""
-        total, mass = self.problem.sum(losses_of_state, state, weight, gain, length)
+    def loss(self, state: Any, weight: Any) -> float:
+        """Weighted mean loss of the state."""
+        total, mass = self.problem.sum(losses_of_state, state, weight)
         return total / mass if mass > 0 else float("nan")
 
 
@@ -93,18 +99,26 @@ def gains_of_block(stage: Problem, coef: Array, intercept: Array) -> Array:
     return gain
 
 
-def add_multiple(part: Problem, state: Array, gain: Array, length: float) -> None:
+def add_multiple(part: Problem, state: Array, gain: Array, length: Array) -> None:
     for where, block in _blocks(state):
         state[where, :] = block + length * gain[where, :]
 
 
-def losses_of_state(
-    part: Problem, state: Array, weight: Array | None, gain: Array | None, length: float
-) -> tuple[float, float]:
-    scores = (
-        (where, block + 0.0 if gain is None else block + length * gain[where, :]) for where, block in _blocks(state)
-    )
+def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[float, float]:
+    scores = ((where, block + 0.0) for where, block in _blocks(state))
     return loss_sums(part.loss, part.targets, weight, scores, part.xp)
+
+
+def derivatives_along(part: Problem, state: Array, gain: Array, length: Array) -> np.ndarray:
+    """Of Σ s ℓ(z + length·gain), by the length of each of the independent problems: the first and the second."""
+    xp, loss, found = part.xp, part.loss, np.zeros((2, part.n_independent))
+    for where, block in _blocks(state):
+        towards = gain[where, :]
+        P = loss.mean(block + length * towards, xp)
+        curved, missed = loss.hessian_product(P, towards, xp), P - part.targets.dense(where, block, xp)
+        weighed = towards if part.weight is None else towards * part.weight[where][:, None]
+        found += [np.atleast_1d(part.inner_of_each(weighed, slope)) for slope in (missed, curved)]
+    return found
 
 
 class LeastSquares(Update):
@@ -167,8 +181,8 @@ class NewtonStep(Update):
 
     Columns that share nothing, one per label, have the Hessian h_ij = p_ij(1 − p_ij), of which that trace is no bound
     that is near. The product h_i c_j with the same sums over rows and over labels takes its place, h_i being the mean
-    over the labels: one matrix again, and the step of label j divided by c_j. So rare labels, which curve less, go
-    further.
+    over the labels: one matrix H again, and the step of label j is (c_j H + alpha)⁻¹ times its gradient. So rare
+    labels, which curve less, go further, as far as the penalty lets them.
     """
 
     weighs_rows = True
@@ -191,16 +205,37 @@ class NewtonStep(Update):
         return xp.sum(diagonal if weight is None else diagonal * weight[:, None], axis=0, dtype=xp.float64)
 
     def move(
-        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: Callable[[float], float]
-    ) -> tuple[Any, float]:
-        gain = stage.map(gains_of_block, coef, intercept)
+        self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: tuple[Array, Array]
+    ) -> tuple[Any, Any]:
+        """As far as lowers the objective most; labels share nothing, so each has a length of its own."""
+        problem, gain = self.problem, stage.map(gains_of_block, coef, intercept)
+        first, second = (to_numpy(part).reshape(problem.n_independent, -1).sum(axis=1) for part in penalty)
 
-        def value(length: float) -> float:
-            return self.loss(state, self.problem.weight, gain, length) + penalty(length)
+        def derivatives(length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = problem.sum(derivatives_along, state, gain, problem.spread(length)) / problem.total_weight
+            return found[0] + first + length * second, found[1] + second
 
-        found = minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded", options={"xatol": 0.02, "maxiter": 12})
-        length = float(found.x) if found.fun < value(0.0) else 0.0
-        return self.problem.changed(add_multiple, state, gain, length), length
+        of_outputs = problem.spread(lowest(derivatives, problem.n_independent))
+        return problem.changed(add_multiple, state, gain, of_outputs), of_outputs
+
+
+def lowest(derivatives: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
+    """Where each of n convex functions on [0, LONGEST] is lowest, by Newton's method inside what is known to hold it.
+
+    The functions fall at 0 if anywhere. A length that is not found in time is one at which they still fall.
+    """
+    lower, upper, length = np.zeros(n), np.full(n, LONGEST), np.ones(n)
+    for _ in range(LENGTHS):
+        slope, curvature = derivatives(length)
+        lower, upper = np.where(slope <= 0, length, lower), np.where(slope > 0, length, upper)
+        with np.errstate(all="ignore"):
+            after = length - slope / curvature
+        inside = (after > lower) & (after < upper)
+        after = np.where(inside, after, np.where(slope == 0, length, 0.5 * (lower + upper)))
+        if np.all(abs(after - length) <= ENOUGH * length):
+            return after
+        length = after
+    return lower
 
 
 UPDATES: dict[str, type[Update]] = {
