@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from manyclass.data.threads import factor_threads
 
 CACHE_ELEMENTS = 1 << 17
 """Entries of a piece that one thread works on: its temporaries stay in the second-level cache."""
+
+FEW_ELEMENTS = 1 << 14
+"""Entries whose temporaries stay in the nearest caches, and come from memory that is at hand."""
+
+TURN = (6.28125, 2.0 * np.pi - 6.28125, 2.4492935982947064e-16)
+"""A turn, as a sum: whole turns of the first are taken off exactly, and the last is what float64 has not of it."""
+SINE = tuple((-1.0) ** n / factorial(2 * n + 1) for n in range(10, 0, -1))
+"""Coefficients of sin z / z − 1 in z², the highest power first: to 1e-17 within a quarter turn."""
 
 MOST_COPIES = 128
 """Copies of arrays that are kept on a device; the oldest go first."""
@@ -56,6 +65,34 @@ def in_pieces(work: Callable[[slice], Any], n_rows: int, row_size: int) -> None:
         list(_threads().map(work, pieces))
     else:
         work(slice(0, n_rows))
+
+
+def cosine(Z: Array, out: dict[str, Array], xp: Any) -> Array:
+    """cos Z, as `elementwise` wants it: of float64 for a third of what NumPy's own takes.
+
+    cos z = sin(π/2 − |z − 2π·n|) for the nearest number n of turns, and the sine by its series.
+    """
+    if not out or Z.dtype != np.float64 or not Z.flags.c_contiguous:
+        return xp.cos(Z, **out)
+    flat, (first, *others) = Z.reshape(-1), SINE
+    held = np.empty((2, min(FEW_ELEMENTS, len(flat))))
+    for part in slices(len(flat), FEW_ELEMENTS):
+        z, (square, series) = flat[part], held[:, : len(flat[part])]
+        np.multiply(z, 0.5 / np.pi, out=square)
+        np.rint(square, out=square)
+        for share in TURN:
+            np.multiply(square, share, out=series)
+            z -= series
+        np.abs(z, out=z)
+        np.subtract(0.5 * np.pi, z, out=z)
+        np.multiply(z, z, out=square)
+        np.multiply(square, first, out=series)
+        for coefficient in others:
+            series += coefficient
+            series *= square
+        series += 1.0
+        z *= series
+    return Z
 
 
 def elementwise(

@@ -7,7 +7,7 @@ import numpy as np
 
 from manyclass.data import GeneratedRows, Rows
 from manyclass.data.generated import InUnits
-from manyclass.data.pieces import copied, elementwise
+from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
 
@@ -81,4 +81,4 @@ class RandomFourierFeatures(FeatureGenerator):
 
     def _generate(self, rows: Rows) -> Array:
         Z = rows.affine(copied(self.random_weights_, rows), copied(self.random_offset_, rows))
-        return elementwise(lambda Z, out: rows.xp.cos(Z, **out), Z, rows, (2.0 / self._n_features_out) ** 0.5)
+        return elementwise(lambda Z, out: cosine(Z, out, rows.xp), Z, rows, (2.0 / self._n_features_out) ** 0.5)

@@ -111,14 +111,17 @@ def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[
 
 def derivatives_along(part: Problem, state: Array, gain: Array, length: Array) -> np.ndarray:
     """Of Σ s ℓ(z + length·gain), by the length of each of the independent problems: the first and the second."""
-    xp, loss, found = part.xp, part.loss, np.zeros((2, part.n_independent))
+    xp, loss = part.xp, part.loss
+    found = [part.rows.zeros((part.n_outputs,), dtype=xp.float64) for _ in range(2)]
     for where, block in _blocks(state):
         towards = gain[where, :]
         P = loss.mean(block + length * towards, xp)
         curved, missed = loss.hessian_product(P, towards, xp), P - part.targets.dense(where, block, xp)
-        weighed = towards if part.weight is None else towards * part.weight[where][:, None]
-        found += [np.atleast_1d(part.inner_of_each(weighed, slope)) for slope in (missed, curved)]
-    return found
+        weight = xp.ones_like(block[:, 0]) if part.weight is None else part.weight[where]
+        for total, slope in zip(found, (missed, curved), strict=True):
+            total += xp.astype(weight @ (towards * slope), xp.float64)
+    of_outputs = to_numpy(xp.stack(found)).reshape(2, part.n_independent, -1)
+    return np.asarray(of_outputs.sum(axis=2))
 
 
 class LeastSquares(Update):
