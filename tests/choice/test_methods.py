@@ -14,6 +14,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.data.labels import encode
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers import SOLVERS
+from manyclass.solvers.base import REFRESH
 
 
 def problem(n, d, k, alpha=1e-4, sparse=False, loss="softmax", scale=None):
@@ -28,6 +29,15 @@ def test_the_choice_is_the_least_of_the_estimates_and_all_can_be_read():
     assert choice.method is choice.candidates[0]
     seconds = [one.seconds for one in choice.candidates]
     assert seconds == sorted(seconds) and all(np.isfinite(seconds)) and min(seconds) > 0
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-8])
+def test_a_fit_as_it_is_expected_takes_what_was_estimated(alpha):
+    for one in choose(problem(3000, 60, 5, alpha), 1e-3).candidates:
+        n_refreshed = sum(at < one.passes for at in REFRESH)
+        assert one.taken(one.passes, n_refreshed) == pytest.approx(one.seconds)
+        if one.look:
+            assert one.taken(one.passes, n_refreshed + 1) > one.seconds
 
 
 @pytest.mark.parametrize(("n", "d", "k", "sparse"), [(60, 900, 3, False), (60, 900, 3, True), (900, 60, 3, False)])

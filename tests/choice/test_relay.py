@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris
 
 from manyclass import GLMClassifier
 from manyclass.choice import Choice, Method, in_turn
-from manyclass.choice.methods import LOOKS
 from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
 from manyclass.fit import Clock, Run, Status
@@ -105,9 +104,9 @@ def test_none_gives_way_to_what_does_not_fit():
 
 @pytest.mark.parametrize("look, changes", [(0.0, []), (1.0, [SURE])])
 def test_what_a_method_takes_includes_adapting_its_metric_more_often_than_expected(look, changes):
-    adapting = Method("newton-cg", "kronecker", False, passes=1000, set_up=0.0, per_pass=1e-3, memory=0.0, look=look)
-    assert adapting.taken(500, LOOKS - 1) == adapting.taken(500, 0) == pytest.approx(0.5)
-    assert adapting.taken(500, LOOKS) == pytest.approx(0.5 + look)
+    adapting = replace(ROTATED, solver="newton-cg", row_space=False, passes=1000, per_pass=1e-3, looks=3, look=look)
+    assert adapting.taken(500, 2) == adapting.taken(500, 0) == pytest.approx(0.5)
+    assert adapting.taken(500, 3) == pytest.approx(0.5 + look)
     *_, found = run(adapting, SURE, tol=1e-9, max_iter=100)
     assert found == changes
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.frame import Frame
-from manyclass.choice.methods import LOOKS, Method, choose
+from manyclass.choice.methods import Method, choose
 from manyclass.choice.together import HessianOfEach, Together
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.memory import room_for
@@ -40,9 +40,9 @@ def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) 
     """The curvature for a whole path: it is set up once, and looked at anew for each penalty."""
     problem.alpha = float(np.exp(np.log(alphas).mean()))
     candidates = [one for one in choose(problem, tol, QuasiNewton()).candidates if one.fits]
-    looks = 1.0 + len(alphas) / LOOKS
 
     def seconds(one: Method) -> float:
+        looks = 1.0 + len(alphas) / one.looks
         return looks * one.set_up + max(one.passes * one.per_pass, seconds_of_path(one, len(alphas), n_paths))
 
     return min(candidates, key=seconds)

@@ -14,15 +14,13 @@ from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
 from manyclass.solvers import Solver
-from manyclass.solvers.base import StepCost
+from manyclass.solvers.base import REFRESH, StepCost
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 NEWTON_STEPS, NEWTON_PASSES = 7, 3.0
 """Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
 HESSIAN_PASSES = 16
 """Passes of L-BFGS in the metric of a Hessian of sampled rows."""
-LOOKS = 3
-"""How often L-BFGS looks at its curvature in so many: at the start, and where `QuasiNewton` refreshes it."""
 PASSES_PER_STEP, INDEPENDENT_PASSES_PER_STEP = 6.0, 3.0
 """Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
 quadratic that touches the objective at the constant model: the curvature changes on the way. Fewer where outputs share
@@ -56,7 +54,8 @@ class Method:
     memory: float  # bytes beside the rows
     fits: bool = True  # whether that is no more than `room` said
     wide: bool = False  # whether products are in float64, whatever the dtype of the rows
-    look: float = 0.0  # seconds of adapting the metric beyond the `LOOKS` that belong to the set-up
+    looks: int = 1  # how often the metric is made, which belongs to the set-up
+    look: float = 0.0  # seconds of making it once more
 
     @property
     def seconds(self) -> float:
@@ -64,7 +63,7 @@ class Method:
 
     def taken(self, n_passes: float, n_looks: int) -> float:
         """Seconds of the set-up, and of so many passes and looks after it."""
-        return self.set_up + n_passes * self.per_pass + max(n_looks - LOOKS + 1, 0) * self.look
+        return self.set_up + n_passes * self.per_pass + max(n_looks - self.looks + 1, 0) * self.look
 
     def __str__(self) -> str:
         space = (", rows rotated" if self.row_space else "") + (", in float64" if self.wide else "")
@@ -72,6 +71,11 @@ class Method:
             f"{self.solver} with {self.curvature}{space}: {self.seconds:.2g} s "
             f"({self.set_up:.2g} s to set up, {self.passes:.0f} passes of {self.per_pass:.2g} s)"
         )
+
+
+def looks_in(n_steps: float) -> int:
+    """How often so many steps of L-BFGS look at the curvature: at the start, and where `QuasiNewton` refreshes it."""
+    return 1 + sum(at < n_steps for at in REFRESH)
 
 
 @dataclass(frozen=True)
@@ -198,22 +202,23 @@ class Shape:
         def method(curvature: str, steps: float, set_up: float, look: float, solve: float, needed: float) -> Method:
             passes, per_pass = steps * cost.passes, (step + solve) / cost.passes
             memory = arrays * self.itemsize + needed
-            return Method(solver, curvature, False, passes, set_up, per_pass, memory, look=look)
+            return Method(solver, curvature, False, passes, set_up, per_pass, memory, looks=looks_in(steps), look=look)
 
         yield method("jacobi", by_diagonal, one, 0.0, 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
         # L-BFGS factors again, Newton's method weighs rows anew before that. A solve is two products with a triangle,
         # one in each pass and half of one for pairs that are solved for anew.
-        set_up, needed = 2 * one + self.gram(sample) + LOOKS * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
+        factors, needed = looks_in(by_features) * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
         look = self.gram(sample / 2) + speed.seconds_of_cholesky(d)
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
-        yield method(of_features, by_features, set_up, look, solve, needed)
+        yield method(of_features, by_features, 2 * one + self.gram(sample) + factors, look, solve, needed)
         size = (d + 1) * k
         if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
             sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
             solve, needed = 2.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
-            yield method("sampled-hessian", HESSIAN_PASSES, one + LOOKS * look, look, solve, needed)
+            set_up = one + looks_in(HESSIAN_PASSES) * look
+            yield method("sampled-hessian", HESSIAN_PASSES, set_up, look, solve, needed)
 
     def by_newton(self) -> Iterator[Method]:
         """Newton's method, for few parameters in all."""
