@@ -87,9 +87,10 @@ class DenseRows(Rows):
 
     def matmat(self, W: Array) -> Array:
         if self.shift is None and W.dtype == self.X.dtype:
-            return product(self.X, W) if self.is_numpy else self.X @ W
+            return product(self.X, W)
         if self.shift is None and self.rows_per_block(int(W.shape[1])) >= self.n_rows:
-            return self.xp.astype(self.X, W.dtype) @ W  # coefficients may be wider than the rows they are applied to
+            # Coefficients may be wider than the rows they are applied to.
+            return product(self.xp.astype(self.X, W.dtype), W)
         blocks = self.blocks(self.rows_per_block(int(W.shape[1])))
         return self.xp.concat([block.matmat(W) for _, block in blocks])
 
@@ -102,11 +103,7 @@ class DenseRows(Rows):
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:
         # R may be wider than the rows it is multiplied with.
-        X = self.xp.astype(self.dense(), R.dtype, copy=False)
-        if self.is_numpy:
-            add_product(X, R, out)
-        else:
-            out += X.T @ R
+        add_product(self.xp.astype(self.dense(), R.dtype, copy=False), R, out)
 
     def outer(self) -> Array:
         # By columns, so that no second copy of X is there in float64, nor much beside the result.
