@@ -109,3 +109,12 @@ def test_rows_to_be_taken_apart_are_sorted_once(rng):
     rows = as_rows(X).canonical()
     assert rows.X.has_canonical_format and rows.canonical() is rows and not X.has_sorted_indices
     np.testing.assert_array_equal(rows.X.toarray(), X.toarray())
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_tensors_are_refused_in_a_sentence(layout):
+    torch = pytest.importorskip("torch")
+    X = getattr(torch.eye(6), layout)()
+    with pytest.raises(TypeError, match=r"pass a scipy\.sparse\.csr_array"):
+        GLMClassifier().fit(X, torch.arange(6) % 2)

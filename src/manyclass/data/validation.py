@@ -132,6 +132,8 @@ def _is_mapped(X: Any) -> bool:
 
 def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
     xp = array_namespace(X)
+    if "sparse" in str(getattr(X, "layout", "")):
+        raise TypeError("Sparse tensors have no products here; pass a scipy.sparse.csr_array of their entries.")
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows, features), got {X.ndim}; reshape it first.")
     if xp.isdtype(X.dtype, "complex floating"):
@@ -157,6 +159,10 @@ def _check_class_weight(class_weight: Any) -> None:
         for label, weight in each.items() if isinstance(each, dict) else ():
             if not (isinstance(weight, Real) and 0.0 <= float(weight) < math.inf):
                 raise ValueError(f"class_weight gives class {label!r} the weight {weight!r}; use numbers from 0 up.")
+
+
+EXTREME = 1e30
+"""A weight from which sums over rows are beyond float32, and below whose inverse they are none."""
 
 
 def check_weights(
@@ -199,4 +205,7 @@ def check_weights(
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not (may_be_none or weight.sum() > 0):
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
+    largest = weight.max(initial=0.0)
+    if largest > 0 and not 1.0 / EXTREME < largest < EXTREME:
+        raise ValueError(f"The largest sample weight is {largest:.2g}; divide them by their mean: their ratios matter.")
     return rows.asarray(weight)
