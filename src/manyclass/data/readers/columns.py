@@ -37,12 +37,14 @@ def choose_columns(
         both = [name for name in request.feature_names if name in (request.targets or ())]
         if both:
             raise DataFileError(f"the model was fitted on {quoted(both)}, so the labels are in another column: name it")
-        targets = _targets(names, n_columns, [j for j in remaining if j not in set(features)], request)
+        known = set(features)
+        targets = _targets(names, n_columns, [j for j in remaining if j not in known], request)
     elif request.n_features is not None and len(remaining) == request.n_features:
         features, targets = remaining, []
     else:
         targets = _targets(names, n_columns, remaining, request)
-        features = [j for j in remaining if j not in set(targets)]
+        taken = set(targets)
+        features = [j for j in remaining if j not in taken]
         if request.features is None and request.n_label_columns is None:
             shown = [j for j in range(n_columns) if names is None or names[j] not in hidden]
             _check_not_left_out(names, _targets(names, n_columns, shown, request), targets)

@@ -10,6 +10,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ class Layout:
     def of_features(self, schema: pa.Schema) -> Layout:
         """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
         refuse_text(schema, list(dict.fromkeys(self.entries[j][0] for j in self.features)))
-        kinds = {_stored_as(_plain(schema.field(self.entries[j][0]).type)) for j in self.features}
+        kinds = {_stored_as(schema.field(self.entries[j][0]).type) for j in self.features}
         return dataclasses.replace(self, targets=[], multilabel=False, dtype=self.dtype or np.result_type(*kinds))
 
     def labels(self, read: Callable[[list[str]], pa.Table]) -> Dataset:
@@ -207,6 +208,10 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Ta
         yield pa.Table.from_batches(held)
 
 
+# A table has thousands of columns, but few types of them, and pyarrow tells each time anew what a type is.
+
+
+@lru_cache
 def is_list(kind: pa.DataType) -> bool:
     return any((pa.types.is_list(kind), pa.types.is_large_list(kind), pa.types.is_fixed_size_list(kind)))
 
@@ -216,26 +221,35 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind
 
 
+@lru_cache
 def _stored_as(kind: pa.DataType) -> Any:
     """The NumPy type that chunks of such numbers have, whatever is in them."""
+    kind = _plain(kind)
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return kind.to_pandas_dtype()
     return np.float32 if pa.types.is_boolean(kind) or pa.types.is_int8(kind) or pa.types.is_uint8(kind) else np.float64
 
 
+@lru_cache
 def _is_text(kind: pa.DataType) -> bool:
     kind = _plain(kind)
     return any((pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_string_view(kind)))
 
 
+@lru_cache
+def _is_number(kind: pa.DataType) -> bool:
+    kind, types = _plain(kind), pa.types
+    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(is_known(kind) for is_known in known)
+
+
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
-    text = [name for name in names if _is_text(schema.field(name).type)]
+    kinds = {name: schema.field(name).type for name in names}
+    text = [name for name, kind in kinds.items() if _is_text(kind)]
     if text:
         raise holds_text(text)
-    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
-    for name in names:
-        kind = schema.field(name).type
-        if not any(is_known(_plain(kind)) for is_known in known):
+    for name, kind in kinds.items():
+        if not _is_number(kind):
             raise DataFileError(
                 f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop (--drop on the "
                 "command line)"
