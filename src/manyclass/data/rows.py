@@ -42,11 +42,12 @@ class RowArrays(NamedTuple):
 
     @classmethod
     def of(cls, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> RowArrays:
-        """Read-only `data` and 64-bit `indptr` whatever is held: for each other type, loops would be compiled anew."""
-        data = data.view()
-        data.flags.writeable = False
+        """All read-only, and 64-bit `indptr`, whatever is held: for each other type, loops would be compiled anew."""
         unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
-        return cls(data, unsigned, indptr.astype(np.uint64, copy=False))
+        views = [data.view(), unsigned, indptr.astype(np.uint64, copy=False).view()]
+        for view in views:
+            view.flags.writeable = False
+        return cls(*views)
 
 
 class Rows(ABC):
