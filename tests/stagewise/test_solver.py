@@ -372,6 +372,19 @@ def test_many_rare_labels_are_fitted_nearly_as_well_as_by_themselves(rng):
     assert loss(Y) < 1.1 * np.mean([loss(Y[:, start : start + 8]) for start in range(0, Y.shape[1], 8)])
 
 
+def test_rows_without_weight_do_not_decide_which_are_read(rng):
+    """They had made those that hold nearly all of the weight, 80 of 100 here, seem few enough to read no others."""
+    X, y, weight = rng.standard_normal((200, 3)), np.arange(200) % 2, np.repeat([1.0, 0.0], 100)
+    state = np.zeros((200, 2))
+    state[80:, 0] = 5.6  # decided, but for the last per cent of the weight
+
+    def moments(part):
+        stage = Problem(as_rows(X[part]), ClassTargets(y[part], 2), LOSSES["softmax"], 0.0, weight=weight[part])
+        return sums_of_block(stage, state[part], lambda stage: UPDATES["softmax"](stage), with_moments=True)[-1]
+
+    assert_allclose(moments(slice(200)).second_moment, moments(slice(100)).second_moment, rtol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_lengths_are_where_convex_functions_are_lowest(seed):
     rng = np.random.default_rng(seed)

@@ -323,7 +323,8 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
         curvature = update.row_weight(state)
         weight = curvature if weight is None else curvature * weight
         heavy = np.sort(heaviest(to_numpy(weight)))
-        heavy = heavy if len(heavy) <= FEW * len(weight) else None
+        copies = np.ones(len(weight)) if stage.weight is None else to_numpy(stage.weight)
+        heavy = heavy if copies[heavy].sum() <= FEW * copies.sum() else None
     sums = MomentSums(features) if with_moments else None
     cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
     mean = features.zeros((stage.n_outputs,), dtype=xp.float64)
