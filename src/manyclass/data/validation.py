@@ -34,13 +34,14 @@ def check_rows(
     reset: bool,
     memory_limit: float | str | None = None,
     keep: bool = False,
+    many_passes: bool = False,
 ) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
     where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`, which
-    may `keep` rows to fit in their file.
+    may `keep` rows to fit in their file. For `many_passes` rows are copied row by row where they lie otherwise.
     """
     check_here(X)
     if is_stored(X):
@@ -74,7 +75,7 @@ def check_rows(
         X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **options)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-    return as_rows(_row_by_row(X, memory_limit) if reset and y is not None else X), y
+    return as_rows(_row_by_row(X, memory_limit) if many_passes else X), y
 
 
 def check_labelled(
@@ -89,7 +90,7 @@ def check_labelled(
     """`check_rows`, and labels, which only a file may hold beside its rows."""
     if y is None and not is_stored(X):
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit, keep=keep)
+    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit, keep=keep, many_passes=reset)
     if y is None:
         raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
     return rows, y

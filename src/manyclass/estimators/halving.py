@@ -261,8 +261,12 @@ class Search:
     ) -> list[Entry]:
         tried: list[Entry] = []
         refused: dict[str, list[Candidate]] = {}
+        turned: list[Entry] = []
         for entry in alive:
-            if self._has_turned(entry, tried) or (not entry.scores and self._leads_elsewhere(entry.candidate, tried)):
+            if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
+                continue
+            if self._has_turned(entry, tried):
+                turned.append(entry)
                 continue
             left = self.search_end - time.perf_counter()
             needed = _needed(entry, parts)
@@ -285,6 +289,8 @@ class Search:
                 raise KeyboardInterrupt
             if self.stopped:
                 break
+        for first in {one.kin: one for one in reversed(turned)}.values():
+            self.why.append(f"From {first.candidate} down none was tried: larger penalties were clearly better.")
         for needs, ones in refused.items():
             others = f" and {len(ones) - 1} more were" if len(ones) > 1 else " was"
             self.why.append(f"{ones[0]}{others} left out: {needs}.")
