@@ -131,6 +131,19 @@ def test_log_losses_decide_where_accuracies_cannot_be_told_apart(accuracies, los
     assert search.choose(entries) is entries[expected]
 
 
+@pytest.mark.parametrize(("accuracies", "expected"), [((0.80, 0.79), 1), ((0.90, 0.79), 0)])
+def test_of_several_labels_the_f1_score_decides_where_accuracies_cannot_be_told_apart(accuracies, expected):
+    """And not the log loss, of which a model that is sure that all labels are absent has little."""
+    X, y = np.zeros((400, 1)), np.arange(1200).reshape(400, 3) % 2
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0)
+    entries = []
+    for alpha, accuracy, f1 in zip(PENALTIES, accuracies, (0.2, 0.5), strict=False):
+        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
+        one.scores, one.n_judged = {0: Score(accuracy, f1, np.full(400, f1), np.ones(400), f1)}, 400
+        entries.append(one)
+    assert search.choose(entries) is entries[expected]
+
+
 def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
     """By more than a standard error in a sixth of the cases; without regard to weights in more than a quarter."""
     rng, wrong = np.random.default_rng(0), []

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -238,12 +239,15 @@ class Score(NamedTuple):
     log_loss: float
     losses: np.ndarray  # of each row
     weights: np.ndarray  # in the means
+    f1: float = math.nan  # of the labels that are present, where there are several per row
 
 
 def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
     labels, P = map(to_numpy, model._labels_and_probabilities(X))
     right, P = labels == y, np.clip(np.asarray(P, dtype=np.float64), 1e-6, 1.0 - 1e-6)
+    f1 = math.nan
     if y.ndim == 2:
+        f1 = float(f1_score(y, labels, average="micro", sample_weight=weight, zero_division=0.0))
         losses = -np.where(y > 0, np.log(P), np.log(1.0 - P)).mean(axis=1)
         right = right.mean(axis=1)
     else:
@@ -252,4 +256,4 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
         losses = -np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])
     weights = np.ones(len(y)) if weight is None else weight
     accuracy, log_loss = (float(np.average(values, weights=weights)) for values in (right, losses))
-    return Score(accuracy, log_loss, losses, weights)
+    return Score(accuracy, log_loss, losses, weights, f1)

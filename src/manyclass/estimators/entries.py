@@ -84,6 +84,10 @@ class Entry:
         return float(np.mean([one.log_loss for one in self.scores.values()]))
 
     @property
+    def f1(self) -> float:
+        return float(np.mean([one.f1 for one in self.scores.values()]))
+
+    @property
     def standard_error(self) -> float:
         error = 1.0 - self.accuracy
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)

@@ -160,21 +160,26 @@ class Search:
 
     def choose(self, ranked: list[Entry]) -> Entry:
         """The best of those that came furthest; by accuracy, of those within a standard error of it, the best of those
-        with hardly more log loss than the least: where accuracies cannot be told apart, log losses may be.
-        Not so of several labels per row, where few are present: what is sure that nearly all are absent has little.
+        with hardly more log loss than the least: where accuracies cannot be told apart, log losses may be. Of several
+        labels per row few are present, and what is sure that all are absent has little: so the best by their F1 score.
 
         What there was no time for on more rows is preferred to what is worse on them.
         """
         best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
-        taken = best
-        if self.objective == "accuracy" and self.seen.y.ndim == 1:
+        taken, why = best, "with less log loss"
+        if self.objective == "accuracy":
             level = best.accuracy - best.standard_error
             near = [one for one in ranked if one.scores.keys() == best.scores.keys() and one.accuracy >= level]
-            least = min(near, key=lambda one: one.log_loss)
-            taken = self.best([one for one in near if not one.has_more_loss(least)])
-        why = f"the best on {best.n_judged:,} rows that it had not seen"
-        if taken is not best:
-            why = f"within the error of judging of the best, {best.told()}, and with less log loss"
+            if self.seen.y.ndim == 1:
+                least = min(near, key=lambda one: one.log_loss)
+                taken = self.best([one for one in near if not one.has_more_loss(least)])
+            else:
+                taken = max(near, key=lambda one: one.f1)
+                why = f"with an F1 score of {taken.f1:.3g}, not {best.f1:.3g}, over all labels"
+        if taken is best:
+            why = f"the best on {best.n_judged:,} rows that it had not seen"
+        else:
+            why = f"within the error of judging of the best, {best.told()}, and {why}"
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
