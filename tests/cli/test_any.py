@@ -88,7 +88,6 @@ def test_a_limit_holds_for_the_search_where_the_rows_fit_in(run_json, uneven, tm
         (("--loss", "softmax"), "--solver any has no --loss: leave it out"),
         (("--alpha", "1"), "--solver any has no --alpha: leave it out"),
         (("--checkpoint", "c"), "--checkpoint is for one estimator"),
-        (("--chunk-rows", "10"), "add --solver pegasos"),
     ],
 )
 def test_what_is_refused(run, iris_csv, given, sentence):

@@ -53,7 +53,7 @@ FIT = [
     ("huge.csv --holdout 0", 1, "huge.csv: the value in row 1, column 'sl' is too large to compute with (-1e+300):"),
     ("huge.csv --memory-limit 1GB", 1, "row 1, column 'sl' is too large to compute with (-1e+300): correct such cells"),
     ("huge.csv --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
-    ("huge.csv --solver pegasos --chunk-rows 50", 1, "row 1, column 'sl' is too large to compute with"),
+    ("huge.csv --solver pegasos --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
     ("nan.svm", 1, "the value in row 2, column 2 is missing"),
     ("one.csv", 1, "all 39 labels are 'setosa'"),
     ("row.csv", 1, "all 1 labels are 'setosa'"),

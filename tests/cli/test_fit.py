@@ -309,8 +309,6 @@ def test_a_checkpoint_is_gone_on_from_and_belongs_to_one_fit(run_json, run, iris
     assert "give another name, or delete the file" in other.err
     path.write_bytes(path.read_bytes()[:-5])
     assert "is damaged or incomplete" in run(*options).err
-    refused = run(*options, "--chunk-rows", 10, "--solver", "pegasos")
-    assert refused.code == 2 and "--checkpoint is for rows in memory" in refused.err
 
 
 def test_a_checkpoint_is_stored_where_memory_is_limited_too(run_json, iris_csv, tmp_path):

@@ -49,15 +49,6 @@ _SCALE = _data(
     help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; none; "
     "auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
 )
-_CHUNK_ROWS = _data(
-    "--chunk-rows",
-    min=1,
-    help="With pegasos: read a file so many rows at a time and take steps on each chunk as it comes, so that files "
-    "larger than memory can be fitted; the file is read once for its labels and once per pass (--max-iter, here 1 by "
-    "default). The model is distributed as on shuffled data only if the rows of the file are in random order: shuffle "
-    "sorted files first.",
-)
-_PIECE_ROWS = _data("--chunk-rows", min=1, help="Read the file so many rows at a time, twice. Default: all at once.")
 _STORED = (
     "What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in pieces, "
     "the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files is a "
@@ -163,7 +154,6 @@ def fit(
     test_labels: Annotated[str | None, _TEST_LABELS] = None,
     holdout: Annotated[float, _HOLDOUT] = 0.2,
     scale: Annotated[str, _SCALE] = "auto",
-    chunk_rows: Annotated[int | None, _CHUNK_ROWS] = None,
     memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     solver: Annotated[str | None, _SOLVER] = None,
     loss: Annotated[str | None, _LOSS] = None,
@@ -195,11 +185,7 @@ def fit(
     }
     data = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
     judged = (test, test_labels, holdout)
-    run(
-        FitRequest(
-            train, data, *judged, scale, chunk_rows, memory_limit, solver, parameters, output, force, json, checkpoint
-        )
-    )
+    run(FitRequest(train, data, *judged, scale, memory_limit, solver, parameters, output, force, json, checkpoint))
 
 
 @app.command()
@@ -211,7 +197,7 @@ def summarize(
     drop: Annotated[Strings, _DROP] = None,
     format: Annotated[str | None, _FORMAT] = None,
     n_features: Annotated[int | None, _N_FEATURES] = None,
-    chunk_rows: Annotated[int | None, _PIECE_ROWS] = None,
+    memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     force: Annotated[bool, _FORCE] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -220,7 +206,7 @@ def summarize(
     from manyclass.cli.moments import summarize as run
 
     options = DataOptions(tuple(target or ()), labels, tuple(drop or ()), format, n_features)
-    run(data, options, chunk_rows, output, force, json)
+    run(data, options, memory_limit, output, force, json)
 
 
 @app.command()

@@ -27,9 +27,6 @@ OF_ONE = ("loss", "alpha", "leave_one_out", "tol", "max_iter")
 SEARCHES = ("any",)
 """Those that fit several models: none that a checkpoint could go on with, and on copies of rows that are in memory."""
 
-IN_CHUNKS = ("pegasos",)
-"""Those whose ``partial_fit`` takes steps, so that a file can be read chunk by chunk, again and again."""
-
 
 def default_solver(parameters: Mapping[str, Any]) -> str:
     """What is taken where no solver is named."""

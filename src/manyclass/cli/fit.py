@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
-from manyclass.cli.estimators import IN_CHUNKS, SEARCHES, build, default_solver, name_of
+from manyclass.cli.estimators import SEARCHES, build, default_solver, name_of
 from manyclass.cli.evaluate import Scores, described, score
 from manyclass.cli.inputs import DataOptions, check_classes, digits, load
 from manyclass.cli.modelfile import Model, Schema
@@ -41,7 +41,6 @@ class FitRequest:
     test_labels: str | None
     holdout: float
     scale: str
-    chunk_rows: int | None
     memory_limit: str | None
     solver: str | None
     parameters: dict[str, Any]
@@ -57,17 +56,10 @@ class FitRequest:
             raise UsageError("--test-labels belongs to a test file: name it with --test")
         if not 0 <= self.holdout < 1:
             raise UsageError(f"--holdout is a share of the rows from 0 up to 1, not {self.holdout:g}")
-        if self.chunk_rows is not None and self.train is None:
-            raise UsageError("--chunk-rows reads a file in pieces: name the file after 'fit'")
-        if self.chunk_rows is not None and self.solver not in IN_CHUNKS:
-            able = " or ".join(IN_CHUNKS)
-            raise UsageError(f"--chunk-rows needs a solver that learns from one chunk at a time: add --solver {able}")
-        if self.chunk_rows is not None and self.checkpoint is not None:
-            raise UsageError("--checkpoint is for rows in memory: leave it, or --chunk-rows, out")
         if self.checkpoint is not None and self.solver in SEARCHES:
             raise UsageError("--checkpoint is for one estimator: name another --solver, or leave it out")
-        if self.memory_limit is not None and (self.train is None or self.chunk_rows is not None):
-            raise UsageError("--memory-limit belongs to a file to fit, and not to --chunk-rows: leave one out")
+        if self.memory_limit is not None and self.train is None:
+            raise UsageError("--memory-limit belongs to a file to fit: name the file after 'fit'")
         if self.scale not in SCALERS:
             raise UsageError(f"there is no scaling '{self.scale}': choose one of {', '.join(SCALERS)}")
         if self.output is not None:
@@ -148,13 +140,11 @@ def run(request: FitRequest) -> None:
 
 
 def _fit(request: FitRequest, progress: Progress) -> Fitted:
-    from manyclass.cli.stream import fit_stream
-
     estimator = build(request.chosen, request.parameters).set_callbacks(progress)
     with warnings.catch_warnings():
         # The summary says it, with what to do about it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = (fit_stream if request.chunk_rows else fit_rows)(request, estimator, progress)
+        fitted = _fit_rows(request, estimator, progress)
     estimator.set_callbacks()
     fitted_by = fitted.model.classifier
     if fitted_by.status_ is Status.INTERRUPTED and (request.output is None or not fitted_by.n_passes_):
@@ -225,7 +215,7 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     print_facts(facts)
 
 
-def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
+def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
     """Read, hold rows out, scale, fit; with a limit on memory where the rows lie."""
     started, limit = time.perf_counter(), request.memory_limit
     stays = limit is not None and request.chosen in SEARCHES
@@ -233,7 +223,7 @@ def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
     train = digits() if request.train is None else load(request.train, request.data, **given)
     check_classes(request.name, train.y)
     schema, weight = Schema.of(train), None
-    test = read_test(request, schema)
+    test = _read_test(request, schema)
     if test is None and request.holdout > 0 and limit is None:
         train, test = _split(request, train)
         check_classes(request.name, train.y)
@@ -257,7 +247,7 @@ def fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted:
     return Fitted.of(scaler, estimator, schema, n_rows, kind, test, seconds)
 
 
-def read_test(request: FitRequest, schema: Schema) -> Dataset | None:
+def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
     """The rows of the test file, if there is one."""
     if request.test is None:
         return None

@@ -139,9 +139,9 @@ def check_classes(name: str | Path, y: Any) -> None:
         )
 
 
-def check_finite(path: Path, dataset: Dataset, rows_before: int = 0) -> None:
-    """Refuse features that are missing, infinite or too large; `rows_before` of the file came in other chunks."""
+def check_finite(path: Path, dataset: Dataset) -> None:
+    """Refuse features that are missing, infinite or too large."""
     cell = unusable_cell(dataset.X)
     if cell is None:
         return
-    raise CommandError(refusal(path, dataset.X[cell], rows_before + cell[0], cell[1], dataset.feature_names))
+    raise CommandError(refusal(path, dataset.X[cell], cell[0], cell[1], dataset.feature_names))

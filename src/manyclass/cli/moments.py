@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import check_writable, print_facts, print_json, progress_line, whole_file
-from manyclass.cli.stream import chunks
 from manyclass.data.class_moments import ClassMoments
-from manyclass.data.readers import Dataset
 
 SUFFIX = ".moments"
 N_ALPHAS = 33
@@ -25,20 +22,18 @@ N_ALPHAS = 33
 
 
 def summarize(
-    path: Path, options: DataOptions, chunk_rows: int | None, output: Path, force: bool, as_json: bool
+    path: Path, options: DataOptions, memory_limit: str | None, output: Path, force: bool, as_json: bool
 ) -> None:
     """Write the moments of the rows of a file."""
     if output.suffix != SUFFIX:
         raise UsageError(f"{output} should end in {SUFFIX}")
     check_writable(output, force)
-    started, moments = time.perf_counter(), None
-    with progress_line(f"reading {path.name}") as progress:
-        for schema, dataset in _pieces(path, options, chunk_rows):
-            names = np.asarray(schema.label_names) if schema.multilabel and schema.label_names else None
-            part = ClassMoments.of(dataset.X, dataset.y, classes=names)
-            moments = part if moments is None else moments.partial_merge(part)
-            progress.say(f"{moments.n:,} rows")
-        assert moments is not None
+    started = time.perf_counter()
+    with progress_line(f"reading {path.name}"):
+        found = load(path, options, memory_limit=memory_limit)
+        schema = Schema.of(found)
+        names = np.asarray(schema.label_names) if schema.multilabel and schema.label_names else None
+        moments = ClassMoments.of(found.X, found.y, classes=names)
         moments.about = {
             "feature_names": None if schema.feature_names is None else list(schema.feature_names),
             "target_name": schema.target_name,
@@ -71,13 +66,6 @@ def merge(paths: list[Path], alpha: str | None, output: Path, force: bool, as_js
             estimator.__dict__.pop("_stream")  # which the files hold already
             modelfile.save(Model(estimator, _schema(moments)), output, force)
     _report("merge", paths, moments, output, time.perf_counter() - started, as_json, **facts)
-
-
-def _pieces(path: Path, options: DataOptions, chunk_rows: int | None) -> Iterator[tuple[Schema, Dataset]]:
-    found = load(path, options, stays=chunk_rows is not None)
-    schema = Schema.of(found)
-    for chunk in [found] if chunk_rows is None else (chunk for _, _, chunk in chunks(path, found, chunk_rows)):
-        yield schema, chunk
 
 
 def _estimator(alpha: str | None) -> Any:

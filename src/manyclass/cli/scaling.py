@@ -41,15 +41,11 @@ def _of_rows(scaler: Any, X: Any, present: np.ndarray | None) -> Any:
 class Scaling(NamedTuple):
     """What the scaled rows are, and what fits a transformer to rows: to None where they are to stay as they are.
 
-    `fit` is given a dataset, whose rows may lie in a file, and a mask of the rows that count.
+    `fitted` is given a dataset, whose rows may lie in a file, and a mask of the rows that count.
     """
 
     told: str
-    fit: Callable[[Dataset, np.ndarray | None], Any]
-    needs_all_rows: bool = False
-
-    def fitted(self, dataset: Dataset, present: np.ndarray | None = None) -> Any:
-        return self.fit(dataset, present)
+    fitted: Callable[[Dataset, np.ndarray | None], Any]
 
 
 SCALERS: dict[str, Scaling] = {
@@ -60,12 +56,10 @@ SCALERS: dict[str, Scaling] = {
         lambda dataset, present: _of_rows(
             StandardScaler(with_mean=as_rows(dataset.X).can_be_centred), dataset.X, present
         ),
-        needs_all_rows=True,
     ),
     "maxabs": Scaling(
         "columns of largest size 1",
         lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present),
-        needs_all_rows=True,
     ),
     "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }

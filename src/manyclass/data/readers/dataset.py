@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from manyclass.data.stores import stacked
-
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
 _LARGEST_SMALL_INTEGER = 255
 # Beyond it not every integer is a double.
@@ -122,12 +120,6 @@ class Dataset:
     def take(self, rows: Any) -> Dataset:
         """Some of the rows, by a slice, numbers or a mask."""
         return dataclasses.replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
-
-    def joined(self, others: Sequence[Dataset]) -> Dataset:
-        """These rows and those of others after them, all with labels."""
-        parts = [self, *others]
-        labels = [part.y for part in parts if part.y is not None]
-        return dataclasses.replace(self, X=stacked([part.X for part in parts]), y=np.concatenate(labels))
 
     def compact(self) -> Dataset:
         """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
