@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from manyclass.choice.together import HessianOfEach, Together
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array, present_rows
-from manyclass.fit import Clock, Iterate, Iterates, Outcome, Record, Run, Status
+from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.solvers.base import LOOKS_BACK, Solver, iterates_at
@@ -188,7 +187,7 @@ class JointDescent(Descent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.solver = _Jointly(frozenset(), _EachByItself())
+        self.solver = _Jointly(frozenset(), None)
         self._of_all = self.curvature
         if HessianOfEach.pays(self.problem):
             self.solver, self.curvature = Newton(), HessianOfEach(self.problem, np.random.default_rng(0))
@@ -224,17 +223,6 @@ class _Jointly(QuasiNewton):
     """From the constant models, as each of the problems would have to be looked at for more."""
 
     begins_constant = True
-
-
-class _EachByItself(Solver):
-    """Where the problems have to be solved one after the other: this one does nothing."""
-
-    name = ""
-    needs_majorizer = False
-
-    def iterates(self, *_: Any, **__: Any) -> Iterates:
-        return Status.STALLED
-        yield  # type: ignore[unreachable]
 
 
 def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method, rng: np.random.Generator) -> Outcome:

@@ -25,7 +25,7 @@ from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
-from manyclass.estimators.base import Metadata, for_scorers
+from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.halving import Search, Watch
@@ -170,11 +170,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)
         self._store(model, chosen, scalers[chosen.candidate.scaling])
-        if hasattr(self, "_callback_fit_ctx"):
-            metadata, state = for_scorers(sample_weight), dict(vars(self))
-            self._callback_fit_ctx.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
-            )
+        tell_callbacks(self, X, y, sample_weight)
         return self
 
     def _found(self, search: Search, entries: list[Entry], rounds: list[Parts]) -> tuple[Entry, Any]:

@@ -24,6 +24,7 @@ from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
 from manyclass.data.threads import threads_of_products
 from manyclass.data.validation import check_labelled, check_rows, check_weights
+from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
@@ -152,11 +153,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if checkpoint is not None:
             task = self._resumed(task, run, checkpoint)
         self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
-        if hasattr(self, "_callback_fit_ctx"):
-            metadata, state = for_scorers(sample_weight), dict(vars(self))
-            self._callback_fit_ctx.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=state
-            )
+        tell_callbacks(self, X, y, sample_weight)
         return self
 
     # -- for subclasses -------------------------------------------------------------------------------------------
@@ -211,6 +208,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         loss = Mistakes() if task.problem.loss.scale_free else task.problem.loss
         return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=None, loss=loss), *model)
 
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        """The gap, or measure, at which to stop, and the iterations after which."""
+        return getattr(self, "tol", 0.0), getattr(self, "max_iter", None)
+
     def _max_iterates(self) -> int | None:
         """How many iterates there can be, where that is known beforehand."""
         limit = getattr(self, "max_iter", None)
@@ -258,10 +259,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         on_iterate = None
         if getattr(self, "_skl_callbacks", None) and X is not None:
             on_iterate = self._callback_bridge(task, X, y, for_scorers(sample_weight))
+        tol, max_iter = self._limits(task)
         return Run(
             task.clock,
-            tol=getattr(self, "tol", 0.0),
-            max_iter=getattr(self, "max_iter", None),
+            tol=tol,
+            max_iter=max_iter,
             held_out_loss=held_out_loss,
             patience=getattr(self, "n_iter_no_change", 5),
             on_iterate=on_iterate,
@@ -353,30 +355,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
-
-
-def for_scorers(sample_weight: Any) -> dict[str, Any]:
-    return {} if sample_weight is None else {"sample_weight": sample_weight}
-
-
-class Metadata(dict[str, Any]):
-    """What scorers take by name; what is `told` beside it is there, too, but not a key, as no scorer takes it."""
-
-    def __init__(self, given: dict[str, Any], **told: Any):
-        super().__init__(given)
-        self.told = told
-
-    def __bool__(self) -> bool:
-        return True  # nor does an empty dict say so: callbacks write ``metadata or {}``
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.told or super().__contains__(key)
-
-    def __missing__(self, key: str) -> Any:
-        return self.told[key]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else default
 
 
 def outside() -> int:

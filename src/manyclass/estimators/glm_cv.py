@@ -23,7 +23,7 @@ from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
 from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, mean_square_norm
 from manyclass.estimators.streaming import ExactStream
-from manyclass.fit import Clock, Iterates, Run
+from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds
 from manyclass.model import LOSSES, SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
@@ -247,10 +247,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     def _alpha(self) -> float:
         return 1.0
 
-    def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
-        run = super()._run(task, X, y, sample_weight)
-        run.tol, run.max_iter = 0.0, None  # which each fit of the search has for itself
-        return run
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        return 0.0, None  # which each fit of the search has for itself
 
     def _max_iterates(self) -> int | None:
         return None if np.ndim(self.alphas) == 0 else len(self.alphas) + 2

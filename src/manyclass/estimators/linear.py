@@ -31,8 +31,13 @@ class LinearModel(Estimator):
 
 
 def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
-    """X coefᵀ + intercept, of shape (n_rows, n_outputs), in the wider of the two dtypes and the namespace of X."""
+    """X coefᵀ + intercept, of shape (n_rows, n_outputs), in the wider of the two dtypes and the namespace of X.
+
+    Coefficients may be sparse, and those of one output have one axis.
+    """
     xp = rows.xp
+    coef = coef.toarray() if hasattr(coef, "toarray") else coef
+    coef = coef[None, :] if coef.ndim == 1 else coef
     wide = "float64" in str(coef.dtype) or rows.dtype == xp.float64
     dtype = xp.float64 if wide else rows.dtype
     W = rows.asarray(coef, dtype=dtype).T

@@ -275,12 +275,10 @@ class PegasosClassifier(CrossCalibrated):
             restore(state, task.saved["steps"])
         return (yield from solver.iterates(n_epochs))
 
-    def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
-        run = super()._run(task, X, y, sample_weight)
-        run.max_iter = self._n_epochs(task)
-        if task.problem.loss.scale_free or task.held_out is not None:
-            run.tol = 0.0  # there is no estimate of the gap, or something better than an estimate to stop by
-        return run
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        # There is no estimate of the gap, or something better than an estimate to stop by.
+        has_none = task.problem.loss.scale_free or task.held_out is not None
+        return 0.0 if has_none else self.tol, self._n_epochs(task)
 
     def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
         state = self.__dict__.pop("_state", None)

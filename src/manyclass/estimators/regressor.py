@@ -11,7 +11,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import Responses
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Estimator, Task
-from manyclass.estimators.linear import LinearModel, linear_scores
+from manyclass.estimators.linear import LinearModel
 from manyclass.model import LOSSES, Loss
 from manyclass.model.losses import RESPONSE_LOSSES
 
@@ -73,12 +73,6 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
 
 class LinearRegressor(LinearModel, Regressor):
     """Predictions W x + b."""
-
-    def _scores(self, rows: Rows) -> Array:
-        coef, intercept = self.coef_, self.intercept_
-        if self._is_one_dimensional:
-            coef, intercept = coef[None, :], rows.asarray([float(intercept)], dtype=rows.xp.float64)
-        return linear_scores(rows, coef, intercept)
 
     def _store(self, task: Task, model: tuple[Array, Array]) -> None:
         super()._store(task, model)

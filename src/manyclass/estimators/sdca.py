@@ -17,7 +17,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs
 from manyclass.estimators.regressor import LinearRegressor
-from manyclass.fit import Iterates, Run
+from manyclass.fit import Iterates
 from manyclass.model import Problem
 
 FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
@@ -62,10 +62,8 @@ class DualEstimator(LinearModel):
         rows, k = problem.rows, problem.n_outputs
         return epochs(self.max_iter, rows, problem.weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
 
-    def _run(self, task: Task, *given: Any) -> Run:
-        run = super()._run(task, *given)
-        run.max_iter = self._n_epochs(task.problem)
-        return run
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        return self.tol, self._n_epochs(task.problem)
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)

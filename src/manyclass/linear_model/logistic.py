@@ -13,7 +13,6 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.linear import linear_scores
 from manyclass.fit import Iterates, Outcome, Status
 from manyclass.linear_model.shared import Single
 
@@ -55,10 +54,6 @@ class Logistic(SparseCoefMixin):
                 "GLMClassifier for several labels per row."
             )
         return labels
-
-    def _scores(self, rows: Rows) -> Array:
-        dense = self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_  # after sparsify()
-        return linear_scores(rows, dense, self.intercept_)
 
 
 def centred(part: Any) -> Any:

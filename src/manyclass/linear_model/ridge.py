@@ -20,18 +20,13 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.judge import Judge
-from manyclass.estimators.linear import linear_scores
 from manyclass.estimators.search import Plan, RidgeSearch
-from manyclass.fit import Iterates, Outcome, Run
+from manyclass.fit import Iterates, Outcome
 from manyclass.linear_model.shared import Folds, Single
 
 
 class _Ridge(LinearClassifier):
     """Coefficients of two classes are one row without an axis for it, as scikit-learn's ridge classifiers have it."""
-
-    def _scores(self, rows: Rows) -> Array:
-        coef = self.coef_[None, :] if self.coef_.ndim == 1 else self.coef_
-        return linear_scores(rows, coef, self.intercept_)
 
     def _encode(self, rows: Rows, y: Any) -> Any:
         """Several columns may be of −1 and 1 here."""
@@ -89,10 +84,9 @@ class RidgeClassifier(_Ridge, Single):
             raise ValueError("alpha must be one number here; GLMClassifierCV(loss='squared', alpha_per_output=True) "
                              "has a penalty for each output.")  # fmt: skip
 
-    def _run(self, *given: Any) -> Run:
-        run = super()._run(*given)
-        run.max_iter = GLMClassifier.max_iter if self.max_iter is None else self.max_iter
-        return run
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        tol, max_iter = super()._limits(task)
+        return tol, GLMClassifier.max_iter if max_iter is None else max_iter
 
 
 class _RidgeJudge(Judge):

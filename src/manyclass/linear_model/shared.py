@@ -15,7 +15,6 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.parameters import checks_parameters
-from manyclass.fit import Run
 from manyclass.fit.folds import Fold, folds
 from manyclass.model import Problem
 
@@ -36,10 +35,8 @@ class Single(GLMClassifier):
     def _choice(self, problem: Problem) -> Choice:
         return choose(problem, gap(self.tol))
 
-    def _run(self, *given: Any) -> Run:
-        run = super()._run(*given)
-        run.tol = gap(self.tol)
-        return run
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        return gap(self.tol), self.max_iter
 
 
 class Folds(GLMClassifierCV):

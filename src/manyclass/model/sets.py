@@ -46,8 +46,15 @@ class Simplex(ConvexSet):
     exclusive = True
 
     def project(self, V: Array, xp: Any) -> Array:
-        """Euclidean projection by sorting, O(k log k) a row (Held, Wolfe and Crowder, 1974)."""
-        return project_simplex(V, xp)[0]
+        """max(V − τ, 0) with the threshold τ of each row, by sorting: O(k log k) (Held, Wolfe and Crowder, 1974)."""
+        n_outputs = int(V.shape[1])
+        descending = xp.sort(V, axis=1, descending=True)
+        ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
+        excess = xp.cumulative_sum(descending, axis=1) - 1.0
+        support = xp.sum(xp.astype(descending * ranks > excess, xp.int64), axis=1, keepdims=True)
+        support = xp.clip(support, 1, n_outputs)
+        threshold = xp.take_along_axis(excess, support - 1, axis=1) / xp.astype(support, V.dtype)
+        return xp.clip(V - threshold, min=0.0)
 
     def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
         return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean, xp)
@@ -62,18 +69,6 @@ class Box(ConvexSet):
     def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
         theta = xp.maximum(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
         return _blend_towards(wanted, theta, mean, xp)
-
-
-def project_simplex(V: Array, xp: Any) -> tuple[Array, Array]:
-    """Rows of V projected onto the simplex, and the threshold τ with Π(v) = max(v − τ, 0), of shape (n_rows, 1)."""
-    n_outputs = int(V.shape[1])
-    descending = xp.sort(V, axis=1, descending=True)
-    ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
-    excess = xp.cumulative_sum(descending, axis=1) - 1.0
-    support = xp.sum(xp.astype(descending * ranks > excess, xp.int64), axis=1, keepdims=True)
-    support = xp.clip(support, 1, n_outputs)
-    threshold = xp.take_along_axis(excess, support - 1, axis=1) / xp.astype(support, V.dtype)
-    return xp.clip(V - threshold, min=0.0), threshold
 
 
 def _shortfall(mean: Array, wanted: Array, xp: Any) -> Array:

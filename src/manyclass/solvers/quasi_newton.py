@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
-from manyclass.fit import Iterate, Iterates
+from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
 from manyclass.solvers.line_search import Step, backtrack, step_of_each
@@ -23,26 +23,30 @@ BEFORE_NEWTON = 100
 """Passes after which L-BFGS hands over: it is the fastest way down and slow near the optimum."""
 
 
+_ENDING = NewtonCG()
+
+
 class QuasiNewton(Solver):
     """L-BFGS whose initial inverse Hessian is the curvature, finished by preconditioned Newton-CG.
 
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
     backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
 
-    `refresh` are the iterations after which the curvature is estimated anew.
+    `refresh` are the iterations after which the curvature is estimated anew, `ending` what it hands over to: None for
+    nothing, which is a fit that has stalled.
     """
 
     name = "quasi-newton"
     needs_majorizer = False
 
-    def __init__(self, refresh: frozenset[int] = REFRESH, ending: Solver | None = None):
-        self.refresh, self.ending = refresh, ending or NewtonCG()
+    def __init__(self, refresh: frozenset[int] = REFRESH, ending: Solver | None = _ENDING):
+        self.refresh, self.ending = refresh, ending
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
         if "forcing" in saved:  # it had been handed over
-            return (yield from self.ending.iterates(problem, curvature, theta, n_iter, saved))
+            return (yield from self._ended(problem, curvature, theta, n_iter, saved))
         known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None}
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
         if known["refreshed_at"] is not None:
@@ -72,7 +76,10 @@ class QuasiNewton(Solver):
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
             yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        return (yield from self.ending.iterates(problem, curvature, theta, n_iter))
+        return (yield from self._ended(problem, curvature, theta, n_iter))
+
+    def _ended(self, *given: Any) -> Iterates:
+        return Status.STALLED if self.ending is None else (yield from self.ending.iterates(*given))
 
     @staticmethod
     def _iterate(

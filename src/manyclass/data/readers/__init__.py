@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyclass.data.memory import told
 from manyclass.data.readers import arff, arrow, idx, libsvm, numpy_files, parquet, safetensors, text
@@ -128,8 +127,7 @@ def read(
         _check_shape(dataset, request)
     if request.labels_path is None:
         return dataset
-    y, label_names = _labels_of(request.labels_path, dataset.X.shape[0], path)
-    return dataclasses.replace(dataset, y=y, label_names=label_names, target_name=None)
+    return _with_labels_of(request.labels_path, dataset, dataset.X.shape[0], path)
 
 
 def stored(
@@ -151,8 +149,7 @@ def stored(
         if found.y is not None and len(found.y) != found.X.n_rows:
             raise DataFileError(f"{path}: it holds {found.X.n_rows} rows and {len(found.y)} labels: give one for each")
         return found
-    y, label_names = _labels_of(request.labels_path, found.X.n_rows, path)
-    return dataclasses.replace(found, y=y, label_names=label_names, target_name=None)
+    return _with_labels_of(request.labels_path, found, found.X.n_rows, path)
 
 
 def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Dataset:
@@ -221,8 +218,8 @@ def _check_shape(dataset: Dataset, request: Request) -> None:
         )
 
 
-def _labels_of(labels_path: Path, n_rows: int, path: Path) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """The labels of the rows of a file from another, or from those of a folder."""
+def _with_labels_of(labels_path: Path, dataset: Dataset, n_rows: int, path: Path) -> Dataset:
+    """The rows of a file with labels from another, or from those of a folder."""
     parts = []
     for file in files_in(labels_path, _SUFFIXES):
         source, entry = _open(file)
@@ -235,4 +232,4 @@ def _labels_of(labels_path: Path, n_rows: int, path: Path) -> tuple[NDArray[Any]
         raise DataFileError(
             f"{labels_path}: it holds {len(y)} labels and {path} has {n_rows} rows: use the labels of that file"
         )
-    return y, parts[0][1]
+    return dataclasses.replace(dataset, y=y, label_names=parts[0][1], target_name=None)

@@ -2,7 +2,7 @@ from typing import Any
 
 from manyclass.data.rows import Array
 from manyclass.model.losses.base import SmoothLoss
-from manyclass.model.sets import Simplex, project_simplex
+from manyclass.model.sets import Simplex
 
 
 class Sparsemax(SmoothLoss):
@@ -26,7 +26,7 @@ class Sparsemax(SmoothLoss):
         return Z
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
-        P, _ = project_simplex(Z, xp)
+        P = self.domain.project(Z, xp)
         # ½‖z‖² − ½‖z − p‖² = pᵀz − ½‖p‖², which keeps its digits when z is large.
         return xp.sum(P * Z, axis=1) - 0.5 * xp.sum(P * P, axis=1), P
 
