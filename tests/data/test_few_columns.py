@@ -106,3 +106,17 @@ def test_an_intercept_may_be_one_number():
     model = GLMClassifier().fit(X, y)
     model.intercept_ = 0.0
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T)
+
+
+def test_tensors_of_any_kind_are_multiplied(rng):
+    """On the host as NumPy's arrays, but for those that are kept track of, or are read as the negative of what lies."""
+    torch = pytest.importorskip("torch")
+    X, W, R = (torch.asarray(rng.standard_normal(shape)) for shape in ((50, 7), (7, 3), (50, 3)))
+    for given in (X, X.T.contiguous().T, X[:, ::2], torch.complex(X, -X).conj().imag, X.clone().requires_grad_()):
+        few = W[: given.shape[1]]
+        total, plain = torch.ones((given.shape[1], 3), dtype=X.dtype), given.detach().resolve_neg().numpy()
+        with torch.no_grad():
+            found = product(given, few)
+            add_product(given, R, total)
+        np.testing.assert_allclose(found.numpy(), plain @ few.numpy(), atol=1e-12)
+        np.testing.assert_allclose(total.numpy(), 1.0 + plain.T @ R.numpy(), atol=1e-12)

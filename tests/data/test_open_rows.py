@@ -343,3 +343,23 @@ def test_names_of_rows_that_pandas_stored_are_no_feature(tmp_path):
     frame.set_index("label").to_parquet(tmp_path / "rows.parquet")
     dataset = read(tmp_path / "rows.parquet")
     assert dataset.feature_names == ("a", "b") and dataset.y.tolist() == [2**63 + 5, 3, 2**63 + 6]
+
+
+def test_columns_of_a_type_that_python_defines_may_be_left_out():
+    class Own(pa.ExtensionType):  # has no hash
+        def __init__(self):
+            super().__init__(pa.float32(), "own")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage, serialized):
+            return cls()
+
+    odd = pa.ExtensionArray.from_storage(Own(), pa.array([1, 2, 3], pa.float32()))
+    held = pa.table({"a": [0.0, 1.0, 2.0], "odd": odd, "label": ["x", "y", "x"]})
+    rows, y = open_rows(held, "label", features=["a"])
+    assert rows.shape == (3, 1) and y.tolist() == ["x", "y", "x"]
+    with pytest.raises(DataFileError, match=r"column 'odd' holds .* values: convert it to numbers or leave it out"):
+        open_rows(held, "label")

@@ -24,5 +24,7 @@ def test_cosines_of_odd_numbers(rng):
     np.testing.assert_allclose(cosines(Z), np.cos(Z), rtol=0, atol=1e-15)
     large = 1e9 * rng.standard_normal((1, 50))
     np.testing.assert_allclose(cosines(large), np.cos(large), rtol=0, atol=1e-6)
+    huge = 10.0 ** rng.uniform(9, 300, (1, 200))
+    assert (abs(cosines(huge)) <= 1.0).all()
     with np.errstate(invalid="ignore"):
         assert np.isnan(cosines(np.array([[np.inf, np.nan]]))).all()

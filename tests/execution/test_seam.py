@@ -152,3 +152,10 @@ def test_what_is_not_possible_is_refused_with_what_is(data):
 def test_tuples_are_added_entry_by_entry_and_arrays_counted():
     assert add((1, (2.0, np.ones(1))), (3, (4.0, np.ones(1)))) == (4, (6.0, 2.0))
     assert n_bytes([np.zeros(3), (np.zeros(2), 1.0, "name")]) == 40
+
+
+@pytest.mark.parametrize("size", [1e38, 1e-40])
+def test_extreme_weights_of_parts_are_refused(data, size):
+    X, y, weight = data
+    with pytest.raises(ValueError, match="divide their weights by the mean"):
+        fit_parts(GLMClassifier(), X, y, size * weight)

@@ -397,6 +397,24 @@ def test_lengths_are_where_convex_functions_are_lowest(seed):
     assert_allclose(lowest(derivatives, 40), expected, rtol=0.03, atol=0.03)
 
 
+def test_no_length_is_taken_that_raises_a_function(rng):
+    """A step just beyond a kink, where slope and curvature are both large, is short, and high up."""
+    places, steep = rng.uniform(0.01, LONGEST, 500), 10.0 ** rng.uniform(-2, 5, 500)
+    falls, rises = 10.0 ** rng.uniform(-3, 0, 500), 10.0 ** rng.uniform(-1, 6, 500)
+
+    def value(length):
+        return -falls * length + rises / steep * np.logaddexp(0, steep * (length - places))
+
+    def derivatives(length):
+        share = 1 / (1 + np.exp(-np.clip(steep * (length - places), -700, 700)))
+        return -falls + rises * share, rises * steep * share * (1 - share)
+
+    begun = value(np.zeros(500))
+    gained, falling = begun - value(lowest(derivatives, 500)), derivatives(np.zeros(500))[0] < 0
+    assert (gained >= -1e-12).all()
+    assert np.mean(gained[falling] > 0) > 0.9
+
+
 def test_a_rare_label_beside_common_ones_is_fitted_nearly_as_by_itself():
     """With one step for all it would come as far as these allow: to 1.27 times the loss that it has alone."""
     ratios = []

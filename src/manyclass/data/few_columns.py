@@ -36,11 +36,11 @@ def product(X: Array, W: Array) -> Array:
     shape = (int(X.shape[0]), int(W.shape[1]))
     if isinstance(X, np.ndarray):
         return _product(X, W, np.empty(shape, X.dtype))
-    found = array_namespace(X).empty(shape, dtype=X.dtype, device=device(X))
-    held = _on_host(X, W, found)
+    held = _on_host(X, W)
     if held is None:
         return X @ W
-    _product(*held)
+    found = array_namespace(X).empty(shape, dtype=X.dtype, device=device(X))
+    _product(held[0], held[1], found.numpy())
     return found
 
 
@@ -57,7 +57,7 @@ def _on_host(*arrays: Array) -> list[np.ndarray] | None:
     """The same numbers as NumPy's, which changes those given; None where they lie elsewhere or are kept track of."""
     held = []
     for values in arrays:
-        if is_torch_array(values) and values.device.type == "cpu" and not values.requires_grad:
+        if is_torch_array(values) and values.device.type == "cpu" and not (values.requires_grad or values.is_neg()):
             held.append(values.numpy())
         elif isinstance(values, np.ndarray):
             held.append(values)

@@ -22,7 +22,7 @@ from manyclass.data.moments import Moments
 from manyclass.data.place import HERE, Elsewhere
 from manyclass.data.rows import Array, Rows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
-from manyclass.data.validation import check_rows
+from manyclass.data.validation import check_rows, check_size
 from manyclass.execution import Executor, Parts
 
 FEW = 1 << 11
@@ -325,6 +325,7 @@ def parted(
             raise ValueError("X has no rows; a minimum of one is required.")
         if not seen.weight > 0:
             raise ValueError("All sample weights are zero; give at least one row a positive weight.")
+        check_size(seen.weight / seen.n_rows)
         order = [i for i in np.argsort(executor.places(parts.items), kind="stable") if seen.sizes[i]]
         sizes = np.array([seen.sizes[i] for i in numbers.items])
         firsts = (np.cumsum(sizes) - sizes)[order]

@@ -24,6 +24,8 @@ FEW_ELEMENTS = 1 << 14
 
 TURN = (6.28125, 2.0 * np.pi - 6.28125, 2.4492935982947064e-16)
 """A turn, as a sum: whole turns of the first are taken off exactly, and the last is what float64 has not of it."""
+MOST_TURNS = 1e9
+"""That are taken off with a loss of digits no larger than the rounding of the number itself."""
 SINE = tuple((-1.0) ** n / factorial(2 * n + 1) for n in range(10, 0, -1))
 """Coefficients of sin z / z − 1 in z², the highest power first: to 1e-17 within a quarter turn."""
 
@@ -80,6 +82,9 @@ def cosine(Z: Array, out: dict[str, Array], xp: Any) -> Array:
         z, (square, series) = flat[part], held[:, : len(flat[part])]
         np.multiply(z, 0.5 / np.pi, out=square)
         np.rint(square, out=square)
+        if not -MOST_TURNS < square.min() <= square.max() < MOST_TURNS:  # NaN too
+            np.cos(z, out=z)
+            continue
         for share in TURN:
             np.multiply(square, share, out=series)
             z -= series

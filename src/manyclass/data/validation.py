@@ -206,7 +206,12 @@ def check_weights(
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not (may_be_none or weight.sum() > 0):
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
-    largest = weight.max(initial=0.0)
-    if largest > 0 and not 1.0 / EXTREME < largest < EXTREME:
-        raise ValueError(f"The largest sample weight is {largest:.2g}; divide them by their mean: their ratios matter.")
+    check_size(float(weight.max(initial=0.0)), is_part=is_part)
     return rows.asarray(weight)
+
+
+def check_size(weight: float, *, is_part: bool = False) -> None:
+    """Refuse rows whose largest, or mean, weight is so large or small that sums over rows have no digits."""
+    too_small = not is_part and 0.0 < weight <= 1.0 / EXTREME
+    if too_small or not weight < EXTREME:
+        raise ValueError(f"Rows weigh {weight:.2g}; divide their weights by the mean: it is the ratios that matter.")

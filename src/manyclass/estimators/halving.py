@@ -267,6 +267,8 @@ class Search:
         tried: list[Entry] = []
         refused: dict[str, list[Candidate]] = {}
         turned: list[Entry] = []
+        late: list[Entry] = []
+        most = 0.0
         for entry in alive:
             if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
                 continue
@@ -276,8 +278,7 @@ class Search:
             left = self.search_end - time.perf_counter()
             needed = _needed(entry, parts)
             if needed > left and (tried or not one_at_least):
-                told = f"about {needed:.2g} s for this round, and {max(left, 0):.2g} s were left"
-                self.why.append(f"{entry.candidate} was left out: it would have taken {told}.")
+                late, most = [*late, entry], max(most, left)
                 continue
             try:
                 known = [*before, *tried]
@@ -295,7 +296,10 @@ class Search:
             if self.stopped:
                 break
         for first in {one.kin: one for one in reversed(turned)}.values():
-            self.why.append(f"From {first.candidate} down none was tried: larger penalties were clearly better.")
+            self.why.append(f"{first.candidate} and smaller penalties were left out: larger ones were clearly better.")
+        if late:
+            needed = sum(_needed(one, parts) for one in late)
+            refused[f"about {needed:.2g} s would be needed, and {most:.2g} s were left"] = [x.candidate for x in late]
         for needs, ones in refused.items():
             others = f" and {len(ones) - 1} more were" if len(ones) > 1 else " was"
             self.why.append(f"{ones[0]}{others} left out: {needs}.")

@@ -28,7 +28,12 @@ def _longest_first(rows: np.ndarray) -> np.ndarray:
 
 def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     """Weight of the rows in which each column is not zero."""
-    return to_numpy(rows.column_sums(lambda values: rows.xp.astype(values != 0, rows.dtype), weight)[0])
+    xp = rows.xp
+    mass = (rows.ones(rows.n_rows) if weight is None else weight)[:, None]
+    total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
+    for part, block in rows.blocks(rows.rows_per_block(1)):
+        block.map(lambda values: xp.astype(values != 0, rows.dtype)).rmatmat(mass[part, :], total)
+    return to_numpy(total)[:, 0]
 
 
 def _columns(y: Any) -> Array:

@@ -17,8 +17,8 @@ from manyclass.model.losses.base import loss_sums
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
-LENGTHS, ENOUGH = 12, 0.01
-"""Lengths it tries at most, and the change of one, as a share of it, that ends it."""
+LENGTHS, ENOUGH = 12, 0.02
+"""Lengths it tries at most, and the share of the first slope that is as good as none."""
 
 
 class Update(ABC):
@@ -225,20 +225,24 @@ class NewtonStep(Update):
 def lowest(derivatives: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
     """Where each of n convex functions on [0, LONGEST] is lowest, by Newton's method inside what is known to hold it.
 
-    The functions fall at 0 if anywhere. A length that is not found in time is one at which they still fall.
+    Its slope there is at most a share `ENOUGH` of that at 0; where there is no such place within `LENGTHS` looks, as
+    at a kink, it is the longest length seen at which the function still falls.
     """
-    lower, upper, length = np.zeros(n), np.full(n, LONGEST), np.ones(n)
+    lower, upper, length = np.zeros(n), np.full(n, LONGEST), np.zeros(n)
+    slope, curvature = derivatives(length)
+    enough = ENOUGH * abs(slope)
+    done = ~(slope < 0)
     for _ in range(LENGTHS):
-        slope, curvature = derivatives(length)
-        lower, upper = np.where(slope <= 0, length, lower), np.where(slope > 0, length, upper)
+        if done.all():
+            break
         with np.errstate(all="ignore"):
             after = length - slope / curvature
         inside = (after > lower) & (after < upper)
-        after = np.where(inside, after, np.where(slope == 0, length, 0.5 * (lower + upper)))
-        if np.all(abs(after - length) <= ENOUGH * length):
-            return after
-        length = after
-    return lower
+        length = np.where(done, length, np.where(inside, after, 0.5 * (lower + upper)))
+        slope, curvature = derivatives(length)
+        lower, upper = np.where(slope <= 0, length, lower), np.where(slope > 0, length, upper)
+        done |= (abs(slope) <= enough) | (upper - lower <= ENOUGH * lower)
+    return np.where(done & (abs(slope) <= enough), length, lower)
 
 
 UPDATES: dict[str, type[Update]] = {
