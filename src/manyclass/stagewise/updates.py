@@ -17,7 +17,7 @@ from manyclass.model.losses.base import loss_sums
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
-LENGTHS, ENOUGH = 12, 0.02
+LENGTHS, ENOUGH = 12, 0.005
 """Lengths it tries at most, and the share of the first slope that is as good as none."""
 
 
