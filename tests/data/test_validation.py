@@ -118,3 +118,10 @@ def test_sparse_tensors_are_refused_in_a_sentence(layout):
     X = getattr(torch.eye(6), layout)()
     with pytest.raises(TypeError, match=r"pass a scipy\.sparse\.csr_array"):
         GLMClassifier().fit(X, torch.arange(6) % 2)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e300, np.float64), (1e-300, np.float64), (1e38, np.float32)])
+def test_weights_beyond_the_sums_are_refused_in_a_sentence(size, dtype):
+    X, y = np.arange(8).reshape(4, 2).astype(dtype), np.arange(4) % 2
+    with pytest.raises(ValueError, match=r"Rows weigh .* divide their weights by the mean"):
+        GLMClassifier().fit(X, y, sample_weight=size * np.arange(1, 5))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.features import RandomFourierFeatures
 from manyclass.fit import Clock, Run
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
@@ -70,3 +71,15 @@ class Fit:
 
     def objectives(self):
         return np.array([record.objective for record in self.history])
+
+
+def problem(n=150, d=4, k=3, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    return X, np.argmax(np.sin(X @ rng.standard_normal((d, k))) + 0.3 * rng.gumbel(size=(n, k)), axis=1)
+
+
+def solve(X, y, loss="squared", generator=None, targets=None, **options):
+    generator = (generator or RandomFourierFeatures(random_state=0)).fit(X, y)
+    targets = targets_of(y, 3, loss) if targets is None else targets
+    return Fit(X, targets, loss, generator, **options)
