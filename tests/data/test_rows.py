@@ -349,3 +349,14 @@ def test_adding_to_the_diagonal_is_in_place():
     A = np.ones((3, 3))
     add_to_diagonal(A, np.arange(3.0))
     np.testing.assert_array_equal(A, np.ones((3, 3)) + np.diag(np.arange(3.0)))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_compiled_loops_are_given_one_type_whatever_may_be_written_to(kind):
+    """Those of files that are mapped may not be, and loops would be compiled anew for them."""
+    X = kind(matrix())
+    for held in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+        before = as_rows(X).arrays()
+        held.flags.writeable = False
+        for one, other in zip(before, as_rows(X).arrays(), strict=True):
+            assert one.dtype == other.dtype and not one.flags.writeable and not other.flags.writeable
