@@ -117,7 +117,7 @@ def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
     Sets and files without test rows of their own are divided at random, the same way each time.
     """
     first, _, second = name.partition(",")
-    own = Path(second) if second else data_dir() / "libsvm" / f"{name}.t.gz"
+    own = Path(second) if second else (found_data_dir() or Path()) / "libsvm" / f"{name}.t.gz"  # where there is one
     if name == "mnist" or Path(name).is_dir():  # a folder of files named as those of MNIST
         folder = data_dir() / "mnist" if name == "mnist" else Path(name)
         X, y, X_test, y_test = *_images(folder, "train"), *_images(folder, "test")
