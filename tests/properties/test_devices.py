@@ -7,7 +7,7 @@ from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, GLMClassi
 from manyclass.data import DenseRows
 from manyclass.data.memory import UNKNOWN_GIB
 from manyclass.data.rows import Rows
-from manyclass.features import Landmarks, RandomPolynomials, RandomUnits
+from manyclass.features import Landmarks, RandomFourierFeatures, RandomPolynomials, RandomUnits
 
 torch = pytest.importorskip("torch")
 overrides, dispatch = pytest.importorskip("torch.overrides"), pytest.importorskip("torch.utils._python_dispatch")
@@ -27,6 +27,7 @@ MODELS = {
     "stagewise": StagewiseClassifier(**STAGES),
     "stagewise, Newton": StagewiseClassifier(loss="softmax", **STAGES),
     "landmarks": StagewiseClassifier(Landmarks(), **STAGES),
+    "learned metric": StagewiseClassifier(RandomFourierFeatures(metric="learned"), **STAGES),
     "polynomials": StagewiseClassifier(RandomPolynomials(), **STAGES),
     "units": StagewiseClassifier(RandomUnits(), **STAGES),
 }

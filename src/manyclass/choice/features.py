@@ -88,7 +88,7 @@ def errors_of_representations(
     if unit is not None:
         kinds[IN_UNITS] = GeneratedRows(sample, InUnits(unit))
     for name, generator in generators.items():
-        generator.fit(sample.unwrapped(), guide, sample_weight=None if weight is None else to_numpy(weight))
+        generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
         kinds[name] = GeneratedRows(sample, generator.draw(n_features, rng))
     has_classes = isinstance(targets, ClassTargets)
     found = {}

@@ -84,8 +84,8 @@ class Responses:
 
     @property
     def guide(self) -> Array:
-        """What features may be chosen by."""
-        return self.y
+        """What features may be chosen by: columns, so that whole numbers are not taken for classes."""
+        return self.y[:, None] if self.is_one_dimensional else self.y
 
     def targets(self, rows: Rows, values: None = None, *, one_column: bool = True) -> Targets:
         """One column per response, in float64: responses far from 0 keep their digits."""

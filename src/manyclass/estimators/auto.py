@@ -42,8 +42,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
-    data `StagewiseClassifier` on random Fourier features of two bandwidths, by least squares and, for the better of the
-    two, by Newton's steps of several penalties; for several labels per row of other data
+    data `StagewiseClassifier` on random Fourier features of two bandwidths, by least squares, with a learned metric
+    too, and, for the best of these, by Newton's steps of several penalties, from where twice and half the bandwidth are
+    tried for as long as they are better; for several labels per row of other data
     `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of one size.
     They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), but none that is clearly worse

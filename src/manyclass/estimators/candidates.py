@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ MEASURED_ROWS = 512
 """By which that variance is estimated."""
 BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
+METRICS = "euclidean", "learned"
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
 BLOCKS = {"squared": 1024, "softmax": 512, "logistic": 512}
 """Features of a stage, by loss: a Newton step is right near where it is taken only, so that many small ones go further
@@ -57,6 +58,7 @@ class Candidate:
     is_linear: bool
     family: str = field(default="")  # models of one family can begin where another ended
     bandwidth: float = 0.0  # of generated features, in units of the median squared distance
+    metric: str = ""  # of generated features
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
 
@@ -77,6 +79,17 @@ class Candidate:
     def can_go_on(self) -> bool:
         """Whether a fit can begin where another ended."""
         return bool(getattr(self.model, "warm_start", False))
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What generated features differ in."""
+        return self.loss, self.scaling, self.bandwidth, self.metric, self.penalty
+
+    def of_bandwidth(self, factor: float) -> Candidate:
+        """The same with so many times the bandwidth."""
+        bandwidth = to_read(factor * self.model.features.bandwidth)
+        model = clone(self.model).set_params(features__bandwidth=bandwidth)
+        return replace(self, model=model, bandwidth=factor * self.bandwidth)
 
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
@@ -168,20 +181,26 @@ def candidates(
 
 
 def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: bool) -> list[Candidate]:
-    """Least squares on the features of each kernel, then Newton's steps on those of the best."""
+    """Least squares on the features of each kernel, then of a learned metric; then Newton's steps on the best."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
-    smooth = "logistic" if multilabel else "softmax"
+    smooth, kernel = "logistic" if multilabel else "softmax", ("scaling", "bandwidth")
+    steps = [(smooth, penalty, metric, (*kernel, "metric")) for penalty in STEP_PENALTIES for metric in METRICS]
+    ways = [("squared", 0.0, METRICS[0], ()), ("squared", 0.0, METRICS[1], kernel), *steps]
     found = []
-    for penalty in (0.0, *STEP_PENALTIES):
-        loss, alpha = (smooth, penalty / n_rows) if penalty else ("squared", "auto")
-        follows = ("scaling", "bandwidth") if penalty else ()
+    for loss, penalty, metric, follows in ways:
+        alpha = penalty / n_rows if penalty else "auto"
         given: dict[str, Any] = {"loss": loss, "alpha": alpha, "block_size": BLOCKS[loss], "random_state": seed}
         for name in scalings:
             for share in BANDWIDTHS:
-                features = RandomFourierFeatures(bandwidth=float(f"{share * medians[name]:.4g}"))  # to be read
+                features = RandomFourierFeatures(bandwidth=to_read(share * medians[name]), metric=metric)
                 model = StagewiseClassifier(features, n_components=MOST_FEATURES, **given)
-                found.append(Candidate(model, name, False, bandwidth=share, penalty=penalty, follows=follows))
+                found.append(Candidate(model, name, False, "", share, metric, penalty, follows))
     return found
+
+
+def to_read(number: float) -> float:
+    """Without the digits that decide nothing."""
+    return float(f"{number:.4g}")
 
 
 def leading_variance(rows: Rows, seed: int) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from manyclass.estimators.candidates import Candidate, Parts, Score, score
 from manyclass.estimators.entries import Entry
+from manyclass.estimators.neighbours import other_bandwidth, smaller_penalty
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
@@ -89,9 +90,10 @@ class Search:
                 break
             self.neighbours.clear()
             tried = self._round(alive, parts, one_at_least=not ranked)
-            while (smaller := self._next_on_path(tried, entries)) and smaller not in alive:
-                tried += self._round([smaller], parts, tried)
-                alive = [*alive, smaller]
+            asked = [one for one in alive if one.candidate.is_linear]
+            while more := self._beside(tried, entries, asked, parts is rounds[-1]):
+                asked.append(more)
+                tried += self._round([more], parts, tried)
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
             if not tried or self.stopped or time.perf_counter() > self.search_end:
@@ -111,17 +113,14 @@ class Search:
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
-    def _next_on_path(self, tried: list[Entry], entries: list[Entry]) -> Entry | None:
-        """The next smaller penalty after the best, where that is the smallest tried and has the least log loss of its
-        path: more rows take smaller penalties."""
+    def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], is_last: bool) -> Entry | None:
+        """What to try beside the best; of kernels in the last round, where a fit takes longest, those of the others."""
         if not tried or self.stopped:
             return None
-        kin = self.best(tried).kin
-        path = [one for one in entries if one.kin == kin]
-        known = [one for one in path if one in tried]
-        best = min(known, key=lambda one: one.log_loss)
-        rest = path[path.index(known[-1]) + 1 :]
-        return rest[0] if rest and best is known[-1] is self.best(tried) else None
+        smaller = smaller_penalty(self.best(tried), tried, entries)
+        if smaller and smaller not in asked:
+            return smaller
+        return None if is_last else other_bandwidth(self.best, tried, entries, asked)
 
     def _is_clearly_worse(self, one: Entry, tried: list[Entry]) -> bool:
         """Than generated features; and these, than others by the same loss: losses gain differently by more rows."""

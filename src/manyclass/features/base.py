@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
@@ -25,9 +27,8 @@ BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="
 
 DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
-DISTANCE_ENTRIES = 1 << 23
-"""Numbers in those rows, of which there are fewer where they are wide, or where blocks of rows are to be small."""
-LEAST_DISTANCE_ENTRIES = 1 << 18
+SAMPLED_ENTRIES, LEAST_SAMPLED_ENTRIES = 1 << 23, 1 << 18
+"""Numbers in a sample of rows, at most and at least."""
 SCALE_ROWS = 256
 """Rows on which the norm of features is measured."""
 
@@ -196,6 +197,13 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         squares = np.einsum("ij,ij->i", Z, Z)
         self._level = float(np.average(squares, weights=None if weight is None else to_numpy(weight)[present])) or 1.0
 
+    def _needs_y(self, name: str, others: Iterable[str]) -> ValueError:
+        """That a parameter, as it is given, cannot do without y, but others can."""
+        return ValueError(
+            f"{type(self).__name__}({name}={getattr(self, name)!r}) requires y to be passed, but the target y is None; "
+            f"use {name}={' or '.join(map(repr, others))} to do without."
+        )
+
     def _near(self, rows: Rows) -> Rows:
         return rows if self._origin is None else rows.shifted(rows.asarray(self._origin, dtype=rows.xp.float64))
 
@@ -209,6 +217,20 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._dtype = "float32" if "float32" in str(dtype) else "float64"
         for name, value in parameters.items():
             setattr(self, name, np.ascontiguousarray(value, dtype=self._dtype))
+
+
+def response_columns(y: Any) -> np.ndarray:
+    """Responses of shape (n_rows, n_outputs), float64: as given, or of classes whether it is this one."""
+    y = to_numpy(y)
+    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
+        y = LabelBinarizer().fit_transform(y)
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+
+def affordable_rows(rows: Rows, most: int) -> int:
+    """So many, or fewer where they are wide, or where blocks of rows are to be small."""
+    entries = min(SAMPLED_ENTRIES, max(rows.block_limit / 4, LEAST_SAMPLED_ENTRIES))
+    return min(most, max(int(entries / rows.n_features), 2))
 
 
 def median_squared_distance(
@@ -242,8 +264,7 @@ def median_squared_distance(
     if sample_weight is not None:
         weight = to_numpy(check_weights(held, None, sample_weight, None)).astype(np.float64)
     present = present_rows(held.n_rows, weight)
-    entries = min(DISTANCE_ENTRIES, max(held.block_limit / 4, LEAST_DISTANCE_ENTRIES))
-    n_rows = min(DISTANCE_ROWS, max(int(entries / held.n_features), 2))
+    n_rows = affordable_rows(held, DISTANCE_ROWS)
     if len(present) > n_rows:
         share = weight[present] / weight[present].sum()
         present = np.random.default_rng(random_state).choice(present, n_rows, replace=False, p=share)
@@ -252,11 +273,12 @@ def median_squared_distance(
     scale = float(abs(rows).max()) or 1.0
     upper = np.triu_indices(len(present), 1)
     squared = (euclidean_distances(rows / scale, squared=True))[upper]
-    importance = np.outer(weight[present], weight[present])[upper]
     different = squared > 1e-12 * max(squared.max(initial=0.0), 1e-300)
-    squared, importance = squared[different], importance[different]
+    squared, mass = squared[different], weight[present]
     if not len(squared):
         return 1.0
+    # A weighted quantile sorts all pairs, ten times as long as it takes to find one of equal weights.
+    importance = None if mass.min() == mass.max() else np.outer(mass, mass)[upper][different]
     if not np.finfo(float).tiny < np.square(scale, dtype=np.float64) < np.inf:
         raise ValueError(f"The squares of numbers such as {scale:.2g} are beyond float64; scale the columns of X.")
     return float(np.quantile(squared, 0.5, weights=importance, method="inverted_cdf")) * scale**2

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import StrOptions
 
 from manyclass.data import GeneratedRows, Rows
 from manyclass.data.generated import InUnits
-from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import BANDWIDTH, FeatureGenerator
+from manyclass.features.base import BANDWIDTH, FeatureGenerator, response_columns
+from manyclass.features.learned_metric import Waves, metric_root
 
 
 @dataclass(eq=False, repr=False)
@@ -31,16 +33,34 @@ class RandomFourierFeatures(FeatureGenerator):
     standardize : bool, default=False
         Whether x stands for the columns divided by their standard deviations, which W then holds. Right where columns
         are in different units, of which the largest alone would decide the distance.
+    metric : {"euclidean", "learned"}, default="euclidean"
+        "learned": x stands for Lᵀx, with L, which W then holds, such that rows are far from each other along directions
+        in which predictions of y change, and near along others. LLᵀ is the average outer product of the gradients of a
+        first model: least squares on 1024 features of the Euclidean metric and at most 8192 rows. Median distances
+        stay as they are.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     bandwidth_ : float
         s.
+    metric_root_ : ndarray of shape (n_features, n_directions)
+        L, where the metric is learned; the sums of its squares along the rows say how much each column matters. None
+        where no prediction changes.
     random_weights_ : ndarray of shape (n_features, n_components)
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        If the metric is to be learned without y.
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models", Science 383, of learned metrics.
 
     Examples
     --------
@@ -56,15 +76,31 @@ class RandomFourierFeatures(FeatureGenerator):
         **FeatureGenerator._parameter_constraints,
         "bandwidth": BANDWIDTH,
         "standardize": ["boolean"],
+        "metric": [StrOptions({"euclidean", "learned"})],
     }
 
     n_components: int = 1024
     _: KW_ONLY
     bandwidth: str | float = "median"
     standardize: bool = False
+    metric: str = "euclidean"
     random_state: Any = None
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.metric == "learned"
+        return tags
+
+    def draw(self, n_components: int, rng: np.random.Generator) -> Self:
+        """A transformer with other features; it cannot draw again where the metric is learned, as it need not hold
+        that."""
+        drawn = super().draw(n_components, rng)
+        drawn.__dict__.pop("metric_root_", None)
+        return drawn
+
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
+        if self.metric == "learned" and y is None:
+            raise self._needs_y("metric", ["euclidean"])
         self._unit = np.ones((1, 1))
         if self.standardize:
             xp = rows.xp
@@ -72,13 +108,16 @@ class RandomFourierFeatures(FeatureGenerator):
             spread = xp.where(spread > 0, spread, xp.ones_like(spread))
             self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
+        if self.metric == "learned":
+            self.metric_root_ = metric_root(rows, response_columns(y), weight, self.bandwidth_, rng)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        frequencies = rng.standard_normal((self.n_features_in_, n_components)) * np.sqrt(2.0 / self.bandwidth_)
-        frequencies /= self._unit
+        root = self.metric_root_ if self.metric == "learned" else None
+        n_directions = self.n_features_in_ if root is None else root.shape[1]
+        frequencies = rng.standard_normal((n_directions, n_components)) * np.sqrt(2.0 / self.bandwidth_)
+        frequencies = (frequencies if root is None else root @ frequencies) / self._unit
         phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 
     def _generate(self, rows: Rows) -> Array:
-        Z = rows.affine(copied(self.random_weights_, rows), copied(self.random_offset_, rows))
-        return elementwise(lambda Z, out: cosine(Z, out, rows.xp), Z, rows, (2.0 / self._n_features_out) ** 0.5)
+        return Waves(self.random_weights_, self.random_offset_).generate(rows)

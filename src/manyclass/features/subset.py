@@ -6,16 +6,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
-from manyclass.features.base import FeatureGenerator
+from manyclass.features.base import FeatureGenerator, response_columns
 
 
 def _largest_first(values: np.ndarray) -> np.ndarray:
@@ -34,13 +32,6 @@ def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     for part, block in rows.blocks(rows.rows_per_block(1)):
         block.map(lambda values: xp.astype(values != 0, rows.dtype)).rmatmat(mass[part, :], total)
     return to_numpy(total)[:, 0]
-
-
-def _columns(y: Any) -> Array:
-    y = to_numpy(y)
-    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
-        y = LabelBinarizer().fit_transform(y)
-    return y.astype(np.float64).reshape(len(y), -1)
 
 
 def _cross(rows: Rows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
@@ -65,7 +56,7 @@ class Order:
 
 ORDERS: dict[str, Order] = {
     "gradient": Order(
-        lambda rows, y, weight, rng: _longest_first(_cross(rows, _columns(y), weight)),
+        lambda rows, y, weight, rng: _longest_first(_cross(rows, response_columns(y), weight)),
         lambda n_features, gradient, rng: _longest_first(to_numpy(gradient())),
         needs_y=True,
     ),
@@ -176,11 +167,7 @@ class FeatureSubset(FeatureGenerator):
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         order = ORDERS[self.order]
         if order.needs_y and y is None:
-            others = " or ".join(repr(name) for name, other in ORDERS.items() if not other.needs_y)
-            raise ValueError(
-                f"FeatureSubset(order={self.order!r}) requires y to be passed, but the target y is None; use "
-                f"order={others} to do without."
-            )
+            raise self._needs_y("order", [name for name, other in ORDERS.items() if not other.needs_y])
         self._ranking, self._taken = order.first(rows, y, weight, rng), 0
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
