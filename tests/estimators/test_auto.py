@@ -180,7 +180,8 @@ def test_penalties_of_newton_steps_fall_with_the_rows(loss):
     y = np.arange(400) % 3
     X, indicator = np.random.default_rng(0).standard_normal((400, 4)), np.eye(3)[y]
     listed, _ = candidates.candidates(as_rows(X), 0, multilabel=loss == "logistic")
-    steps = [one for one in listed if one.loss == loss and not one.is_linear]
+    steps = [one for one in listed if not one.is_linear]
+    assert {one.model.loss for one in steps} == {loss}
     assert {one.penalty for one in steps} == set(candidates.STEP_PENALTIES)
     for one in steps:
         assert one.built(200, math.inf).alpha == pytest.approx(2.0 * one.model.alpha)

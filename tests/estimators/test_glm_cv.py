@@ -325,3 +325,12 @@ def test_scorers_are_given_the_probabilities_of_every_label(n_labels):
     model = GLMClassifierCV([1e-2], cv=held_out, scoring="roc_auc").fit(X[:200], Y[:200])
     expected = roc_auc_score(Y[200:], model.predict_proba(X[200:]))
     assert model.best_score_ == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_a_column_far_larger_than_the_others_does_not_set_the_penalties_of_all(loss):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((2000, 5)), 1.6e9 + rng.uniform(0.0, 1e8, 2000)])  # a date, in seconds
+    y = X[:, 0] + X[:, 1] > 0
+    model = GLMClassifierCV(loss=loss).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.95

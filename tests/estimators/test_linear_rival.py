@@ -194,3 +194,12 @@ def test_out_of_time_there_is_a_model(max_time):
         model = StagewiseClassifier(random_state=0, max_time=max_time).fit(X, y)
     P = model.predict_proba(X)
     assert_allclose(P.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "X", [np.ones((300, 3)), np.eye(2), np.repeat(np.eye(3), 4, axis=0)], ids=["one", "two", "three"]
+)
+def test_rows_of_which_hardly_any_differ_are_fitted(X):
+    y = np.arange(len(X)) % 2
+    model = StagewiseClassifier().fit(X, y)
+    assert model.predict(X).shape == y.shape

@@ -4,24 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from manyclass import AutoClassifier, StagewiseClassifier
+from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.estimators.candidates import AS_GIVEN, Candidate, Score
 from manyclass.estimators.entries import Entry
-from manyclass.estimators.neighbours import other_bandwidth
-from manyclass.features import RandomFourierFeatures
+from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth
+from manyclass.features import RandomFourierFeatures, fourier
 
 BANDWIDTH = 3.0
+LOSSES = np.random.default_rng(0).uniform(0.5, 1.5, 400)
 
 
-def entry(loss="softmax", penalty=1.0):
-    model = StagewiseClassifier(RandomFourierFeatures(bandwidth=BANDWIDTH), loss=loss)
-    return Entry(Candidate(model, AS_GIVEN, False, bandwidth=1.0, metric="euclidean", penalty=penalty), 1.0, 100)
+def entry(metric="euclidean"):
+    model = StagewiseClassifier(RandomFourierFeatures(bandwidth=BANDWIDTH, metric=metric), n_components=20)
+    return Entry(Candidate(model, AS_GIVEN, False, bandwidth=1.0, metric=metric, penalty=1.0), 1.0, 100)
 
 
-def judged(one, accuracy):
-    one.scores, one.n_judged = {0: Score(accuracy, 1.0, np.zeros(10), np.ones(10))}, 10
+def judged(one, accuracy, losses=LOSSES):
+    one.scores, one.n_judged = {0: Score(accuracy, losses.mean(), losses, np.ones(len(losses)))}, len(losses)
     return one
 
 
@@ -58,8 +61,54 @@ def test_what_is_listed_already_is_not_listed_twice():
     assert [one.candidate.bandwidth for one in entries] == [1.0, 0.5, 2.0]
 
 
-def test_least_squares_has_no_neighbours():
-    assert climbed(lambda bandwidth: 1.0, [], [judged(entry("squared", 0.0), 0.9)]) == []
+def test_bandwidths_end_where_they_gain_nothing_but_rounding():
+    start, n_asked = judged(entry(), 0.9), 0
+    tried, entries, asked = [start], [start], []
+    while one := other_bandwidth(lambda some: min(some, key=lambda one: one.log_loss), tried, entries, asked):
+        n_asked += 1
+        asked.append(one)
+        tried.append(judged(one, 0.9, LOSSES - 1e-6 * n_asked * LOSSES**2))  # ever less, by far less than it varies
+    assert n_asked == 2
+
+
+def test_bandwidths_end_somewhere():
+    start = judged(entry(), 0.5)
+    found = climbed(lambda bandwidth: 0.5 + 0.01 * np.log2(bandwidth), [start], [start])
+    assert max(found) == 1024.0
+
+
+@pytest.mark.parametrize(("accuracy", "more"), [(1.0, 0.0), (0.9, 0.1)])
+def test_kernels_that_are_clearly_worse_have_no_neighbours(accuracy, more):
+    linear = Entry(Candidate(GLMClassifier(), AS_GIVEN, True, "path"), 1.0, 100)
+    start = judged(entry(), 0.9, LOSSES + more)
+    assert climbed(lambda bandwidth: 1.0, [start], [judged(linear, accuracy), start]) == []
+    assert climbed(lambda bandwidth: 0.5, [start], [judged(entry(), 0.9), judged(linear, 0.9)]) == [2.0, 0.5]
+
+
+def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    y, n_learned, learn = (abs(X[:, 0]) > 0.7).astype(int), [0], fourier.metric_root
+    first = entry("learned").candidate
+    candidates = [first, first.of_bandwidth(2.0), first]
+
+    def counted(*given):
+        n_learned[0] += 1
+        return learn(*given)
+
+    monkeypatch.setattr(fourier, "metric_root", counted)
+    metrics, models = LearnedMetrics(), []
+    for candidate in candidates:
+        models.append(clone(candidate.model).set_params(random_state=0))
+        with metrics.shared(candidate, 0, models[-1]):
+            models[-1].fit(X, y)
+        assert models[-1].features.metric == "learned"
+    assert n_learned == [1]
+    alone = clone(models[1]).fit(X, y)
+    assert_array_equal(alone.predict_proba(X), models[1].predict_proba(X))
+    metrics.clear()
+    with metrics.shared(candidates[0], 0, models[0]):
+        models[0].fit(np.ones((200, 4)) + 0.0 * X, y)  # nothing to learn: as without
+    assert metrics[AS_GIVEN, 0] == "euclidean"
 
 
 def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned():

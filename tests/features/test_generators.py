@@ -17,7 +17,7 @@ from manyclass.features import (
     RandomUnits,
     median_squared_distance,
 )
-from tests.checks import OF_NUMBERS, WEIGHT_CHECKS, checks
+from tests.checks import OF_NUMBERS, checks
 
 GENERATORS = [
     RandomFourierFeatures(20, random_state=0),
@@ -57,9 +57,6 @@ def expected_failures(estimator):
     if isinstance(estimator, ImagePatches):
         why = "whitening and k-means are learned from patches of the rows as given, whatever their weights"
         return {"check_sample_weight_equivalence_on_dense_data": why}
-    if getattr(estimator, "metric", None) == "learned":
-        why = "as many waves are drawn as there are rows, up to 1024"
-        return dict.fromkeys(WEIGHT_CHECKS, why)
     if isinstance(estimator, Landmarks):
         return {"check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more often"}
     return {}

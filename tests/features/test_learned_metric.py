@@ -27,8 +27,9 @@ def leading(root):
     return np.linalg.svd(root)[0][:, 0]
 
 
-@pytest.mark.parametrize(("n", "d"), [(200, 4), (30, 40)])
-def test_the_metric_is_the_mean_outer_product_of_gradients(monkeypatch, n, d):
+@pytest.mark.parametrize(("n", "d", "most"), [(200, 4, 1000), (200, 4, 30), (90, 40, 1000)])
+def test_the_metric_is_the_mean_outer_product_of_gradients(monkeypatch, n, d, most):
+    monkeypatch.setattr(room, "WAVES", most)  # few enough for the penalty of many rows
     X, y, _ = ridged(n, d)
     Y = np.column_stack([y, 1.0 - y, X[:, 0]])
     weight, seen = np.random.default_rng(1).uniform(0.5, 2.0, n), []
@@ -39,7 +40,7 @@ def test_the_metric_is_the_mean_outer_product_of_gradients(monkeypatch, n, d):
         return seen[-1][1]
 
     monkeypatch.setattr(room, "_least_squares", watched)
-    root = room.metric_root(as_rows(X), Y, weight, 8.0, np.random.default_rng(0))
+    root = room.metric_root(as_rows(X), Y, weight, np.random.default_rng(0))
     ((waves, W),) = seen
 
     def predicted(X):
@@ -103,7 +104,7 @@ def test_responses_that_are_whole_numbers_are_no_classes():
 
 
 def test_what_cannot_be_learned_is_told():
-    X = ridged(50)[0]
+    X, y, _ = ridged(50)
     with pytest.raises(ValueError, match="requires y to be passed"):
         RandomFourierFeatures(metric="learned").fit(X)
     with pytest.raises(ValueError, match=r"metric='learned'\) requires y .* use metric='euclidean' to do without"):
@@ -111,3 +112,54 @@ def test_what_cannot_be_learned_is_told():
     constant = learned(X, np.zeros(50))  # no prediction changes: as without
     assert constant.metric_root_ is None
     assert constant.transform(X).shape == (50, 1024)
+    assert learned(np.ones((50, 3)), y).metric_root_ is None
+    assert learned(*ridged(2000)[:1], np.random.default_rng(5).integers(0, 2, 2000)).metric_root_ is None
+
+
+def test_a_metric_learned_before_is_taken_as_it_is():
+    X, y, _ = ridged(300)
+    again = RandomFourierFeatures(metric=learned(X, y).metric_root_, random_state=0).fit(X)
+    assert_array_equal(again.transform(X), learned(X, y).transform(X))
+    with pytest.raises(ValueError, match=r"metric has the shape \(3, 3\); give finite numbers of shape \(10, n_dir"):
+        RandomFourierFeatures(metric=np.eye(3)).fit(X)
+
+
+def test_columns_that_are_too_many_for_the_waves_keep_their_distances():
+    X, y, _ = ridged(100, 60)  # 50 waves
+    assert learned(X, y).metric_root_ is None
+    assert_array_equal(learned(X, y).transform(X), RandomFourierFeatures(random_state=0).fit(X).transform(X))
+
+
+def test_the_penalty_is_that_of_rows_left_out():
+    # Where there is nothing to learn, the largest leaves no prediction that changes by more than rounding.
+    rng = np.random.default_rng(0)
+    for n in (1000, 5000):
+        X = rng.standard_normal((n, 5))
+        features = GeneratedRows(as_rows(X), room.Waves(rng.standard_normal((5, 500)), rng.uniform(0, 6.28, 500)))
+        noise, signal = rng.standard_normal((n, 1)), np.sin(X[:, :1])
+        assert np.linalg.norm(features.dense() @ room._least_squares(features, noise, None)) < 0.3 * np.linalg.norm(
+            noise
+        )
+        error = features.dense() @ room._least_squares(features, signal, None) - signal
+        assert error.std() < 0.1 * signal.std()
+
+
+def test_many_responses_are_summed_with_random_signs():
+    X, y, w = ridged(3000)
+    Y = np.zeros((3000, 400))
+    Y[np.arange(3000), 10 * y + np.arange(3000) % 10] = 1.0  # 20 of 400 columns are not empty
+    assert room._responses(Y, np.arange(3000)).shape == (3000, 256)
+    assert abs(leading(learned(X, Y).metric_root_) @ w) > 0.95
+    assert abs(leading(learned(X, sp.csr_array(Y[:, :30])).metric_root_) @ w) > 0.95
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_beyond_what_is_affordable_are_drawn_as_they_weigh(weighted):
+    X, y, w = ridged(30_000)
+    weight = np.ones(30_000)
+    order = np.argsort(y, kind="stable")  # sorted rows: the first of them have one class
+    X, y = X[order], y[order]
+    if weighted:  # what weighs next to nothing says something else
+        light = np.random.default_rng(0).random(30_000) < 0.98
+        weight, y = np.where(light, 1e-6, 1.0), np.where(light, abs(X[:, 0]) > 0.67, y)
+    assert abs(leading(learned(X, y, weight if weighted else None).metric_root_) @ w) > (0.8 if weighted else 0.95)

@@ -23,6 +23,8 @@ ROUNDING = 1e-9
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
+ROWS_PER_DIRECTION = 4
+"""Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SUMS = 256
 """Responses that a penalty is chosen by, at most."""
 

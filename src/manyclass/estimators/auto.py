@@ -42,10 +42,10 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
-    data `StagewiseClassifier` on random Fourier features of two bandwidths, by least squares, with a learned metric
-    too, and, for the best of these, by Newton's steps of several penalties, from where twice and half the bandwidth are
-    tried for as long as they are better; for several labels per row of other data
-    `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of one size.
+    data `StagewiseClassifier` on random Fourier features by Newton's steps: of two bandwidths, for the better of these
+    with a learned metric and with other penalties, and with twice and half the bandwidth for as long as that is better;
+    for several labels per row of other data `CalibratedLeastSquaresClassifier`; all on columns as given and, where
+    these differ in size, on columns of one size.
     They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), but none that is clearly worse
     than generated features. Fewer than 3000 rows are cross-validated. Of models within a standard error of the best

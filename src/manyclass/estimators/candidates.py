@@ -32,10 +32,10 @@ BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
 METRICS = "euclidean", "learned"
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
-BLOCKS = {"squared": 1024, "softmax": 512, "logistic": 512}
-"""Features of a stage, by loss: a Newton step is right near where it is taken only, so that many small ones go further
-than few large ones."""
-STEP_PENALTIES = (1.0, 1e-2, 1e-4)
+BLOCK = 512
+"""Features of a stage: a Newton step is right near where it is taken only, so that many small ones go further than few
+large ones."""
+STEP_PENALTIES = (1e-4, 1e-2, 1.0)
 """Of Newton's steps on generated features, whose rows have the mean squared norm 1; over the number of rows, as what
 is right for few of these is too large for many."""
 WIDEST = 5000
@@ -67,10 +67,6 @@ class Candidate:
         return type(self.model).__name__
 
     @property
-    def loss(self) -> str:
-        return str(self.model.get_params(deep=False).get("loss"))
-
-    @property
     def alpha(self) -> float:
         """Of the models of a family."""
         return float(self.model.alpha)
@@ -83,7 +79,7 @@ class Candidate:
     @property
     def key(self) -> tuple[Any, ...]:
         """What generated features differ in."""
-        return self.loss, self.scaling, self.bandwidth, self.metric, self.penalty
+        return self.scaling, self.bandwidth, self.metric, self.penalty
 
     def of_bandwidth(self, factor: float) -> Candidate:
         """The same with so many times the bandwidth."""
@@ -181,19 +177,21 @@ def candidates(
 
 
 def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: bool) -> list[Candidate]:
-    """Least squares on the features of each kernel, then of a learned metric; then Newton's steps on the best."""
+    """Newton's steps on the features of each kernel, on those of a learned metric for the best, and with a penalty that
+    only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
-    smooth, kernel = "logistic" if multilabel else "softmax", ("scaling", "bandwidth")
-    steps = [(smooth, penalty, metric, (*kernel, "metric")) for penalty in STEP_PENALTIES for metric in METRICS]
-    ways = [("squared", 0.0, METRICS[0], ()), ("squared", 0.0, METRICS[1], kernel), *steps]
+    kernel, (least, *first) = ("scaling", "bandwidth"), STEP_PENALTIES
+    ways: list[tuple[float, str, tuple[str, ...]]]
+    ways = [(penalty, metric, kernel if metric == "learned" else ()) for metric in METRICS for penalty in first]
+    ways += [(least, metric, (*kernel, "metric")) for metric in METRICS]
+    shared: dict[str, Any] = {"loss": "logistic" if multilabel else "softmax", "block_size": BLOCK}
+    shared |= {"n_components": MOST_FEATURES, "random_state": seed}
     found = []
-    for loss, penalty, metric, follows in ways:
-        alpha = penalty / n_rows if penalty else "auto"
-        given: dict[str, Any] = {"loss": loss, "alpha": alpha, "block_size": BLOCKS[loss], "random_state": seed}
+    for penalty, metric, follows in ways:
         for name in scalings:
             for share in BANDWIDTHS:
                 features = RandomFourierFeatures(bandwidth=to_read(share * medians[name]), metric=metric)
-                model = StagewiseClassifier(features, n_components=MOST_FEATURES, **given)
+                model = StagewiseClassifier(features, alpha=penalty / n_rows, **shared)
                 found.append(Candidate(model, name, False, "", share, metric, penalty, follows))
     return found
 

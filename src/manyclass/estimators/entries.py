@@ -24,6 +24,7 @@ class Entry:
     seconds: float = 0.0
     n_judged: int = 0  # rows that it was judged by
     leader: Entry | None = None  # whose fits, at a larger penalty, its own began from
+    beside: Entry | None = None  # the best so far, next to which it was tried
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
 
     @property
@@ -113,3 +114,16 @@ class Entry:
             "n_rows": self.n_rows,
             "seconds": self.seconds,
         }
+
+
+def middle_first(entries: list[Entry]) -> list[Entry]:
+    """Where there is no time for all, those at the ends of a path are the least likely to be right."""
+    of_kin: dict[Any, list[Entry]] = {}
+    for one in entries:
+        of_kin.setdefault(one.kin, []).append(one)
+
+    def distance(one: Entry) -> int:
+        kin = of_kin[one.kin]
+        return abs(kin.index(one) - len(kin) // 2)
+
+    return sorted(entries, key=lambda one: (one.expected, distance(one)))

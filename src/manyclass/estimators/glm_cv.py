@@ -29,6 +29,8 @@ from manyclass.model import LOSSES, SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
 
 _LEFT_OUT = ("loo_proba_", "loo_score_", "loo_check_", "_conformity", "coefs_paths_")
+OUTWEIGHED = 100.0
+"""Times the variance of a column, from which a penalty leaves next to nothing of its coefficients."""
 
 
 @dataclass(eq=False, repr=False)
@@ -321,15 +323,15 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         self._warn_of_units(task)
 
     def _warn_of_units(self, task: Task) -> None:
-        """Where the smallest of penalties that were not given is the best, and is too large for some columns."""
-        if np.ndim(self.alphas) or len(self.alphas_) < 2 or not np.all(self.alpha_ == self.alphas_[-1]):
+        """Where penalties that were not given leave nothing of some columns."""
+        if np.ndim(self.alphas) or len(self.alphas_) < 2:
             return
         told = advice(task.problem)
         if not told:
             return
         variance = to_numpy(task.problem.feature_variance)
-        if variance[variance > 0].min() < self.alphas_[-1]:
-            reason = "The smallest penalty is the best, and outweighs what some columns have to tell."
+        if np.min(self.alpha_) > OUTWEIGHED * variance[variance > 0].min():
+            reason = "The best penalty leaves next to nothing of some columns."
             warnings.warn(f"{type(self).__name__}: {reason}{told}", UserWarning, stacklevel=outside())
 
     def _store_left_out(self, task: Task, model: Selected) -> None:

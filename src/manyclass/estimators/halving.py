@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from manyclass.estimators.candidates import Candidate, Parts, Score, score
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.neighbours import other_bandwidth, smaller_penalty
+from manyclass.estimators.entries import Entry, middle_first
+from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
@@ -66,6 +66,7 @@ class Search:
         self.stopped: Status | None = None  # from outside
         self.path: list[float] = []  # penalties that led to the fit to all rows
         self.neighbours: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
+        self.metrics = LearnedMetrics()
         self.why: list[str] = []
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
@@ -81,7 +82,7 @@ class Search:
         """Those that were tried: the finalists, the best first, then the others likewise."""
         entries = alive = sorted(entries, key=lambda one: one.expected)
         if rounds and sum(map(partial(_needed, parts=rounds[0]), alive)) > self.search_end - time.perf_counter():
-            alive = _middle_first(alive)
+            alive = middle_first(alive)
         ranked: list[Entry] = []
         for parts in rounds:
             if ranked and parts is not rounds[-1] and self._can_be_last(alive, rounds[-1]):
@@ -89,6 +90,7 @@ class Search:
             if ranked and not self._is_worth(alive, parts):
                 break
             self.neighbours.clear()
+            self.metrics.clear()
             tried = self._round(alive, parts, one_at_least=not ranked)
             asked = [one for one in alive if one.candidate.is_linear]
             while more := self._beside(tried, entries, asked, parts is rounds[-1]):
@@ -99,11 +101,7 @@ class Search:
             if not tried or self.stopped or time.perf_counter() > self.search_end:
                 break
             self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
-            level = tried[0].accuracy - tried[0].standard_error
-            n_close = sum(one.accuracy >= level for one in tried) if self.objective == "accuracy" else 0
-            going_on = tried[: max(-(-len(tried) // KEPT), min(n_close, len(tried) // 2), FINALISTS)]
-            if not tried[0].candidate.is_linear:
-                going_on = [one for one in going_on if not self._is_clearly_worse(one, tried)]
+            going_on = self._going_on(tried)
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
                     one.model = None  # which may be large, and is wanted again where there is no time to fit another
@@ -122,12 +120,25 @@ class Search:
             return smaller
         return None if is_last else other_bandwidth(self.best, tried, entries, asked)
 
-    def _is_clearly_worse(self, one: Entry, tried: list[Entry]) -> bool:
-        """Than generated features; and these, than others by the same loss: losses gain differently by more rows."""
+    def _going_on(self, tried: list[Entry]) -> list[Entry]:
         best = tried[0]
-        if not one.candidate.is_linear:
-            kin = (one.candidate.loss, False)
-            best = next(other for other in tried if (other.candidate.loss, other.candidate.is_linear) == kin)
+        going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
+        if not best.candidate.is_linear:
+            return [one for one in going_on if not self._is_clearly_worse(one, best)]
+        # They gain more from more rows than a linear model does.
+        kernel = next((one for one in tried if not one.candidate.is_linear), best)
+        has_one = kernel in going_on or self._is_clearly_worse(kernel, best)
+        return going_on if has_one else [*going_on, kernel]
+
+    def _n_close(self, tried: list[Entry]) -> int:
+        """How many the rows do not tell from the best, neither by accuracy nor, as it decides then, by log loss."""
+        if self.objective != "accuracy":
+            return 0
+        close = [one for one in tried if one.accuracy >= tried[0].accuracy - tried[0].standard_error]
+        least = min(close, key=lambda one: one.log_loss)
+        return sum(not one.has_more_loss(least, TURNED) for one in close)
+
+    def _is_clearly_worse(self, one: Entry, best: Entry) -> bool:
         margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
         return self.objective == "accuracy" and best.accuracy - one.accuracy > margin
 
@@ -290,6 +301,7 @@ class Search:
                 self.stopped = Status.INTERRUPTED
             if entry.scores:
                 tried.append(entry)
+                self._let_go([one for one in tried if not one.candidate.is_linear])
             if self.stopped and not tried and one_at_least:
                 raise KeyboardInterrupt
             if self.stopped:
@@ -303,6 +315,12 @@ class Search:
             others = f" and {len(ones) - 1} more were" if len(ones) > 1 else " was"
             self.why.append(f"{ones[0]}{others} left out: {needs}.")
         return tried
+
+    def _let_go(self, kernels: list[Entry]) -> None:
+        """Of models that are large all but those that may be taken as they are, where there is no time for another."""
+        kept = {self.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
+        for one in kernels:
+            one.model = one.model if one in kept else None
 
     def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
         """Whether the best so far speaks against what a candidate would be tried with."""
@@ -334,7 +352,7 @@ class Search:
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
-                model, scores[number] = self._judged(entry.candidate, parts[number], seconds, start)
+                model, scores[number] = self._judged(entry.candidate, number, parts[number], seconds, start)
                 if entry.candidate.family:
                     self.neighbours[entry.candidate.family, number] = entry, model
                 entry.has(model)
@@ -352,10 +370,12 @@ class Search:
             entry.expected = spent / n_fits
 
     def _judged(
-        self, candidate: Candidate, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
+        self, candidate: Candidate, number: int, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
     ) -> tuple[Any, Score]:
         learn, judge = part
-        model = self.seen.fit(candidate.built(len(learn), seconds, start), candidate.scaling, learn)
+        model = candidate.built(len(learn), seconds, start)
+        with self.metrics.shared(candidate, number, model):
+            self.seen.fit(model, candidate.scaling, learn)
         weight = None if self.judging_weight is None else self.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
         return model, score(model, X, y, self.classes, weight)
@@ -369,16 +389,3 @@ def _without_advice(refusal: MemoryError) -> str:
 def _needed(entry: Entry, parts: Parts) -> float:
     """Seconds that a round is expected to take."""
     return sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())
-
-
-def _middle_first(entries: list[Entry]) -> list[Entry]:
-    """Where there is no time for all, those at the ends of a path are the least likely to be right."""
-    of_kin: dict[Any, list[Entry]] = {}
-    for one in entries:
-        of_kin.setdefault(one.kin, []).append(one)
-
-    def distance(one: Entry) -> int:
-        kin = of_kin[one.kin]
-        return abs(kin.index(one) - len(kin) // 2)
-
-    return sorted(entries, key=lambda one: (one.expected, distance(one)))

@@ -22,6 +22,7 @@ from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.search import mean_square_norm
 from manyclass.fit import InOrder, Iterate, Iterates, OutOfTime, Status
+from manyclass.fit.folds import TooFewRowsError
 from manyclass.model import Problem
 from manyclass.stagewise import Stage, StagewiseModel
 
@@ -106,7 +107,10 @@ class LinearRival:
         scoring: Any = "accuracy"
         if self._has_columns:
             scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
-        best = float(self._fit(self._look(part, scoring), part, y).best_score_)
+        try:
+            best = float(self._fit(self._look(part, scoring), part, y).best_score_)
+        except TooFewRowsError:
+            return math.nan
         return -best / _variance(y) if self._has_columns else 1.0 - best
 
     def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:

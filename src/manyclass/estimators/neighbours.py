@@ -1,13 +1,22 @@
-"""What is tried beside the best so far: the next smaller penalty, and kernels of twice and of half its bandwidth."""
+"""What is tried beside the best so far: the next smaller penalty, and kernels of twice and of half its bandwidth; and
+the metrics that these share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+from manyclass.estimators.candidates import Candidate
 from manyclass.estimators.entries import Entry
 
 Best = Callable[[list[Entry]], Entry]
-FACTORS = 2.0, 0.5
+FACTORS, GAIN = (2.0, 0.5), 1.01
+"""Of the bandwidth; and how many times the log loss has to be where accuracies are the same."""
+WIDEST_SPAN = 1024.0
+"""Of bandwidths, in units of the median and of its inverse."""
+CLEARLY = 3.0
+"""Standard errors of a difference between log losses beyond which a kernel is worse than the best."""
 
 
 def smaller_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
@@ -20,18 +29,46 @@ def smaller_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> En
 
 
 def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
-    """Twice or half that of the best by Newton's steps, where these were not `asked` for: kernels were compared by
-    least squares, to which others are right. What is new is added to `entries`."""
-    steps = [one for one in tried if one.candidate.penalty]
-    if not steps:
+    """Twice or half that of the best kernel, where these were not `asked` for. What is new is added to `entries`.
+
+    None where something else is clearly better. A step that gained next to nothing leads nowhere.
+    """
+    kernels, leading = [one for one in tried if not one.candidate.is_linear], best(tried)
+    if not kernels:
         return None
-    middle = best(steps)
+    middle = best(kernels)
+    if middle.accuracy < leading.accuracy - leading.standard_error or middle.has_more_loss(leading, CLEARLY):
+        return None
+    before = middle.beside
+    if before in tried and not (middle.accuracy > before.accuracy or before.log_loss > GAIN * middle.log_loss):
+        middle = before
     for factor in FACTORS:
         candidate = middle.candidate.of_bandwidth(factor)
+        if not 1.0 / WIDEST_SPAN <= candidate.bandwidth <= WIDEST_SPAN:
+            continue
         found = next((one for one in entries if one.candidate.key == candidate.key), None)
         if found is None:
-            found = Entry(candidate, middle.expected, middle.n_rows, of_all=middle.of_all)
+            found = Entry(candidate, middle.expected, middle.n_rows, of_all=middle.of_all, beside=middle)
             entries.append(found)
         if found not in tried and found not in asked:
             return found
     return None
+
+
+class LearnedMetrics(dict[tuple[str, int], Any]):
+    """What was learned from a part of the rows in a scaling: the same for every bandwidth, loss and penalty."""
+
+    @contextmanager
+    def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:
+        """The model is fitted inside with what is known, and has its parameters as they were afterwards."""
+        if candidate.metric != "learned":
+            yield
+            return
+        key = candidate.scaling, part
+        if key in self:
+            model.set_params(features__metric=self[key])
+        yield
+        model.set_params(features__metric=candidate.metric)
+        for fitted in model.models_[:1]:
+            root = fitted.blocks[0].metric_root_
+            self[key] = "euclidean" if root is None else root

@@ -48,6 +48,7 @@ from manyclass.model import Problem
 _TABLES = ("scores", "paths", "n_iter")
 SHARPER = 1e-3
 """Of tol, for fits to few rows that are left out one by one."""
+OUTLYING = 100.0
 PATH_BYTES = 1 << 28
 """Memory up to which the coefficients of every fold and penalty are kept."""
 
@@ -89,8 +90,12 @@ class Selected:
 
 
 def mean_square_norm(problem: Problem) -> float:
-    """Of the centred rows, or of the rows where there is no intercept."""
-    return float(problem.xp.sum(problem.feature_variance))
+    """Of the centred rows, or of the rows where there is no intercept; but as if a mean column had a variance of no
+    more than `OUTLYING` times the median: a penalty in units of one column of dates would leave nothing of the others.
+    """
+    variance = to_numpy(problem.feature_variance)
+    seen = variance[variance > 0]
+    return float(min(seen.sum(), OUTLYING * len(seen) * np.median(seen))) if len(seen) else 0.0
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 
 from manyclass.choice.features import (
@@ -156,6 +157,10 @@ class GeneratedBlocks(StagewiseEstimator):
             generator.set_params(random_state=int(task.rng.integers(2**31)))
         name, encoded = type(generator).__name__, task.encoded
         rows = task.problem.rows
+        if get_tags(generator).target_tags.required:
+            rows.place.refuse(
+                f"{generator} looks at y, which lies in parts elsewhere; features that do not can be used."
+            )
         generator.fit(rows, encoded.guide, sample_weight=rows.place.gather(task.problem.weight))
         if self.n_components is None and generator.capacity is None:
             raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")

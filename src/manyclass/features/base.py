@@ -219,9 +219,9 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             setattr(self, name, np.ascontiguousarray(value, dtype=self._dtype))
 
 
-def response_columns(y: Any) -> np.ndarray:
-    """Responses of shape (n_rows, n_outputs), float64: as given, or of classes whether it is this one."""
-    y = to_numpy(y)
+def response_columns(y: Any, index: Any = slice(None)) -> np.ndarray:
+    """Responses of some rows, of shape (n_rows, n_outputs), float64: as given, or of classes whether it is this one."""
+    y = y.tocsr()[index].toarray() if hasattr(y, "toarray") else to_numpy(y)[index]
     if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
         y = LabelBinarizer().fit_transform(y)
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import Tags
@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from manyclass.data import GeneratedRows, Rows
 from manyclass.data.generated import InUnits
 from manyclass.data.rows import Array, to_numpy
-from manyclass.features.base import BANDWIDTH, FeatureGenerator, response_columns
+from manyclass.features.base import BANDWIDTH, FeatureGenerator
 from manyclass.features.learned_metric import Waves, metric_root
 
 
@@ -33,11 +33,12 @@ class RandomFourierFeatures(FeatureGenerator):
     standardize : bool, default=False
         Whether x stands for the columns divided by their standard deviations, which W then holds. Right where columns
         are in different units, of which the largest alone would decide the distance.
-    metric : {"euclidean", "learned"}, default="euclidean"
+    metric : {"euclidean", "learned"} or array of shape (n_features, n_directions), default="euclidean"
         "learned": x stands for Lᵀx, with L, which W then holds, such that rows are far from each other along directions
         in which predictions of y change, and near along others. LLᵀ is the average outer product of the gradients of a
-        first model: least squares on 1024 features of the Euclidean metric and at most 8192 rows. Median distances
-        stay as they are.
+        first model: least squares on 1024 features of the Euclidean metric, of the median bandwidth, and at most 8192
+        rows, less where these are wide. Median distances stay as they are. As the features have seen y,
+        ``alpha="auto"`` may be too small where there is nothing to learn. An array is L itself.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -46,7 +47,8 @@ class RandomFourierFeatures(FeatureGenerator):
         s.
     metric_root_ : ndarray of shape (n_features, n_directions)
         L, where the metric is learned; the sums of its squares along the rows say how much each column matters. None
-        where no prediction changes.
+        for the Euclidean metric, which stays where no prediction changes, and where there are more than 1024 columns,
+        or more than half of the rows.
     random_weights_ : ndarray of shape (n_features, n_components)
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
@@ -76,30 +78,27 @@ class RandomFourierFeatures(FeatureGenerator):
         **FeatureGenerator._parameter_constraints,
         "bandwidth": BANDWIDTH,
         "standardize": ["boolean"],
-        "metric": [StrOptions({"euclidean", "learned"})],
+        "metric": [StrOptions({"euclidean", "learned"}), "array-like"],
     }
 
     n_components: int = 1024
     _: KW_ONLY
     bandwidth: str | float = "median"
     standardize: bool = False
-    metric: str = "euclidean"
+    metric: Any = "euclidean"
     random_state: Any = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.metric == "learned"
+        tags.target_tags.required = self._is_learned
         return tags
 
-    def draw(self, n_components: int, rng: np.random.Generator) -> Self:
-        """A transformer with other features; it cannot draw again where the metric is learned, as it need not hold
-        that."""
-        drawn = super().draw(n_components, rng)
-        drawn.__dict__.pop("metric_root_", None)
-        return drawn
+    @property
+    def _is_learned(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "learned"
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        if self.metric == "learned" and y is None:
+        if self._is_learned and y is None:
             raise self._needs_y("metric", ["euclidean"])
         self._unit = np.ones((1, 1))
         if self.standardize:
@@ -108,11 +107,23 @@ class RandomFourierFeatures(FeatureGenerator):
             spread = xp.where(spread > 0, spread, xp.ones_like(spread))
             self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
-        if self.metric == "learned":
-            self.metric_root_ = metric_root(rows, response_columns(y), weight, self.bandwidth_, rng)
+        # Of random numbers of its own, so that a metric learned before gives the same features as an array.
+        (own,) = rng.spawn(1)
+        self.metric_root_ = metric_root(rows, y, weight, own) if self._is_learned else self._given_root(rows.n_features)
+
+    def _given_root(self, n_features: int) -> np.ndarray | None:
+        if isinstance(self.metric, str):
+            return None
+        root = np.asarray(self.metric, dtype=np.float64)
+        if root.ndim != 2 or len(root) != n_features or not np.isfinite(root).all():
+            raise ValueError(
+                f"metric has the shape {root.shape}; give finite numbers of shape ({n_features}, n_directions), "
+                "'learned' or 'euclidean'."
+            )
+        return root
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
-        root = self.metric_root_ if self.metric == "learned" else None
+        root = self.metric_root_
         n_directions = self.n_features_in_ if root is None else root.shape[1]
         frequencies = rng.standard_normal((n_directions, n_components)) * np.sqrt(2.0 / self.bandwidth_)
         frequencies = (frequencies if root is None else root @ frequencies) / self._unit

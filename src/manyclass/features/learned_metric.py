@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.penalty import Spectrum, best, random_sums
+from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
-from manyclass.features.base import affordable_rows, median_squared_distance
+from manyclass.features.base import affordable_rows, median_squared_distance, response_columns
+from manyclass.model.sums import copies_of_rows
 
-ROWS, WAVES = 8192, 1024
-"""By which a metric is learned, at most: half a second."""
+ROWS, WAVES, SHARE = 8192, 1024, 0.5
+"""By which a metric is learned, at most, and waves for each row: half a second."""
 NEGLIGIBLE = 1e-10
 """Share of the largest eigenvalue of the metric, below which a direction is left out."""
+CONSTANT = 100.0
+"""Variance that is rounding, in units of the precision of the rows."""
+FLAT = 1e-3
+"""Share of the variance of the responses: predictions that change by less over the median distance do not change."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +42,7 @@ class Waves:
         return elementwise(lambda Z, out: cosine(Z, out, rows.xp), Z, rows, (2.0 / len(self.phases)) ** 0.5)
 
 
-def metric_root(
-    rows: Rows, Y: np.ndarray, weight: Array | None, bandwidth: float, rng: np.random.Generator
-) -> np.ndarray | None:
+def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> np.ndarray | None:
     """L of shape (n_features, n_directions), so that ‖Lᵀ(x − x')‖ is large where predictions change.
 
     The average outer product of gradients (Radhakrishnan, Beaglehole, Pandit and Belkin, 2024, eq. 2), up to a factor
@@ -45,53 +50,84 @@ def metric_root(
 
         LLᵀ ∝ Σ_i s_i Σ_c ∇f_c(x_i) ∇f_c(x_i)ᵀ,
 
-    of f(x) = Wᵀ√(2/q) cos(Vᵀx + b), the least squares with the least leave-one-out error on random Fourier features of
-    a `bandwidth` and some of the rows. With z_i = √(2/q) sin(Vᵀx_i + b) it is V [(Σ_i s_i z_i z_iᵀ) ∘ (WWᵀ)] Vᵀ. None
-    where no prediction changes.
+    of f(x) = Wᵀ√(2/q) cos(Vᵀx + b), least squares on q random Fourier features of the median bandwidth and some of the
+    rows, with the least error on rows left out. It is V [(Σ_i s_i z_i z_iᵀ) ∘ (WWᵀ)] Vᵀ, z_i = √(2/q) sin(Vᵀx_i + b).
 
-    `Y` are the responses, of shape (n_rows, n_outputs).
+    None where no prediction changes, and where there are more columns than waves: in directions that these do not span
+    rows would all be alike.
     """
-    index, n_rows = present_rows(rows.n_rows, weight), affordable_rows(rows, ROWS)
-    if len(index) > n_rows:
-        index = np.sort(rng.choice(index, n_rows, replace=False))
-    part, n_waves = rows.take(index), min(WAVES, len(index))
-    mass = None if weight is None else part.asarray(to_numpy(weight)[index])
-    V = rng.standard_normal((rows.n_features, n_waves)) * np.sqrt(2.0 / bandwidth)
-    phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
-    W = _least_squares(GeneratedRows(part, Waves(V, phases)), Y[index], mass)
-    slopes = Moments.of(GeneratedRows(part, Waves(V, phases - np.pi / 2.0)), None, mass)
-    curvature = to_numpy(slopes.second_moment) * (W @ W.T)
-    is_wide = rows.n_features > n_waves
-    values, vectors = eigh_in_place(curvature if is_wide else V @ curvature @ V.T)
-    kept = values > NEGLIGIBLE * max(values[-1], 0.0)
-    if not kept.any():
+    index, mass = _drawn(rows, weight, rng)
+    n_waves = min(WAVES, int(SHARE * len(index)))
+    if rows.n_features > n_waves:
         return None
+    part = rows.take(index)
+    weights = None if mass is None else part.asarray(mass)
+    median = median_squared_distance(part, weights)
+    V = rng.standard_normal((rows.n_features, n_waves)) * np.sqrt(2.0 / median)
+    phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
+    Y = _responses(y, index)
+    W = _least_squares(GeneratedRows(part, Waves(V, phases)), Y, weights)
+    slopes = Moments.of(GeneratedRows(part, Waves(V, phases - np.pi / 2.0)), None, weights).second_moment
+    curvature = W @ W.T
+    curvature *= to_numpy(slopes)
+    values, vectors = eigh_in_place(V @ curvature @ V.T)
+    if not median * values.sum() > FLAT * np.var(Y, axis=0).sum():
+        return None
+    kept = values > NEGLIGIBLE * values[-1]
     root = vectors[:, kept] * np.sqrt(values[kept] / values[-1])
-    root = V @ root if is_wide else root
-    before = median_squared_distance(part, mass)
-    after = median_squared_distance(DenseRows(to_numpy(part.matmat(copied(root, part)))), mass)
-    return np.asarray(root * np.sqrt(before / after))
+    mapped = median_squared_distance(DenseRows(to_numpy(part.matmat(copied(root, part)))), mass)
+    return np.asarray(root * np.sqrt(median / mapped))
+
+
+def _drawn(rows: Rows, weight: Array | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows, and weights with which they stand for all."""
+    index, n_rows = present_rows(rows.n_rows, weight), affordable_rows(rows, ROWS)
+    if weight is None:
+        return np.sort(rng.choice(index, n_rows, replace=False)) if len(index) > n_rows else index, None
+    mass = to_numpy(weight)[index]
+    sample = weighted_sample(mass, n_rows, rng)
+    if sample.index is None:
+        return index, mass
+    mass = mass[sample.index]
+    return index[sample.index], mass if sample.scale is None else mass * sample.scale
+
+
+def _responses(y: Any, index: np.ndarray) -> np.ndarray:
+    """Those of some rows, of shape (n_rows, n_outputs); where they are many sums of them with random signs, whose
+    gradients have the same outer product in the mean."""
+    Y = response_columns(y if hasattr(y, "toarray") else to_numpy(y), index)
+    signs = random_sums(Y.shape[1])
+    return Y if signs is None else Y @ signs
 
 
 def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
-    """Coefficients with the penalty that has the least leave-one-out error."""
-    xp, R = features.xp, features.asarray(Y, features.xp.float64)
+    """Coefficients with the penalty that has the least error on rows left out."""
+    xp, R, q = features.xp, features.asarray(Y, features.xp.float64), features.n_features
     moments = Moments.of(features, MatrixTargets(R), weight)
-    factor = moments.factor(precision=features.precision)
-    spectrum = judged = Spectrum.of(factor, moments.cross_covariance, moments.weight, True)
-    R, signs = R - moments.target_mean, random_sums(int(R.shape[1]))
-    if signs is not None:
-        wide = features.asarray(signs, xp.float64)
-        judged, R = replace(spectrum, cross=spectrum.cross @ wide), R @ wide
-    vectors, center = xp.astype(spectrum.vectors, features.dtype), moments.mean @ spectrum.vectors
-    blocks = (
-        (
-            xp.astype(block.matmat(vectors), xp.float64) - center,
-            R[where, :],
-            None if weight is None else xp.astype(weight[where], xp.float64),
+    covariance, cross, total = moments.covariance, moments.cross_covariance, moments.weight
+    if not float(xp.sum(xp.linalg.diagonal(covariance))) > CONSTANT * features.precision:  # of mean squares of sum 1
+        return np.zeros((q, Y.shape[1]))
+    R, mean = R - moments.target_mean, moments.mean
+    del moments  # matrices of that size are what this takes
+    eigenvalues, vectors = eigh_in_place(covariance)
+    spectrum = Spectrum(eigenvalues, vectors.T @ cross, total, True, vectors)
+    alphas, n = spectrum.grid(features.precision), float(features.n_rows)
+    if weight is not None:
+        _, copies = copies_of_rows(None, weight)
+        n = total**2 / copies
+    if n >= ROWS_PER_DIRECTION * q:
+        mass = features.ones(features.n_rows) if weight is None else weight
+        squares = xp.astype(mass, xp.float64) @ (R * R) / total
+        errors = spectrum.generalised_cross_validation(alphas, squares, n)
+    else:
+        rotation, center = xp.astype(vectors, features.dtype), mean @ vectors
+        blocks = (
+            (
+                xp.astype(block.matmat(rotation), xp.float64) - center,
+                R[where, :],
+                None if weight is None else xp.astype(weight[where], xp.float64),
+            )
+            for where, block in features.blocks(features.rows_per_block(4 * q, GRAM_BLOCK_BYTES))
         )
-        for where, block in features.blocks(features.rows_per_block(0, GRAM_BLOCK_BYTES))
-    )
-    alphas = spectrum.grid(features.precision)
-    alpha = best(alphas, judged.leave_one_out(alphas, blocks, features.precision))
-    return to_numpy(spectrum.vectors @ spectrum.coefficients(alpha))
+        errors = spectrum.leave_one_out(alphas, blocks, features.precision)
+    return to_numpy(vectors @ spectrum.coefficients(best(alphas, errors)))

@@ -33,6 +33,10 @@ class Fold:
         return rows.xp.concat([block.matmat(coef) + intercept for _, block in blocks])
 
 
+class TooFewRowsError(ValueError):
+    """A fold would have nothing to be fitted to, or nothing to judge by."""
+
+
 def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array | None) -> list[Fold]:
     """The folds that `cv` asks for.
 
@@ -47,8 +51,9 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
         if weight is not None:
             test = test[to_numpy(weight)[test] > 0]
         if not len(test) or not float(rows.xp.sum(fitted)) > 0:
-            raise ValueError(
-                f"cv={cv!r} leaves a fold without rows of positive weight to fit or to judge; use fewer folds, or more "
+            told = f"cv={cv!r}" if np.isscalar(cv) else "A split of cv"
+            raise TooFewRowsError(
+                f"{told} leaves a fold without rows of positive weight to fit or to judge; use fewer folds, or more "
                 "rows that differ (a number of folds keeps equal rows together)."
             )
         seen = np.bincount(test, minlength=rows.n_rows) + mask

@@ -13,14 +13,12 @@ from array_api_compat import array_namespace
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
-from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
+from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
 from manyclass.model.sums import rotated, squares_of
 
-ROWS_PER_DIRECTION = 4
-"""Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SAMPLED_ROWS = 1024
 """Rows that the penalty is chosen from where no second moments are formed."""
 ACCURACY, LONGEST = 1e-2, 100

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from manyclass.data import Moments
 from manyclass.data.factor import Factor
-from manyclass.data.penalty import Spectrum, best
+from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best
 from manyclass.data.rows import Array
 from manyclass.model import Problem
-from manyclass.stagewise.equations import ROWS_PER_DIRECTION, NormalEquations, Responses
+from manyclass.stagewise.equations import NormalEquations, Responses
 
 
 def in_units(moments: Moments, unit: Array) -> Moments:
