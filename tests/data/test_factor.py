@@ -77,3 +77,21 @@ def test_the_matrix_is_not_changed_and_the_dtype_is_kept(rng):
     for ridge in (1.0, 2.0):
         assert factor.solve(np.ones((3, 1), np.float32), ridge).dtype == np.float32
     np.testing.assert_array_equal(S, before)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_axes_are_eigenvectors_where_they_are(noise, monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.permutation(np.logspace(-5, 3, 40))
+    E = noise * rng.standard_normal((40, 40)) * np.sqrt(values) * np.sqrt(values)[:, None]
+    S = np.diag(values) + E + E.T
+    expected, n_decomposed = Factor(S).solve(np.eye(40), 1e-6), []
+    decompose = module.eigh_in_place
+    monkeypatch.setattr(module, "eigh_in_place", lambda S: n_decomposed.append(1) or decompose(S))
+    factor = Factor(S)
+    found, vectors = factor.spectrum
+    assert len(n_decomposed) == (noise > 0)
+    np.testing.assert_allclose(vectors @ (found[:, None] * vectors.T), S, atol=1e-9)
+    assert (np.diff(found) >= 0).all()
+    if not noise:
+        np.testing.assert_allclose(factor.solve(np.eye(40), 1e-6), expected, rtol=1e-9)

@@ -13,6 +13,9 @@ from manyclass.data.cells import OVERFLOW
 from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.data.threads import factor_threads
 
+UNCORRELATED = 1e-8
+"""Root mean square of correlations that are rounding."""
+
 
 class Factor:
     """(S + ridge·I)⁻¹ for a symmetric positive semi-definite S and any ridge ≥ 0, in float64.
@@ -73,7 +76,7 @@ class Factor:
     def spectrum(self) -> tuple[Array, Array]:
         """Ascending eigenvalues and eigenvectors of S."""
         if self._spectrum is None:
-            self._spectrum = eigh_in_place(self.S + 0.0)
+            self._spectrum = _of_axes(self.S) or eigh_in_place(self.S + 0.0)
             self._cholesky = None
         return self._spectrum
 
@@ -151,6 +154,23 @@ def is_positive(S: Array, slack: float) -> bool:
     # A few more: the factor of a matrix of zeros needs a positive diagonal.
     add_to_diagonal(shifted, slack + float(xp.finfo(xp.float64).tiny))
     return _cholesky(shifted, xp) is not None
+
+
+def _of_axes(S: Array) -> tuple[Array, Array] | None:
+    """The spectrum of a matrix whose eigenvectors are the axes, as of rows in the space that they span; None of others,
+    most of which the first row tells."""
+    xp, n = array_namespace(S), int(S.shape[0])
+    diagonal = xp.linalg.diagonal(S)
+    if n < 2 or not bool(xp.all(diagonal > 0)):
+        return None
+    length = xp.sqrt(diagonal)
+    for first, last in ((0, 1), (1, n)):
+        correlation = xp.abs(S[first:last, :] / length[None, :] / length[first:last, None])
+        if not float(xp.sum(correlation**2)) - (last - first) <= (n * UNCORRELATED) ** 2:
+            return None
+    order = xp.argsort(diagonal)
+    eye = xp.eye(n, dtype=S.dtype, device=S.device)
+    return xp.take(diagonal, order, axis=0), xp.take(eye, order, axis=1)
 
 
 def eigh_in_place(S: Array) -> tuple[Array, Array]:
