@@ -67,8 +67,10 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
         key = candidate.scaling, part
         if key in self:
             model.set_params(features__metric=self[key])
-        yield
-        model.set_params(features__metric=candidate.metric)
+        try:
+            yield
+        finally:
+            model.set_params(features__metric=candidate.metric)
         for fitted in model.models_[:1]:
             root = fitted.blocks[0].metric_root_
             self[key] = "euclidean" if root is None else root
