@@ -324,7 +324,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     def _warn_of_units(self, task: Task) -> None:
         """Where penalties that were not given leave nothing of some columns."""
-        if np.ndim(self.alphas) or len(self.alphas_) < 2:
+        if np.ndim(self.alphas) or len(self.alphas_) < 2 or not task.problem.rows.n_rows:  # of moments, say
             return
         told = advice(task.problem)
         if not told:
