@@ -336,3 +336,14 @@ def test_a_column_far_larger_than_the_others_does_not_set_the_penalties_of_all(l
     y = X[:, 0] + X[:, 1] > 0
     model = GLMClassifierCV(loss=loss).fit(X[:1000], y[:1000])
     assert model.score(X[1000:], y[1000:]) > 0.95
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_columns_that_hardly_vary_do_not_take_the_largest_penalties_away(loss):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 60))
+    y = Z[:, :5].sum(axis=1) + 1.5 * rng.standard_normal(200) > 0
+    X = np.hstack([Z, 1e-6 * rng.standard_normal((200, 100))])
+    model, alone = (GLMClassifierCV(loss=loss).fit(rows, y) for rows in (X, Z))
+    assert model.alphas_[:10] == pytest.approx(alone.alphas_, rel=1e-6)
+    assert model.best_score_ > alone.best_score_ - 0.01

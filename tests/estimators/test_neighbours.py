@@ -1,11 +1,13 @@
 """What `AutoClassifier` tries beside the best of a round."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
@@ -120,3 +122,33 @@ def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned():
     assert log_loss(y[5000:], model.predict_proba(X[5000:])) < 0.3
     medians = model.best_params_["features"].bandwidth / 10.0  # of the squared distance, about
     assert medians < 0.2
+
+
+@pytest.mark.parametrize("seconds", [1e-3, None])
+def test_a_fit_that_there_is_no_time_for_teaches_nothing(seconds):
+    X = np.random.default_rng(0).standard_normal((400, 4))
+    y, first, metrics = (abs(X[:, 0]) > 0.7).astype(int), entry("learned").candidate, LearnedMetrics()
+    model = first.built(400, np.inf if seconds is None else seconds)
+    with metrics.shared(first, 0, model), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert len(metrics) == (seconds is None)
+    assert (metrics.seconds_for(first) > 0) == (seconds is None)
+    with pytest.raises(KeyboardInterrupt), metrics.shared(first, 0, model):
+        raise KeyboardInterrupt
+    assert model.features.metric == first.model.features.metric == "learned"
+
+
+def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    y = (np.sin(2 * X[:, 0]) * X[:, 1] > 0).astype(int)
+    built = Candidate.built
+
+    def without_time(candidate, n_rows, seconds, *more):
+        return built(candidate, n_rows, 1e-3 if n_rows == 3000 else seconds, *more)
+
+    monkeypatch.setattr(Candidate, "built", without_time)
+    model = AutoClassifier(max_time=1e6).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert "there was no time for all" in model.why_[-1]

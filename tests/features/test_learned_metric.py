@@ -163,3 +163,23 @@ def test_rows_beyond_what_is_affordable_are_drawn_as_they_weigh(weighted):
         light = np.random.default_rng(0).random(30_000) < 0.98
         weight, y = np.where(light, 1e-6, 1.0), np.where(light, abs(X[:, 0]) > 0.67, y)
     assert abs(leading(learned(X, y, weight if weighted else None).metric_root_) @ w) > (0.8 if weighted else 0.95)
+
+
+def test_weights_that_are_all_the_same_change_nothing():
+    X, y, _ = ridged(12_000)
+    noise = np.random.default_rng(3).integers(0, 2, 12_000)
+    for weight in (np.ones(12_000), np.full(12_000, 10.0)):
+        assert learned(X, noise, weight).metric_root_ is None
+        assert abs(leading(learned(X, y, weight).metric_root_) @ leading(learned(X, y).metric_root_)) > 0.99
+
+
+def test_constant_columns_matter_nothing():
+    X, y, _ = ridged(500, 4)
+    with_one = learned(np.column_stack([X, np.ones(500)]), y).metric_root_
+    assert_array_equal(with_one[4], 0.0)
+
+
+@pytest.mark.parametrize("metric", [np.eye(10) + 1j, np.zeros((10, 0)), np.full((10, 2), np.nan)])
+def test_what_is_no_metric_is_refused(metric):
+    with pytest.raises(ValueError, match="give finite numbers of shape"):
+        RandomFourierFeatures(metric=metric).fit(ridged(50)[0])

@@ -14,7 +14,7 @@ from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.data.threads import factor_threads
 
 UNCORRELATED = 1e-8
-"""Root mean square of correlations that are rounding."""
+"""Correlations that are rounding."""
 
 
 class Factor:
@@ -163,13 +163,12 @@ def _of_axes(S: Array) -> tuple[Array, Array] | None:
     diagonal = xp.linalg.diagonal(S)
     if n < 2 or not bool(xp.all(diagonal > 0)):
         return None
-    length = xp.sqrt(diagonal)
+    length, eye = xp.sqrt(diagonal), xp.eye(n, dtype=S.dtype, device=S.device)
     for first, last in ((0, 1), (1, n)):
-        correlation = xp.abs(S[first:last, :] / length[None, :] / length[first:last, None])
-        if not float(xp.sum(correlation**2)) - (last - first) <= (n * UNCORRELATED) ** 2:
+        correlation = S[first:last, :] / length[None, :] / length[first:last, None]
+        if not float(xp.max(xp.abs(correlation - eye[first:last, :]))) <= UNCORRELATED:
             return None
     order = xp.argsort(diagonal)
-    eye = xp.eye(n, dtype=S.dtype, device=S.device)
     return xp.take(diagonal, order, axis=0), xp.take(eye, order, axis=1)
 
 

@@ -29,10 +29,11 @@ SUMS = 256
 """Responses that a penalty is chosen by, at most."""
 
 
-def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
-    """The grid, descending; a number of penalties begins at `scale`, the mean squared norm of the centred rows.
+def penalties(alphas: Any, scales: Callable[[], tuple[float, float]]) -> np.ndarray:
+    """The grid, descending; a number of penalties begins at the first scale, the mean squared norm of the centred rows,
+    and goes on with smaller ones, where the second is smaller, that without columns that outweigh all others.
 
-    There hardly anything is left of the coefficients whatever the units of X.
+    There hardly anything is left of the coefficients whatever the units of X, and at the end something of most.
     """
     if not isinstance(alphas, int | np.integer):
         given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
@@ -40,8 +41,12 @@ def penalties(alphas: Any, scale: Callable[[], float]) -> np.ndarray:
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    largest = scale()
-    return np.geomspace(1.0, SPAN, int(alphas)) * (largest if largest > 0 else 1.0)
+    largest, least = scales()
+    if not least > 0:
+        largest = least = 1.0
+    step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
+    n_more = math.ceil(math.log(largest / least) / -math.log(step)) if alphas > 1 else 0
+    return np.asarray(largest * step ** np.arange(int(alphas) + n_more))
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Candidate:
 
         `share` is of the features that go with so many rows; more than all are spread over models that are averaged.
         """
-        given = self.model.get_params(deep=False)
+        given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
             n_models = max(math.ceil(share), 1)
             n_components = max(FEWEST_FEATURES, int(share / n_models * self._n_features(n_rows)))

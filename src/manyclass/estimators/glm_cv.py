@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.optimize import minimize_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -21,7 +22,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, mean_square_norm
+from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, mean_square_norms
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds
@@ -53,7 +54,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     ----------
     alphas : int or array-like of shape (n_alphas,), default=10
         Penalties (see `GLMClassifier`), or how many: evenly spaced on a log scale from the mean squared norm of the
-        centred rows, where next to nothing is left of the coefficients, to 1e-8 of it.
+        centred rows, where next to nothing is left of the coefficients, to 1e-8 of it; and on, as densely, where some
+        columns outweigh most others a hundred times.
     cv : int, "loo", "gcv", splitter, iterable of (train, test), tuple (X, y) or None, default=None
         A number of folds, which what the rows hold decides and not their order; every row left out in turn, exactly
         for the squared loss and by one Newton step for each for softmax and logistic (see `leave_one_out`);
@@ -215,7 +217,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         task = self._stream_task(clock)
         moments = self._stream_moments(task)
         path, mean = RidgePath(moments, self.fit_intercept), moments.target_mean
-        alphas = penalties(self.alphas, lambda: float(to_numpy(path.spectrum.eigenvalues).sum()))
+        second = moments.covariance if self.fit_intercept else moments.second_moment
+        alphas = penalties(self.alphas, lambda: mean_square_norms(array_namespace(second).linalg.diagonal(second)))
         absent, present = LOSSES[self.loss_].label_values or (0.0, 1.0)
         squares = (absent + present) * mean - absent * present  # y² of the two values that y has
         squares = squares - mean**2 if self.fit_intercept else squares
@@ -286,7 +289,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         return Plan(
-            penalties(self.alphas, lambda: mean_square_norm(task.problem)),
+            penalties(self.alphas, lambda: mean_square_norms(task.problem.feature_variance)),
             found,
             outside,
             mode,

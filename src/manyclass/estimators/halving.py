@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.estimators.candidates import Candidate, Parts, Score, score
 from manyclass.estimators.entries import Entry, middle_first
-from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
+from manyclass.estimators.neighbours import LearnedMetrics, is_empty, other_bandwidth, smaller_penalty
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
@@ -198,9 +198,14 @@ class Search:
         left, n = self.end - time.perf_counter(), self.all_rows.n_rows
         try:
             if not self.stopped:
+                judged = entry.model
                 with self.watch(entry, n, entry if entry.scores else None):
-                    entry.has(self._fitted_to_all(entry, left, n))
+                    entry.has(self._fitted_to_all(entry, left - self.metrics.seconds_for(entry.candidate), n))
+                if judged is None or entry.candidate.is_linear or not is_empty(entry.model):
                     return entry.model
+                self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
+                entry.has(judged)
+                return judged
         except KeyboardInterrupt:
             self.stopped = Status.INTERRUPTED
             if not entry.scores:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from manyclass.estimators.candidates import Candidate
+from manyclass.estimators.candidates import METRICS, Candidate
 from manyclass.estimators.entries import Entry
 
 Best = Callable[[list[Entry]], Entry]
@@ -58,6 +58,12 @@ def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked:
 class LearnedMetrics(dict[tuple[str, int], Any]):
     """What was learned from a part of the rows in a scaling: the same for every bandwidth, loss and penalty."""
 
+    _seconds = 0.0  # that learning took, at most; it hardly grows with the rows
+
+    def seconds_for(self, candidate: Candidate) -> float:
+        """What learning one takes, beside the rest of a fit."""
+        return self._seconds if candidate.metric == "learned" else 0.0
+
     @contextmanager
     def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:
         """The model is fitted inside with what is known, and has its parameters as they were afterwards."""
@@ -71,6 +77,12 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
             yield
         finally:
             model.set_params(features__metric=candidate.metric)
-        for fitted in model.models_[:1]:
-            root = fitted.blocks[0].metric_root_
-            self[key] = "euclidean" if root is None else root
+        if key not in self and not is_empty(model):
+            block = model.models_[0].blocks[0]
+            self[key] = METRICS[0] if block.metric_root_ is None else block.metric_root_
+            self._seconds = max(self._seconds, block.learning_seconds_)
+
+
+def is_empty(model: Any) -> bool:
+    """Whether a fit of generated features ended before its first stage."""
+    return not any(block is not None for fitted in model.models_ for block in fitted.blocks)

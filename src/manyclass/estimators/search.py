@@ -89,13 +89,13 @@ class Selected:
     check: Check | None = None
 
 
-def mean_square_norm(problem: Problem) -> float:
-    """Of the centred rows, or of the rows where there is no intercept; but as if a mean column had a variance of no
-    more than `OUTLYING` times the median: a penalty in units of one column of dates would leave nothing of the others.
-    """
-    variance = to_numpy(problem.feature_variance)
-    seen = variance[variance > 0]
-    return float(min(seen.sum(), OUTLYING * len(seen) * np.median(seen))) if len(seen) else 0.0
+def mean_square_norms(variance: Array) -> tuple[float, float]:
+    """Of the rows, from the variances of their columns; and the same as if the mean of these were no more than
+    `OUTLYING` times their median: penalties in units of one column of dates would leave nothing of the others."""
+    seen = to_numpy(variance)
+    seen = seen[seen > 0]
+    total = float(seen.sum())
+    return total, min(total, OUTLYING * len(seen) * float(np.median(seen))) if len(seen) else 0.0
 
 
 @dataclass

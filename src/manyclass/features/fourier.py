@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -49,6 +50,8 @@ class RandomFourierFeatures(FeatureGenerator):
         L, where the metric is learned; the sums of its squares along the rows say how much each column matters. None
         for the Euclidean metric, which stays where no prediction changes, and where there are more than 1024 columns,
         or more than half of the rows.
+    learning_seconds_ : float
+        What it took to learn the metric.
     random_weights_ : ndarray of shape (n_features, n_components)
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
@@ -108,14 +111,18 @@ class RandomFourierFeatures(FeatureGenerator):
             self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
         # Of random numbers of its own, so that a metric learned before gives the same features as an array.
-        (own,) = rng.spawn(1)
+        (own,), started = rng.spawn(1), time.perf_counter()
         self.metric_root_ = metric_root(rows, y, weight, own) if self._is_learned else self._given_root(rows.n_features)
+        self.learning_seconds_ = time.perf_counter() - started
 
     def _given_root(self, n_features: int) -> np.ndarray | None:
         if isinstance(self.metric, str):
             return None
-        root = np.asarray(self.metric, dtype=np.float64)
-        if root.ndim != 2 or len(root) != n_features or not np.isfinite(root).all():
+        root = np.asarray(self.metric)
+        if root.ndim != 2 or len(root) != n_features or not root.size or np.iscomplexobj(root):
+            root = np.full(root.shape, np.nan)
+        root = root.astype(np.float64)
+        if not np.isfinite(root).all() or not root.size:
             raise ValueError(
                 f"metric has the shape {root.shape}; give finite numbers of shape ({n_features}, n_directions), "
                 "'learned' or 'euclidean'."

@@ -14,10 +14,9 @@ from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, random_su
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
 from manyclass.features.base import affordable_rows, median_squared_distance, response_columns
-from manyclass.model.sums import copies_of_rows
 
 ROWS, WAVES, SHARE = 8192, 1024, 0.5
-"""By which a metric is learned, at most, and waves for each row: half a second."""
+"""By which a metric is learned, at most, and waves for each row: half a second, of a thousand columns two."""
 NEGLIGIBLE = 1e-10
 """Share of the largest eigenvalue of the metric, below which a direction is left out."""
 CONSTANT = 100.0
@@ -63,7 +62,8 @@ def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generat
     part = rows.take(index)
     weights = None if mass is None else part.asarray(mass)
     median = median_squared_distance(part, weights)
-    V = rng.standard_normal((rows.n_features, n_waves)) * np.sqrt(2.0 / median)
+    varies = to_numpy(part.mean_square(weights) - part.mean(weights) ** 2) > 0.0
+    V = rng.standard_normal((rows.n_features, n_waves)) * (varies[:, None] * np.sqrt(2.0 / median))
     phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
     Y = _responses(y, index)
     W = _least_squares(GeneratedRows(part, Waves(V, phases)), Y, weights)
@@ -80,16 +80,15 @@ def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generat
 
 
 def _drawn(rows: Rows, weight: Array | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows, and weights with which they stand for all."""
+    """Rows, and weights of mean 1 with which they stand for all."""
     index, n_rows = present_rows(rows.n_rows, weight), affordable_rows(rows, ROWS)
     if weight is None:
         return np.sort(rng.choice(index, n_rows, replace=False)) if len(index) > n_rows else index, None
-    mass = to_numpy(weight)[index]
+    mass = to_numpy(weight)[index].astype(np.float64)
     sample = weighted_sample(mass, n_rows, rng)
-    if sample.index is None:
-        return index, mass
-    mass = mass[sample.index]
-    return index[sample.index], mass if sample.scale is None else mass * sample.scale
+    if sample.index is not None:
+        index, mass = index[sample.index], mass[sample.index] * (1.0 if sample.scale is None else sample.scale)
+    return index, mass / mass.mean()
 
 
 def _responses(y: Any, index: np.ndarray) -> np.ndarray:
@@ -113,8 +112,7 @@ def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None)
     spectrum = Spectrum(eigenvalues, vectors.T @ cross, total, True, vectors)
     alphas, n = spectrum.grid(features.precision), float(features.n_rows)
     if weight is not None:
-        _, copies = copies_of_rows(None, weight)
-        n = total**2 / copies
+        n = total**2 / float(xp.sum(weight**2))
     if n >= ROWS_PER_DIRECTION * q:
         mass = features.ones(features.n_rows) if weight is None else weight
         squares = xp.astype(mass, xp.float64) @ (R * R) / total
