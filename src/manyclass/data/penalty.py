@@ -23,6 +23,9 @@ ROUNDING = 1e-9
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
+EXACT, INTERPOLATED = 1000.0, 1e-10
+"""Times the precision of rows, or the least of it, what tells a row that is interpolated from others; and the share of
+the largest eigenvalue below which penalties leave residuals that are rounding."""
 ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SUMS = 256
@@ -108,7 +111,7 @@ class Spectrum:
         where a weight stands for several. The penalty of the sum, S·alpha, stays as it is.
 
         Blocks are (Z, R, s): rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for
-        1). Leverages are not told from 1 more finely than by the `precision` of the rows.
+        1). Where all rows are interpolated, penalties below the `precision` of the rows are judged as one that is not.
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
@@ -126,16 +129,23 @@ class Spectrum:
         `GRAM_BLOCK_BYTES` hold the models of are one product.
         """
         xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
-        values = xp.clip(self.eigenvalues, min=0.0)[:, None]
+        values, S = xp.clip(self.eigenvalues, min=0.0)[:, None], self.total_weight
+        whole = xp.where(values > 0, 1.0 / (S * xp.where(values > 0, values, 1.0 + 0.0 * values)), 0.0 * values)[:, 0]
+        rounding = max(EXACT * precision, INTERPOLATED)
         for Z, R, weight in blocks:
             u = 1.0 if weight is None else xp.clip(weight, max=1.0)[:, None]
-            squares = Z * Z
+            squares = Z * Z * whole[None, :]
+            # What no penalty would leave of a row, and then what the penalty does: never 1 less what is nearly 1.
+            outside = 1.0 - u * (xp.sum(squares, axis=1, keepdims=True) + self.fit_intercept / S)
+            outside = xp.where(outside > rounding, outside, 0.0 * outside)
+            # Where all rows are interpolated, errors tend to a limit for small penalties, and residuals to rounding.
+            least = 0.0 if bool(xp.any(outside > 0)) else rounding * float(xp.max(values))
             step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
             for first in range(0, len(alphas), step):
-                some = alphas[first : first + step]
-                inverse = 1.0 / (values + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
-                leverage = u * (squares @ inverse + self.fit_intercept) / self.total_weight
-                left = xp.clip(1.0 - leverage, min=max(precision, 1e-10))
+                some = np.maximum(alphas[first : first + step], least)
+                penalties = xp.asarray(some, dtype=values.dtype, device=device(values))[None, :]
+                inverse = 1.0 / (values + penalties)
+                left = xp.clip(outside + u * (squares @ (penalties * inverse)), min=INTERPOLATED**2)
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
                     residual = R - fitted[:, place * k : (place + 1) * k]

@@ -3,6 +3,7 @@ the metrics that these share."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -58,7 +59,10 @@ def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked:
 class LearnedMetrics(dict[tuple[str, int], Any]):
     """What was learned from a part of the rows in a scaling: the same for every bandwidth, loss and penalty."""
 
-    _seconds = 0.0  # that learning took, at most; it hardly grows with the rows
+    def __init__(self) -> None:
+        super().__init__()
+        self._seconds = 0.0  # that learning took, at most; it hardly grows with the rows
+        self._first: dict[tuple[str, int], float] = {}  # seconds of the fits that learned
 
     def seconds_for(self, candidate: Candidate) -> float:
         """What learning one takes, beside the rest of a fit."""
@@ -70,17 +74,19 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
         if candidate.metric != "learned":
             yield
             return
-        key = candidate.scaling, part
+        key, started = (candidate.scaling, part), time.perf_counter()
         if key in self:
             model.set_params(features__metric=self[key])
         try:
             yield
         finally:
             model.set_params(features__metric=candidate.metric)
-        if key not in self and not is_empty(model):
-            block = model.models_[0].blocks[0]
-            self[key] = METRICS[0] if block.metric_root_ is None else block.metric_root_
-            self._seconds = max(self._seconds, block.learning_seconds_)
+        spent = time.perf_counter() - started
+        if key in self:
+            self._seconds = max(self._seconds, self._first[key] - spent)
+        elif not is_empty(model):
+            root = model.models_[0].blocks[0].metric_root_
+            self[key], self._first[key] = METRICS[0] if root is None else root, spent
 
 
 def is_empty(model: Any) -> bool:

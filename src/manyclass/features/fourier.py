@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -50,8 +49,6 @@ class RandomFourierFeatures(FeatureGenerator):
         L, where the metric is learned; the sums of its squares along the rows say how much each column matters. None
         for the Euclidean metric, which stays where no prediction changes, and where there are more than 1024 columns,
         or more than half of the rows.
-    learning_seconds_ : float
-        What it took to learn the metric.
     random_weights_ : ndarray of shape (n_features, n_components)
     random_offset_ : ndarray of shape (n_components,)
     n_features_in_ : int
@@ -111,9 +108,8 @@ class RandomFourierFeatures(FeatureGenerator):
             self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
         # Of random numbers of its own, so that a metric learned before gives the same features as an array.
-        (own,), started = rng.spawn(1), time.perf_counter()
+        (own,) = rng.spawn(1)
         self.metric_root_ = metric_root(rows, y, weight, own) if self._is_learned else self._given_root(rows.n_features)
-        self.learning_seconds_ = time.perf_counter() - started
 
     def _given_root(self, n_features: int) -> np.ndarray | None:
         if isinstance(self.metric, str):
