@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
+from manyclass.data import as_rows
+from manyclass.estimators import candidates
 from manyclass.estimators.candidates import AS_GIVEN, Candidate, Score
 from manyclass.estimators.entries import Entry
 from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth
@@ -91,7 +93,7 @@ def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((200, 4))
     y, n_learned, learn = (abs(X[:, 0]) > 0.7).astype(int), [0], fourier.metric_root
     first = entry("learned").candidate
-    candidates = [first, first.of_bandwidth(2.0), first]
+    kernels = [first, first.of_bandwidth(2.0), first]
 
     def counted(*given):
         n_learned[0] += 1
@@ -99,7 +101,7 @@ def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
 
     monkeypatch.setattr(fourier, "metric_root", counted)
     metrics, models = LearnedMetrics(), []
-    for candidate in candidates:
+    for candidate in kernels:
         models.append(clone(candidate.model).set_params(random_state=0))
         with metrics.shared(candidate, 0, models[-1]):
             models[-1].fit(X, y)
@@ -110,7 +112,7 @@ def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
     alone = clone(models[1]).fit(X, y)
     assert_array_equal(alone.predict_proba(X), models[1].predict_proba(X))
     metrics.clear()
-    with metrics.shared(candidates[0], 0, models[0]):
+    with metrics.shared(first, 0, models[0]):
         models[0].fit(np.ones((200, 4)) + 0.0 * X, y)  # nothing to learn: as without
     assert metrics[AS_GIVEN, 0] == "euclidean"
 
@@ -153,3 +155,9 @@ def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(mo
     model = AutoClassifier(max_time=1e6).fit(X, y)
     assert model.score(X, y) > 0.8
     assert "there was no time for all" in model.why_[-1]
+
+
+@pytest.mark.parametrize(("shape", "learns"), [((400, 50), True), ((400, 250), False), ((3000, 1100), False)])
+def test_no_metric_is_tried_where_none_can_be_learned(shape, learns):
+    listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal(shape)), 0)
+    assert ("learned" in {one.metric for one in listed}) == learns

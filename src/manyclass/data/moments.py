@@ -16,6 +16,9 @@ from manyclass.data.targets import MatrixTargets, Targets
 from manyclass.data.tensors import is_number, load_tensors, save_tensors
 from manyclass.execution import engine_of
 
+CONSTANT = 100.0
+"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
+
 
 @dataclass(eq=False)
 class Moments:
@@ -386,3 +389,9 @@ class MomentSums:
         pilots = (self.pilot, self.target_pilot)
         xx, x, xy = self.gram.result(), self.first[:, 0], self.first[:, 1:]
         return Moments(self.n, float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)
+
+
+def varies(covariance: Array, moments: Moments, precision: float) -> bool:
+    """Whether some feature does, by more than rounding."""
+    xp, mean = array_namespace(covariance), moments.x / moments.weight
+    return bool(xp.any(xp.linalg.diagonal(covariance) > CONSTANT * precision * mean**2))

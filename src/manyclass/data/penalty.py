@@ -23,6 +23,7 @@ ROUNDING = 1e-9
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
+OUTLYING = 100.0
 EXACT, INTERPOLATED = 1000.0, 1e-10
 """Times the precision of rows, or the least of it, what tells a row that is interpolated from others; and the share of
 the largest eigenvalue below which penalties leave residuals that are rounding."""
@@ -32,11 +33,12 @@ SUMS = 256
 """Responses that a penalty is chosen by, at most."""
 
 
-def penalties(alphas: Any, scales: Callable[[], tuple[float, float]]) -> np.ndarray:
-    """The grid, descending; a number of penalties begins at the first scale, the mean squared norm of the centred rows,
-    and goes on with smaller ones, where the second is smaller, that without columns that outweigh all others.
+def penalties(alphas: Any, variances: Callable[[], Array]) -> np.ndarray:
+    """The grid, descending, by the variances of the columns; a number of penalties begins at their sum, the mean
+    squared norm of the centred rows, where hardly anything is left of the coefficients whatever the units of X.
 
-    There hardly anything is left of the coefficients whatever the units of X, and at the end something of most.
+    It goes on as densely where the mean of the variances is more than `OUTLYING` times their median: penalties in units
+    of one column of dates would leave nothing of the others.
     """
     if not isinstance(alphas, int | np.integer):
         given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
@@ -44,12 +46,12 @@ def penalties(alphas: Any, scales: Callable[[], tuple[float, float]]) -> np.ndar
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    largest, least = scales()
-    if not least > 0:
-        largest = least = 1.0
+    seen = to_numpy(variances())
+    seen = seen[seen > 0] if (seen > 0).any() else np.ones(1)
     step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
-    n_more = math.ceil(math.log(largest / least) / -math.log(step)) if alphas > 1 else 0
-    return np.asarray(largest * step ** np.arange(int(alphas) + n_more))
+    outlying = max(float(np.mean(seen) / (OUTLYING * np.median(seen))), 1.0)
+    n_more = math.ceil(math.log(outlying) / -math.log(step)) if alphas > 1 else 0
+    return np.asarray(seen.sum() * step ** np.arange(int(alphas) + n_more))
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,9 @@ class Spectrum:
             step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
             for first in range(0, len(alphas), step):
                 some = np.maximum(alphas[first : first + step], least)
-                penalties = xp.asarray(some, dtype=values.dtype, device=device(values))[None, :]
-                inverse = 1.0 / (values + penalties)
-                left = xp.clip(outside + u * (squares @ (penalties * inverse)), min=INTERPOLATED**2)
+                row = xp.asarray(some, dtype=values.dtype, device=device(values))[None, :]
+                inverse = 1.0 / (values + row)
+                left = xp.clip(outside + u * (squares @ (row * inverse)), min=INTERPOLATED**2)
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
                     residual = R - fitted[:, place * k : (place + 1) * k]
@@ -156,9 +158,9 @@ class Spectrum:
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
-    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None) -> Array:
+    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = 0.0) -> Array:
         """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`."""
-        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)])
+        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
         return error
 
     def coefficients_without(self, alpha: float, Z: Array, R: Array) -> tuple[Array, Array]:
@@ -216,8 +218,8 @@ def path_of_rows(
     if signs is not None:
         wide = rows.asarray(signs, xp.float64)
         judged, judges = replace(spectrum, cross=spectrum.cross @ wide), R @ wide
-    errors = judged.leave_one_out(alphas, [(Z, judges, weight)])
-    return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight)
+    errors = judged.leave_one_out(alphas, [(Z, judges, weight)], rows.precision)
+    return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight, precision=rows.precision)
 
 
 def best(alphas: np.ndarray, errors: np.ndarray) -> float:

@@ -22,6 +22,7 @@ from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
 from manyclass.features import RandomFourierFeatures, median_squared_distance
+from manyclass.features.learned_metric import waves_for
 from manyclass.fit.held_out import hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -170,20 +171,22 @@ def candidates(
         calibrated = CalibratedLeastSquaresClassifier(random_state=seed)
         listed += [Candidate(calibrated, name, True, follows=("scaling",)) for name in scalings]
     if is_generated:
-        listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows.n_rows, seed, multilabel)
+        listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel)
     for one in listed:
         one.model.set_params(class_weight=class_weight)
     return listed, scalings
 
 
-def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: bool) -> list[Candidate]:
+def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool) -> list[Candidate]:
     """Newton's steps on the features of each kernel, on those of a learned metric for the best, and with a penalty that
     only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
     kernel, (least, *first) = ("scaling", "bandwidth"), STEP_PENALTIES
+    # One that cannot be learned is the Euclidean one, fitted twice.
+    metrics = METRICS if rows.n_features <= waves_for(rows.n_rows) else METRICS[:1]
     ways: list[tuple[float, str, tuple[str, ...]]]
-    ways = [(penalty, metric, kernel if metric == "learned" else ()) for metric in METRICS for penalty in first]
-    ways += [(least, metric, (*kernel, "metric")) for metric in METRICS]
+    ways = [(penalty, metric, kernel if metric == "learned" else ()) for metric in metrics for penalty in first]
+    ways += [(least, metric, (*kernel, "metric")) for metric in metrics]
     shared: dict[str, Any] = {"loss": "logistic" if multilabel else "softmax", "block_size": BLOCK}
     shared |= {"n_components": MOST_FEATURES, "random_state": seed}
     found = []
@@ -191,7 +194,7 @@ def _generated(scalings: dict[str, Any], n_rows: int, seed: int, multilabel: boo
         for name in scalings:
             for share in BANDWIDTHS:
                 features = RandomFourierFeatures(bandwidth=to_read(share * medians[name]), metric=metric)
-                model = StagewiseClassifier(features, alpha=penalty / n_rows, **shared)
+                model = StagewiseClassifier(features, alpha=penalty / rows.n_rows, **shared)
                 found.append(Candidate(model, name, False, "", share, metric, penalty, follows))
     return found
 

@@ -22,7 +22,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected, mean_square_norms
+from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds
@@ -218,7 +218,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         moments = self._stream_moments(task)
         path, mean = RidgePath(moments, self.fit_intercept), moments.target_mean
         second = moments.covariance if self.fit_intercept else moments.second_moment
-        alphas = penalties(self.alphas, lambda: mean_square_norms(array_namespace(second).linalg.diagonal(second)))
+        alphas = penalties(self.alphas, lambda: array_namespace(second).linalg.diagonal(second))
         absent, present = LOSSES[self.loss_].label_values or (0.0, 1.0)
         squares = (absent + present) * mean - absent * present  # y² of the two values that y has
         squares = squares - mean**2 if self.fit_intercept else squares
@@ -289,7 +289,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         return Plan(
-            penalties(self.alphas, lambda: mean_square_norms(task.problem.feature_variance)),
+            penalties(self.alphas, lambda: task.problem.feature_variance),
             found,
             outside,
             mode,

@@ -80,7 +80,8 @@ class Search:
 
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
         """Those that were tried: the finalists, the best first, then the others likewise."""
-        entries = alive = sorted(entries, key=lambda one: one.expected)
+        entries = sorted(entries, key=lambda one: one.expected)
+        alive = list(entries)
         if rounds and sum(map(partial(_needed, parts=rounds[0]), alive)) > self.search_end - time.perf_counter():
             alive = middle_first(alive)
         ranked: list[Entry] = []

@@ -20,7 +20,6 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
-from manyclass.estimators.search import mean_square_norms
 from manyclass.fit import InOrder, Iterate, Iterates, OutOfTime, Status
 from manyclass.fit.folds import TooFewRowsError
 from manyclass.model import Problem
@@ -114,7 +113,7 @@ class LinearRival:
         return -best / _variance(y) if self._has_columns else 1.0 - best
 
     def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:
-        alphas = PENALTIES * mean_square_norms(part.feature_variance)[0]
+        alphas = PENALTIES * float(part.xp.sum(part.feature_variance))
         return GLMClassifierCV(alphas, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _errs_less(self, other: Classifier) -> bool:

@@ -48,7 +48,6 @@ from manyclass.model import Problem
 _TABLES = ("scores", "paths", "n_iter")
 SHARPER = 1e-3
 """Of tol, for fits to few rows that are left out one by one."""
-OUTLYING = 100.0
 PATH_BYTES = 1 << 28
 """Memory up to which the coefficients of every fold and penalty are kept."""
 
@@ -87,15 +86,6 @@ class Selected:
     n_iter: np.ndarray
     left_out: Array | None = None
     check: Check | None = None
-
-
-def mean_square_norms(variance: Array) -> tuple[float, float]:
-    """Of the rows, from the variances of their columns; and the same as if the mean of these were no more than
-    `OUTLYING` times their median: penalties in units of one column of dates would leave nothing of the others."""
-    seen = to_numpy(variance)
-    seen = seen[seen > 0]
-    total = float(seen.sum())
-    return total, min(total, OUTLYING * len(seen) * float(np.median(seen))) if len(seen) else 0.0
 
 
 @dataclass

@@ -115,15 +115,13 @@ class RandomFourierFeatures(FeatureGenerator):
         if isinstance(self.metric, str):
             return None
         root = np.asarray(self.metric)
-        if root.ndim != 2 or len(root) != n_features or not root.size or np.iscomplexobj(root):
-            root = np.full(root.shape, np.nan)
-        root = root.astype(np.float64)
-        if not np.isfinite(root).all() or not root.size:
+        fits = root.ndim == 2 and len(root) == n_features and root.size and root.dtype.kind in "iuf"
+        if not fits or not np.isfinite(root).all():
             raise ValueError(
                 f"metric has the shape {root.shape}; give finite numbers of shape ({n_features}, n_directions), "
                 "'learned' or 'euclidean'."
             )
-        return root
+        return root.astype(np.float64)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         root = self.metric_root_

@@ -10,17 +10,18 @@ import numpy as np
 from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
 from manyclass.data.factor import eigh_in_place
+from manyclass.data.moments import varies
 from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
 from manyclass.features.base import affordable_rows, median_squared_distance, response_columns
+from manyclass.model import LOSSES, Problem
+from manyclass.model.sums import rotated, squares_of
 
 ROWS, WAVES, SHARE = 8192, 1024, 0.5
 """By which a metric is learned, at most, and waves for each row: half a second, of a thousand columns two."""
 NEGLIGIBLE = 1e-10
 """Share of the largest eigenvalue of the metric, below which a direction is left out."""
-CONSTANT = 100.0
-"""Variance that is rounding, in units of the precision of the rows."""
 FLAT = 1e-3
 """Share of the variance of the responses: predictions that change by less over the median distance do not change."""
 
@@ -41,6 +42,11 @@ class Waves:
         return elementwise(lambda Z, out: cosine(Z, out, rows.xp), Z, rows, (2.0 / len(self.phases)) ** 0.5)
 
 
+def waves_for(n_rows: int) -> int:
+    """How many, which have to be as many as columns."""
+    return min(WAVES, int(SHARE * n_rows))
+
+
 def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> np.ndarray | None:
     """L of shape (n_features, n_directions), so that ‖Lᵀ(x − x')‖ is large where predictions change.
 
@@ -56,14 +62,14 @@ def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generat
     rows would all be alike.
     """
     index, mass = _drawn(rows, weight, rng)
-    n_waves = min(WAVES, int(SHARE * len(index)))
+    n_waves = waves_for(len(index))
     if rows.n_features > n_waves:
         return None
     part = rows.take(index)
     weights = None if mass is None else part.asarray(mass)
     median = median_squared_distance(part, weights)
-    varies = to_numpy(part.mean_square(weights) - part.mean(weights) ** 2) > 0.0
-    V = rng.standard_normal((rows.n_features, n_waves)) * (varies[:, None] * np.sqrt(2.0 / median))
+    moving = to_numpy(part.mean_square(weights) - part.mean(weights) ** 2) > 0.0
+    V = rng.standard_normal((rows.n_features, n_waves)) * (moving[:, None] * np.sqrt(2.0 / median))
     phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
     Y = _responses(y, index)
     W = _least_squares(GeneratedRows(part, Waves(V, phases)), Y, weights)
@@ -94,38 +100,26 @@ def _drawn(rows: Rows, weight: Array | None, rng: np.random.Generator) -> tuple[
 def _responses(y: Any, index: np.ndarray) -> np.ndarray:
     """Those of some rows, of shape (n_rows, n_outputs); where they are many sums of them with random signs, whose
     gradients have the same outer product in the mean."""
-    Y = response_columns(y if hasattr(y, "toarray") else to_numpy(y), index)
+    Y = response_columns(y, index)
     signs = random_sums(Y.shape[1])
     return Y if signs is None else Y @ signs
 
 
 def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None) -> np.ndarray:
     """Coefficients with the penalty that has the least error on rows left out."""
-    xp, R, q = features.xp, features.asarray(Y, features.xp.float64), features.n_features
-    moments = Moments.of(features, MatrixTargets(R), weight)
-    covariance, cross, total = moments.covariance, moments.cross_covariance, moments.weight
-    if not float(xp.sum(xp.linalg.diagonal(covariance))) > CONSTANT * features.precision:  # of mean squares of sum 1
-        return np.zeros((q, Y.shape[1]))
-    R, mean = R - moments.target_mean, moments.mean
-    del moments  # matrices of that size are what this takes
-    eigenvalues, vectors = eigh_in_place(covariance)
-    spectrum = Spectrum(eigenvalues, vectors.T @ cross, total, True, vectors)
-    alphas, n = spectrum.grid(features.precision), float(features.n_rows)
-    if weight is not None:
-        n = total**2 / float(xp.sum(weight**2))
-    if n >= ROWS_PER_DIRECTION * q:
-        mass = features.ones(features.n_rows) if weight is None else weight
-        squares = xp.astype(mass, xp.float64) @ (R * R) / total
+    precision, targets = features.precision, MatrixTargets(features.asarray(Y, features.xp.float64))
+    problem = Problem(features, targets, LOSSES["squared"], 0.0, weight=weight)
+    moments = Moments.of(features, targets, weight)
+    if not varies(moments.covariance, moments, precision):
+        return np.zeros((features.n_features, Y.shape[1]))
+    factor, mean = moments.factor(precision=precision), moments.target_mean
+    spectrum = Spectrum.of(factor, moments.cross_covariance, moments.weight, True)
+    alphas, n = spectrum.grid(precision), problem.effective_rows(weight)
+    if n >= ROWS_PER_DIRECTION * features.n_features:
+        squares = squares_of(problem, lambda where: targets.Y[where, :] - mean, 0.0 * mean) / moments.weight
         errors = spectrum.generalised_cross_validation(alphas, squares, n)
     else:
-        rotation, center = xp.astype(vectors, features.dtype), mean @ vectors
-        blocks = (
-            (
-                xp.astype(block.matmat(rotation), xp.float64) - center,
-                R[where, :],
-                None if weight is None else xp.astype(weight[where], xp.float64),
-            )
-            for where, block in features.blocks(features.rows_per_block(4 * q, GRAM_BLOCK_BYTES))
-        )
-        errors = spectrum.leave_one_out(alphas, blocks, features.precision)
-    return to_numpy(vectors @ spectrum.coefficients(best(alphas, errors)))
+        blocks = rotated(problem, spectrum.vectors, moments.mean, GRAM_BLOCK_BYTES // 4)
+        judged = ((Z, targets.Y[where, :] - mean, mass) for where, Z, mass in blocks)
+        errors = spectrum.leave_one_out(alphas, judged, precision)
+    return to_numpy(spectrum.vectors @ spectrum.coefficients(best(alphas, errors)))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
+from manyclass.data.moments import varies
 from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
@@ -26,8 +26,6 @@ ACCURACY, LONGEST = 1e-2, 100
 which they do."""
 LEAST_SHARE = 1e-12
 """Of the curvature of a row, below which it has none."""
-CONSTANT = 100.0
-"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ class NormalEquations(Equations):
         second = moments.covariance if problem.fit_intercept else moments.second_moment
         precision = (problem.rows if rows is None else rows).precision
         # Relative to rounding alone, no penalty would be large.
-        second *= share if not problem.fit_intercept or _varies(second, moments, precision) else 0.0
+        second *= share if not problem.fit_intercept or varies(second, moments, precision) else 0.0
         return cls(Factor(second, precision), moments.mean, share, problem.fit_intercept)
 
     @property
@@ -258,11 +256,6 @@ class ProductEquations(Equations):
         S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
         alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
         return self.share * best(alphas, errors) * math.sqrt(S / problem.total_weight)
-
-
-def _varies(covariance: Array, moments: Moments, precision: float) -> bool:
-    xp, mean = array_namespace(covariance), moments.x / moments.weight
-    return bool(xp.any(xp.linalg.diagonal(covariance) > CONSTANT * precision * mean**2))
 
 
 def _ratio(a: Array, b: Array, xp: Any) -> Array:
