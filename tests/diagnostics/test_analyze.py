@@ -53,6 +53,17 @@ def test_the_spectrum_is_that_of_diagnostics(data):
     assert (hardness.rank, hardness.n_rows) == (6, 120)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_column_of_large_numbers_hides_no_other(data, layout, rng):
+    X, y = data
+    known = analyze(LAYOUTS[layout](X), y)
+    report = analyze(LAYOUTS[layout](np.column_stack([X, 1e5 * rng.standard_normal(120)])), y)
+    assert (known.hardness.scaler, report.hardness.scaler) == (None, "StandardScaler")
+    assert report.hardness.rank == 7 and report.hardness.condition_number < 10.0
+    assert abs(report.mistakes.error - known.mistakes.error) < 0.05
+    assert "spectrum behind a StandardScaler" in str(report) and "behind a StandardScaler" in report.to_html()
+
+
 def test_many_columns_are_looked_at_through_few_rows(data, monkeypatch):
     X, y = data
     monkeypatch.setattr("manyclass.diagnostics.analysis.FLOPS", 40.0 * 6**2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._testing import ignore_warnings
 from sklearn.utils.validation import _get_feature_names
@@ -43,7 +43,8 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     """What the data are, how hard they are to fit, what each estimator would cost, and which to begin with.
 
     Counts, ranges, density, repeated rows and columns are of all rows. The spectrum is of as many rows drawn at random
-    as a second allows, all of them for 10⁶ rows of 100 columns; no d×d matrix is made that this would not allow. The
+    as a second allows, all of them for 10⁶ rows of 100 columns; no d×d matrix is made that this would not allow. Where
+    columns differ in size by more than a hundred it is that of scaled columns: one of dates would hide all others. The
     trial of generated features against a linear model is made on at most 2000 rows. Seconds are estimates, from the
     speed of this machine, measured in a few milliseconds, and from the spectrum of 192 rows.
 
@@ -110,12 +111,13 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     density = found.n_nonzero / (rows.n_rows * rows.n_features)
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
     columns = _columns(rows, found, names)
-    spread, mistakes = _correlation(rows, labels)
+    scaler = _scaler(facts, columns)
+    spread, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
     with ignore_warnings(category=ConvergenceWarning):
         trial = _trial(rows, labels)
-    chosen = _recommended(facts, columns, methods, trial)
-    return DataReport(facts, balance, columns, _hardness(spread), methods, trial, *chosen, mistakes, spread)
+    chosen = _recommended(facts, scaler, methods, trial)
+    return DataReport(facts, balance, columns, _hardness(spread, scaler), methods, trial, *chosen, mistakes, spread)
 
 
 def _encoded(rows: Rows, y: Any) -> Labels:
@@ -178,6 +180,13 @@ def _columns(rows: Rows, found: Ranges, names: Any) -> ColumnFacts:
     )
 
 
+def _scaler(rows: RowFacts, columns: ColumnFacts) -> Any:
+    """What to put in front of a model, if anything."""
+    if not columns.badly_scaled and columns.largest_ratio <= DIFFERENT:
+        return None
+    return StandardScaler() if rows.density > 0.5 else MaxAbsScaler()
+
+
 def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
     """All rows, or so many of them at random."""
     if n_rows >= rows.n_rows:
@@ -186,21 +195,22 @@ def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
     return rows.take(index), _taken(labels, index)
 
 
-def _correlation(rows: Rows, labels: Labels) -> tuple[ResponseCorrelation, Mistakes]:
+def _correlation(rows: Rows, labels: Labels, scaler: Any) -> tuple[ResponseCorrelation, Mistakes]:
     n, d = rows.n_rows, rows.n_features
     allowed = max(FLOPS / d**2, (FLOPS / d) ** 0.5)
     sample, part = _drawn(rows, labels, int(min(n, allowed, CELLS / d + 100, RESPONSES / labels.n_classes + 100)))
     # Columns that do not occur in the sample have no variance there.
     values = sample.occurring()[0].dense()
     values = values if values.shape[1] else np.zeros((sample.n_rows, 1), values.dtype)
+    values = values if scaler is None else scaler.fit_transform(values)
     found = response_correlation(values, to_numpy(part.guide))
     return found, left_out(found, as_rows(values), part)
 
 
-def _hardness(found: ResponseCorrelation) -> Hardness:
-    spectrum = found.spectrum
+def _hardness(found: ResponseCorrelation, scaler: Any) -> Hardness:
+    spectrum, name = found.spectrum, None if scaler is None else type(scaler).__name__
     free = {alpha: spectrum.effective_dimension(alpha) for alpha in ALPHAS}
-    return Hardness(spectrum.n_rows, spectrum.n_components, spectrum.condition_number(), free, found.tau)
+    return Hardness(spectrum.n_rows, spectrum.n_components, spectrum.condition_number(), free, found.tau, name)
 
 
 def _trial(rows: Rows, labels: Labels) -> Trial | None:
@@ -225,15 +235,13 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     return Trial(len(learn), len(judge), *errors)
 
 
-def _recommended(
-    rows: RowFacts, columns: ColumnFacts, methods: tuple[Cost, ...], trial: Trial | None
-) -> tuple[str, str]:
+def _recommended(rows: RowFacts, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:
     """A class and the sentence for it."""
     before = []
     if rows.n_missing:
         before.append("fill in what is missing (SimpleImputer)")
-    if columns.badly_scaled or columns.largest_ratio > DIFFERENT:
-        before.append("put a StandardScaler in front" if rows.density > 0.5 else "put a MaxAbsScaler in front")
+    if scaler is not None:
+        before.append(f"put a {type(scaler).__name__} in front")
     fitting: dict[str, Cost] = {}
     for one in methods:
         if one.fits:

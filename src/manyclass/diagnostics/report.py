@@ -86,6 +86,7 @@ class Hardness:
     condition_number: float  # of least squares without a penalty
     effective_dimension: dict[float, float]  # Σ λ/(λ + alpha) by alpha
     tau: float  # bounds how much the response depends on directions of small variance; see `response_correlation`
+    scaler: str | None = None  # what columns were scaled by, where they differ in size
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,12 @@ class DataReport:
     @property
     def spectrum(self) -> Spectrum | None:
         return None if self.correlation is None else self.correlation.spectrum
+
+    @property
+    def of_scaled(self) -> str:
+        """What columns the spectrum and `mistakes` are of, where these are not the columns as given."""
+        scaler = None if self.hardness is None else self.hardness.scaler
+        return "" if scaler is None else f" behind a {scaler}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the eigenvectors, in lists, dictionaries, strings and numbers that JSON has.
@@ -280,7 +287,7 @@ class DataReport:
         source = "all rows" if whole else f"{hard.n_rows:,} rows"
         rank = hard.rank if whole else f"{hard.rank:,} or more"
         free = ", ".join(f"{value:.3g} at alpha={alpha:g}" for alpha, value in hard.effective_dimension.items())
-        return f"spectrum, from {source}", [
+        return f"spectrum{self.of_scaled}, from {source}", [
             ("rank", str(rank)),
             ("condition number", f"{hard.condition_number:.3g}"),
             ("effective dimension", free),
@@ -298,7 +305,7 @@ class DataReport:
         if found.pairs:
             pairs = (f"{names[true]} for {names[told]} ({n})" for true, told, n in found.pairs[:SHOWN])
             facts.append(("confused", "taken " + ", ".join(pairs)))
-        return f"a linear model, {found.n_rows:,} rows left out a tenth at a time", facts
+        return f"a linear model{self.of_scaled}, {found.n_rows:,} rows left out a tenth at a time", facts
 
     def costs_table(self) -> list[tuple[str, ...]]:
         """Names of columns, and a row for each method."""

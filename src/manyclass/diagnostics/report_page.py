@@ -33,7 +33,7 @@ def parts(report: DataReport, told: Facts) -> list[Html]:
     ]
     if report.correlation is not None and report.spectrum is not None and report.spectrum.n_components:
         pictures = (spectrum_chart(report.spectrum), correlation_chart(report.correlation))
-        found.append(section("Spectrum and response", side_by_side(*pictures)))
+        found.append(section(f"Spectrum and response{report.of_scaled}", side_by_side(*pictures)))
     found.append(section("Class balance" if not report.labels.multilabel else "Label balance", balance(report)))
     if report.mistakes is not None:
         found.append(section(f"Worst {report.labels.nouns[1]}", *worst(report, report.mistakes)))
@@ -90,8 +90,8 @@ def worst(report: DataReport, found: Mistakes) -> list[Html]:
     names, noun = [str(name) for name in report.labels.classes], report.labels.nouns[0]
     n_rows = found.n_rows if report.hardness is None else report.hardness.n_rows
     note = (
-        f"A linear model of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, a tenth at a time "
-        f"left out of it: {100 * found.error:.3g} % errors."
+        f"A linear model{report.of_scaled}, of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, "
+        f"a tenth at a time left out of it: {100 * found.error:.3g} % errors."
     )
     tables = side_by_side(mistakes_by_class(found, names, noun), pairs_of_classes(found, names))
     return [tag("p", note, class_="note"), tables]
