@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from manyclass.stagewise.solver import Stagewise
 
 MOST_STAGES, PATIENCE = 20, 5
-"""By which penalties are compared, and stages without a lower loss after which no more are fitted for that."""
+"""By which penalties are compared, and stages without a clearly lower loss after which no more are fitted for that."""
 SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
 
@@ -159,12 +159,14 @@ class Trials:
         return alpha if least is None else alpha / factor
 
     def _least(self, alpha: float, equations: Equations, until: float) -> Score:
-        """The score with the least loss of the first stages, until there has been none lower for some."""
+        """The score with the least loss of the first stages, until there has been none clearly lower for some."""
         known = [fit.equations.get(0, equations).anew() for fit in self.fits]
         trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
         runs, scores = [trial.iterates() for trial in trials], list[Score]()
         try:
-            while len(scores) < MOST_STAGES and min(scores[-PATIENCE:], default=None) == min(scores, default=None):
+            while len(scores) < MOST_STAGES and (
+                len(scores) <= PATIENCE or min(scores[-PATIENCE:]).has_less_loss(min(scores[:-PATIENCE]))
+            ):
                 self.step(runs, alpha)
                 if time.perf_counter() > until:
                     raise OutOfTime
