@@ -131,6 +131,19 @@ def test_log_losses_decide_where_accuracies_cannot_be_told_apart(accuracies, los
     assert search.choose(entries) is entries[expected]
 
 
+@pytest.mark.parametrize("objective", ["accuracy", "log_loss"])
+@pytest.mark.parametrize(("worse", "n_going_on"), [(0.3, 1), (0.005, 2)])
+def test_no_linear_model_goes_on_that_is_clearly_worse_than_generated_features(objective, worse, n_going_on):
+    search = Search(objective, Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
+    tried = []
+    for number, noise in enumerate(np.random.default_rng(0).standard_normal((3, 400))):
+        one = Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, number > 0), 1e-3, 400)
+        losses = 0.3 + number * worse + 0.5 * (noise - noise.mean())
+        one.scores, one.n_judged = {0: Score(0.9 - number * worse, losses.mean(), losses, np.ones(400))}, 400
+        tried.append(one)
+    assert search._going_on(tried) == tried[:n_going_on]
+
+
 @pytest.mark.parametrize(("accuracies", "expected"), [((0.80, 0.79), 1), ((0.90, 0.79), 0)])
 def test_of_several_labels_the_f1_score_decides_where_accuracies_cannot_be_told_apart(accuracies, expected):
     """And not the log loss, of which a model that is sure that all labels are absent has little."""

@@ -25,8 +25,7 @@ SEARCH = 0.7
 OVERRUN = 4.0
 """How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
 CLEARLY = 3.0
-"""Standard errors of a difference between accuracies beyond which nothing gets as good as generated features on more
-rows."""
+"""Standard errors of a difference beyond which nothing gets as good as generated features on more rows."""
 TURNED = 2.0
 """Standard errors of a difference between log losses beyond which a path of penalties has turned."""
 FEWEST_SHARE = 0.25
@@ -140,8 +139,10 @@ class Search:
         return sum(not one.has_more_loss(least, TURNED) for one in close)
 
     def _is_clearly_worse(self, one: Entry, best: Entry) -> bool:
+        if self.objective == "log_loss":
+            return one.has_more_loss(best, CLEARLY)
         margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
-        return self.objective == "accuracy" and best.accuracy - one.accuracy > margin
+        return best.accuracy - one.accuracy > margin
 
     def _can_be_last(self, alive: list[Entry], parts: Parts) -> bool:
         """Whether those left can be compared on all rows at once: from two on no round takes one away."""
