@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from manyclass.data import MatrixTargets, as_rows
-from manyclass.data.penalty import ALIKE, Spectrum, best
+from manyclass.data.penalty import ALIKE, Spectrum, best, path_of_rows, penalties
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -113,3 +113,63 @@ def test_coefficients_without_a_few_rows_are_those_of_a_fit_to_the_others(rng, f
     coef, intercept = path.coefficients_without(alpha, Z[few] @ vectors, R[few])
     others = Ridge(60 * alpha, fit_intercept=fit_intercept).fit(X[7:], Y[7:])
     assert_allclose(Z @ vectors @ coef + intercept + mean, others.predict(X), atol=1e-7)
+
+
+def left_out_one_by_one(X, R, weight, alphas):
+    """Mean squared errors of exact models without a row, or one of its copies, in float64."""
+    n, S, errors = len(X), weight.sum(), np.zeros(len(alphas))
+    for i in range(n):
+        s = weight - np.minimum(weight, 1.0) * (np.arange(n) == i)
+        center, mean = s @ X / s.sum(), s @ R / s.sum()
+        U, lengths, V = np.linalg.svd(np.sqrt(s)[:, None] * (X - center), full_matrices=False)
+        along, ahead = U.T @ (np.sqrt(s)[:, None] * (R - mean)), V @ (X[i] - center)
+        for place, alpha in enumerate(alphas):
+            predicted = mean + ahead * lengths / (lengths**2 + S * alpha) @ along
+            errors[place] += weight[i] * float((R[i] - predicted)[0]) ** 2 / S
+    return errors
+
+
+KINDS = {
+    "plain": lambda X, rng: X,
+    "far": lambda X, rng: X + 30.0,
+    "decaying": lambda X, rng: X * np.arange(1.0, X.shape[1] + 1.0) ** -1.5,
+    "of all sizes": lambda X, rng: X * 10.0 ** rng.uniform(-3.0, 3.0, X.shape[1]),
+    "in pairs": lambda X, rng: np.repeat(X[::2], 2, axis=0),
+    "some with a column of their own": lambda X, rng: np.hstack([X[:, :5], np.eye(len(X))[:, : len(X) // 2]]),
+    "waves": lambda X, rng: np.cos(X[:, :2] @ rng.standard_normal((2, X.shape[1])) + rng.uniform(0, 6, X.shape[1])),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [8, 40, 200])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_penalties_are_ranked_as_by_leaving_rows_out_one_by_one(kind, d, weighted):
+    """In float32, too, in which errors of tiny penalties may be those of larger ones."""
+    rng = np.random.default_rng(d)
+    X = KINDS[kind](rng.standard_normal((40, d)), rng).astype(np.float32)
+    R = X[:, :1] / X[:, 0].std() + 0.7 * rng.standard_normal((40, 1))
+    weight = rng.uniform(0.3, 3.0, 40)
+    for rows in (X, X.astype(np.float64)):
+        alphas, errors, _ = path_of_rows(as_rows(rows), R, weight if weighted else None)
+        some, s = alphas[::4], weight if weighted else np.ones(40)
+        expected = left_out_one_by_one(X.astype(np.float64), R, s, [*some, best(alphas, errors)])
+        assert_allclose(errors[::4, 0], expected[:-1], rtol=0.3 if rows is X else 1e-4)
+        assert expected[-1] < 1.05 * expected[:-1].min()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1e-12, 1e-6])
+def test_one_row_that_alone_is_interpolated_is_left_out(fit_intercept, alpha):
+    rng = np.random.default_rng(1)
+    X, Y = np.column_stack([rng.standard_normal((30, 4)), np.eye(30)[:, 0]]), rng.standard_normal((30, 2))
+    path, Z, R = spectrum(X, Y, np.ones(30), fit_intercept)
+    others = ridge(X[1:, :4], Y[1:], np.ones(29), 30 * alpha, fit_intercept)
+    assert_allclose(path.left_out(alpha, Z, R)[0], Y[0] - others(X[:1, :4])[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("largest", "n", "n_expected"), [(3e3, 9, 9), (9e5, 9, 11), (9e5, 1, 1)])
+def test_a_grid_goes_on_where_the_mean_variance_is_far_above_the_median(largest, n, n_expected):
+    variances = np.array([0.0, largest, *np.ones(98), 0.0])
+    alphas = penalties(n, lambda: variances)
+    assert len(alphas) == n_expected and alphas[0] == pytest.approx(variances.sum())
+    assert_allclose(alphas[1:] / alphas[:-1], 0.1)

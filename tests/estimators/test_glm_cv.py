@@ -14,6 +14,7 @@ from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.choice import descent
 from manyclass.choice.together import Together
 from manyclass.fit import Status
+from manyclass.fit.folds import TooFewRowsError
 from tests.problems import rows
 
 ALPHAS = np.logspace(1, -3, 5)
@@ -251,6 +252,22 @@ def test_what_does_not_go_together_is_said(options, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         GLMClassifierCV(**options).fit(X[:120], y[:120])
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+@pytest.mark.parametrize("fits_light", [True, False])
+def test_folds_whose_rows_weigh_nothing_are_refused(loss, fits_light):
+    X, y = np.random.default_rng(0).standard_normal((30, 2)), np.arange(30) % 2
+    light, others = np.arange(10), np.arange(10, 30)
+    split = (light, others) if fits_light else (others, light)
+    with pytest.raises(TooFewRowsError, match="rows of positive weight"):
+        GLMClassifierCV(cv=[split], loss=loss).fit(X, y, np.where(np.arange(30) < 10, 0.0, 1.0))
+
+
+def test_nothing_is_said_of_units_where_penalties_were_given(recwarn):
+    X = np.random.default_rng(0).standard_normal((300, 20)) * np.logspace(-8, 8, 20)
+    GLMClassifierCV([1e12, 1e10], loss="squared").fit(X, X[:, -1] > 0)
+    assert not [one for one in recwarn if one.category is UserWarning]
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr"])

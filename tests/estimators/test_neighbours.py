@@ -1,5 +1,6 @@
 """What `AutoClassifier` tries beside the best of a round."""
 
+import time
 import warnings
 from dataclasses import replace
 
@@ -15,7 +16,9 @@ from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.candidates import AS_GIVEN, Candidate, Score
 from manyclass.estimators.entries import Entry
+from manyclass.estimators.halving import Search
 from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth
+from manyclass.estimators.sampled_rows import Labelled
 from manyclass.features import RandomFourierFeatures, fourier
 
 BANDWIDTH = 3.0
@@ -161,3 +164,58 @@ def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(mo
 def test_no_metric_is_tried_where_none_can_be_learned(shape, learns):
     listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal(shape)), 0)
     assert ("learned" in {one.metric for one in listed}) == learns
+
+
+NOISE = np.random.default_rng(1).standard_normal(400)
+NOISE = (NOISE - NOISE.mean()) / NOISE.std()
+
+
+def linear(accuracy, losses=LOSSES):
+    return judged(Entry(Candidate(GLMClassifier(), AS_GIVEN, True, "path"), 1.0, 100), accuracy, losses)
+
+
+def search(objective="accuracy"):
+    return Search(objective, Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
+
+
+@pytest.mark.parametrize(("n_errors", "expected"), [(2.0, [2.0, 0.5]), (5.0, [])])
+def test_kernels_whose_loss_may_be_chance_have_neighbours(n_errors, expected):
+    start = judged(entry(), 0.9, LOSSES + 0.1 * (NOISE + n_errors / len(NOISE) ** 0.5))
+    assert climbed(lambda bandwidth: 0.5, [start], [linear(0.9), start]) == expected
+
+
+def test_bandwidths_are_tried_for_as_long_as_the_log_loss_falls():
+    start = judged(entry(), 0.9, 1.3 * LOSSES)
+    tried, entries, asked = [start], [start], []
+    while one := other_bandwidth(lambda some: min(some, key=lambda one: one.log_loss), tried, entries, asked):
+        asked.append(one)
+        tried.append(judged(one, 0.9, LOSSES * (1.0 + 0.1 * abs(np.log2(one.candidate.bandwidth / 8.0)))))
+    assert [one.candidate.bandwidth for one in asked] == [2.0, 4.0, 8.0, 16.0]
+
+
+@pytest.mark.parametrize(("n_alike", "expected"), [(1, 4), (5, 5), (8, 6)])
+def test_what_rows_do_not_tell_from_the_best_goes_on_up_to_half_of_all(n_alike, expected):
+    alike = [linear(0.9, LOSSES + 0.1 * NOISE * (place > 0)) for place in range(n_alike)]
+    others = [linear(0.9 if not place else 0.8, LOSSES + 0.1) for place in range(12 - n_alike)]
+    assert search()._going_on([*alike, *others]) == [*alike, *others][:expected]
+    assert len(search("log_loss")._going_on([*alike, *others])) == 4
+
+
+@pytest.mark.parametrize(("accuracy", "goes_on"), [(0.85, True), (0.5, False)])
+def test_the_best_kernel_goes_on_unless_it_is_clearly_worse(accuracy, goes_on):
+    kernels = [judged(entry(), accuracy - 0.01 * place, LOSSES + 0.5) for place in range(2)]
+    others = [linear(0.9 - 0.001 * place) for place in range(4)]
+    assert search()._going_on([*others, *kernels]) == [*others[:3], *kernels[:goes_on]]
+
+
+@pytest.mark.parametrize(("is_last", "expected"), [(False, 2.0), (True, None)])
+def test_no_bandwidth_is_tried_where_fits_take_longest(is_last, expected):
+    start = judged(entry(), 0.9)
+    found = search()._beside([start], [start], [], is_last)
+    assert (found and found.candidate.bandwidth) == expected
+
+
+def test_a_model_that_is_built_has_features_of_its_own():
+    one = entry().candidate
+    one.built(100, 1.0).set_params(features__metric=np.eye(2))
+    assert one.model.features.metric == "euclidean"

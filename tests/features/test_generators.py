@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,6 +19,7 @@ from manyclass.features import (
     RandomUnits,
     median_squared_distance,
 )
+from manyclass.features.base import affordable_rows
 from tests.checks import OF_NUMBERS, checks
 
 GENERATORS = [
@@ -316,3 +319,19 @@ def test_bad_input_is_named():
         RandomFourierFeatures(bandwidth=-1.0).fit(rows())
     with pytest.raises(ValueError, match="activation"):
         RandomUnits(activation="tanh").fit(rows())
+
+
+@pytest.mark.parametrize(
+    ("d", "limit", "expected"),
+    [(8, np.inf, 500), (1 << 15, np.inf, 256), (1 << 24, np.inf, 2), (1 << 12, 1 << 21, 128), (1 << 12, 0, 64)],
+)
+def test_fewer_rows_are_looked_at_where_they_are_wide_or_blocks_are_to_be_small(d, limit, expected):
+    assert affordable_rows(SimpleNamespace(n_rows=10_000, n_features=d, block_limit=limit), 500) == expected
+
+
+def test_the_median_of_many_rows_knows_their_weights_once():
+    rng = np.random.default_rng(0)
+    is_far = rng.random(20_000) < 0.5
+    X = rng.standard_normal((20_000, 5)) * np.where(is_far, 3.0, 1.0)[:, None]
+    weight, few = np.where(is_far, 0.25, 1.0), np.arange(1000)
+    assert median_squared_distance(X, weight) == pytest.approx(median_squared_distance(X[few], weight[few]), rel=0.1)

@@ -183,3 +183,57 @@ def test_constant_columns_matter_nothing():
 def test_what_is_no_metric_is_refused(metric):
     with pytest.raises(ValueError, match="give finite numbers of shape"):
         RandomFourierFeatures(metric=metric).fit(ridged(50)[0])
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_units_do_not_decide_whether_there_is_something_to_learn(unit):
+    X, y, _ = ridged(2000)
+    noise = np.random.default_rng(5).integers(0, 2, 2000)
+    for labels, is_learned in ((y, True), (noise, False)):
+        Y = np.column_stack([labels, 1 - labels])
+        for found in (learned(unit * X, Y), learned(X, unit * Y)):
+            assert (found.metric_root_ is not None) == is_learned
+
+
+def test_rows_that_are_drawn_stand_for_all():
+    rng = np.random.default_rng(0)
+    weight = rng.choice([1.0, 4.0], 40_000)
+    index, mass = room._drawn(as_rows(rng.standard_normal((40_000, 3))), weight, rng)
+    share = weight[weight > 2.0].sum() / weight.sum()
+    is_heavy = weight[index] > 2.0
+    assert len(index) <= room.ROWS
+    assert is_heavy.mean() == pytest.approx(share, abs=0.02)  # as often as they weigh,
+    assert mass[is_heavy].sum() / mass.sum() == pytest.approx(share, abs=0.02)  # and then all alike
+
+
+def test_rows_that_weigh_next_to_nothing_teach_nothing():
+    X, y, w = ridged(2000)
+    is_light = np.arange(2000) % 2 == 0
+    y = np.where(is_light, abs(X[:, 0]) > 0.67, y)
+    assert abs(leading(learned(X, y, np.where(is_light, 1e-6, 1.0)).metric_root_) @ w) > 0.95
+
+
+def test_every_response_guides_the_metric():
+    X, y, w = ridged()
+    Y = np.column_stack([np.random.default_rng(3).standard_normal(len(X)), y])
+    features = RandomFourierFeatures(metric="learned")
+    model = StagewiseRegressor(features, n_components=64, block_size=64, random_state=0).fit(X, Y)
+    assert abs(leading(model.models_[0].blocks[0].metric_root_) @ w) > 0.9
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_first_models_are_judged_by_rows_left_out(monkeypatch, dtype, d):
+    """Though of few columns most waves say nothing new, and their variance is rounding."""
+    rng, seen, best = np.random.default_rng(d), [], room.best
+    X = rng.standard_normal((200, d)).astype(dtype)
+    y = np.sin(2.0 * X[:, :1]) + 0.3 * rng.standard_normal((200, 1))
+    waves = room.Waves(rng.standard_normal((d, 100)), rng.uniform(0.0, 6.28, 100))
+    features = GeneratedRows(as_rows(X), waves)
+    monkeypatch.setattr(room, "best", lambda *given: seen.append(given) or best(*given))
+    room._least_squares(features, y, None)
+    ((alphas, errors),) = seen
+    Z = np.hstack([np.ones((200, 1)), features.dense()]).astype(np.float64)
+    for alpha, error in zip(alphas[:14], errors[:14, 0], strict=True):
+        H = Z @ np.linalg.solve(Z.T @ Z + 200 * alpha * np.diag([0.0, *np.ones(100)]), Z.T)
+        assert error == pytest.approx(np.mean(((y - H @ y)[:, 0] / (1.0 - np.diag(H))) ** 2), rel=0.02)

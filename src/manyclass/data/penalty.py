@@ -24,9 +24,9 @@ ROUNDING = 1e-9
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
 OUTLYING = 100.0
-EXACT, INTERPOLATED = 1000.0, 1e-10
-"""Times the precision of rows, or the least of it, what tells a row that is interpolated from others; and the share of
-the largest eigenvalue below which penalties leave residuals that are rounding."""
+EXACT, INTERPOLATED, DOUBLE = 1000.0, 1e-10, 2.2e-16
+"""Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
+the largest eigenvalue below which penalties leave residuals that are rounding; and that of float64."""
 ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SUMS = 256
@@ -131,23 +131,22 @@ class Spectrum:
         `GRAM_BLOCK_BYTES` hold the models of are one product.
         """
         xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
-        values, S = xp.clip(self.eigenvalues, min=0.0)[:, None], self.total_weight
-        whole = xp.where(values > 0, 1.0 / (S * xp.where(values > 0, values, 1.0 + 0.0 * values)), 0.0 * values)[:, 0]
-        rounding = max(EXACT * precision, INTERPOLATED)
+        values, S = xp.clip(self.eigenvalues, min=0.0), self.total_weight
+        most, rounding = float(xp.max(values)) if d else 0.0, max(EXACT * precision, INTERPOLATED)
+        whole = xp.astype(values > rounding * most, values.dtype) / xp.clip(values, min=rounding * most or 1.0)
         for Z, R, weight in blocks:
             u = 1.0 if weight is None else xp.clip(weight, max=1.0)[:, None]
-            squares = Z * Z * whole[None, :]
-            # What no penalty would leave of a row, and then what the penalty does: never 1 less what is nearly 1.
-            outside = 1.0 - u * (xp.sum(squares, axis=1, keepdims=True) + self.fit_intercept / S)
-            outside = xp.where(outside > rounding, outside, 0.0 * outside)
-            # Where all rows are interpolated, errors tend to a limit for small penalties, and residuals to rounding.
-            least = 0.0 if bool(xp.any(outside > 0)) else rounding * float(xp.max(values))
+            squares = Z * Z
+            # Where all rows are interpolated errors tend to a limit for small penalties, and what is left to rounding.
+            interpolated = 1.0 - u * (squares @ whole[:, None] + self.fit_intercept) / S <= rounding
+            least = rounding * most if bool(xp.all(interpolated)) else 0.0
             step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
             for first in range(0, len(alphas), step):
                 some = np.maximum(alphas[first : first + step], least)
-                row = xp.asarray(some, dtype=values.dtype, device=device(values))[None, :]
-                inverse = 1.0 / (values + row)
-                left = xp.clip(outside + u * (squares @ (row * inverse)), min=INTERPOLATED**2)
+                inverse = 1.0 / (values[:, None] + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
+                leverage = u * (squares @ inverse + self.fit_intercept) / S
+                # Rather too little than too much: a row that is hard to tell from interpolated is not predicted well.
+                left = xp.clip(1.0 - leverage, min=max(precision, DOUBLE))
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
                     residual = R - fitted[:, place * k : (place + 1) * k]

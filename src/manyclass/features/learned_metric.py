@@ -109,7 +109,7 @@ def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None)
     """Coefficients with the penalty that has the least error on rows left out."""
     precision, targets = features.precision, MatrixTargets(features.asarray(Y, features.xp.float64))
     problem = Problem(features, targets, LOSSES["squared"], 0.0, weight=weight)
-    moments = Moments.of(features, targets, weight)
+    moments = Moments.of(problem.rows, targets, weight)  # near the origin, as the blocks of the problem are
     if not varies(moments.covariance, moments, precision):
         return np.zeros((features.n_features, Y.shape[1]))
     factor, mean = moments.factor(precision=precision), moments.target_mean
