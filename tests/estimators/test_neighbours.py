@@ -219,3 +219,14 @@ def test_a_model_that_is_built_has_features_of_its_own():
     one = entry().candidate
     one.built(100, 1.0).set_params(features__metric=np.eye(2))
     assert one.model.features.metric == "euclidean"
+
+
+@pytest.mark.parametrize(
+    ("share", "n_models", "n_components"), [(0.5, 1, 500), (1.0, 1, 1000), (1.9, 1, 1900), (2.5, 2, 1250)]
+)
+def test_models_that_are_averaged_have_no_fewer_features_than_was_judged(share, n_models, n_components):
+    """And are penalised as much: kernels of blocks add up."""
+    one = entry().candidate
+    built = one.built(1000, np.inf, share=share)
+    assert (built.n_models, built.n_components) == (n_models, n_components)
+    assert built.alpha == pytest.approx(one.penalty / 1000 * n_components / 1000)

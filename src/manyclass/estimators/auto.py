@@ -51,7 +51,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     than generated features. Fewer than 3000 rows are cross-validated. Of models within a standard error of the best
     accuracy those are left that have hardly more log loss than the least (of several labels per row, the one with the
     best micro-averaged F1 score), and the best of these is fitted to all rows; where these are more than its features
-    and `max_time` leaves time, it is averaged with others on other features.
+    and `max_time` leaves time, it has more, or is averaged with others on other features.
 
     Parameters
     ----------

@@ -109,16 +109,17 @@ class Candidate:
     def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
         """The estimator for so many rows and seconds, beginning from a fitted one where it can.
 
-        `share` is of the features that go with so many rows; more than all are spread over models that are averaged.
+        `share` is of the features that go with so many rows. Several times as many are those of models that are
+        averaged, none of which has fewer.
         """
         given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
-            n_models = max(math.ceil(share), 1)
-            n_components = max(FEWEST_FEATURES, int(share / n_models * self._n_features(n_rows)))
+            n_models, usual = max(int(share), 1), self._n_features(n_rows)
+            n_components = max(FEWEST_FEATURES, int(share / n_models * usual))
             given |= {"n_components": n_components, "block_size": min(given["block_size"], n_components)}
             given |= {"n_models": n_models}
-        if self.penalty:
-            given["alpha"] = self.penalty / n_rows
+            if self.penalty:  # kernels of blocks add up
+                given["alpha"] = self.penalty / n_rows * n_components / usual
         given["max_time"] = None if np.isinf(seconds) else max(seconds, 1e-3)
         return (deepcopy(start) if start is not None and self.can_go_on else clone(self.model)).set_params(**given)
 

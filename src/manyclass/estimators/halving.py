@@ -229,8 +229,9 @@ class Search:
         if not entry.scores or needed <= left:
             share = self._share(entry, left)
             if share > 1.0:
-                told = f"{np.ceil(share):.0f} models on features of their own"
-                self.why.append(f"It is the mean of {told}, as there was time for more features.")
+                told = f"is the mean of {int(share)} models on features of their own"
+                told = told if share >= 2.0 else f"has {share:.2g} times as many features"
+                self.why.append(f"It {told}, as there was time for more.")
             return self._along(entry.path, share)
         share = AVERAGING * left / needed
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
