@@ -24,9 +24,10 @@ ROUNDING = 1e-9
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
 OUTLYING = 100.0
-EXACT, INTERPOLATED, DOUBLE = 1000.0, 1e-10, 2.2e-16
+EXACT, INTERPOLATED = 1000.0, 1e-10
 """Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
-the largest eigenvalue below which penalties leave residuals that are rounding; and that of float64."""
+the largest eigenvalue below which penalties leave residuals that are rounding."""
+DOUBLE = float(np.finfo(np.float64).eps)
 ROWS_PER_DIRECTION = 4
 """Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
 SUMS = 256
@@ -105,7 +106,7 @@ class Spectrum:
         return errors
 
     def leave_one_out(
-        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = 0.0
+        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = DOUBLE
     ) -> np.ndarray:
         """Mean squared error of each row under the model fitted to the others, exactly: (r − f)/(1 − u·h).
 
@@ -113,7 +114,7 @@ class Spectrum:
         where a weight stands for several. The penalty of the sum, S·alpha, stays as it is.
 
         Blocks are (Z, R, s): rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for
-        1). Where all rows are interpolated, penalties below the `precision` of the rows are judged as one that is not.
+        1). Where all rows are interpolated, penalties near the `precision` of the rows are judged as a larger one.
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
@@ -123,7 +124,7 @@ class Spectrum:
         return total / self.total_weight
 
     def left_out_errors(
-        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = 0.0
+        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = DOUBLE
     ) -> Iterator[tuple[int, Array, Array | None]]:
         """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
 
@@ -133,7 +134,7 @@ class Spectrum:
         xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
         values, S = xp.clip(self.eigenvalues, min=0.0), self.total_weight
         most, rounding = float(xp.max(values)) if d else 0.0, max(EXACT * precision, INTERPOLATED)
-        whole = xp.astype(values > rounding * most, values.dtype) / xp.clip(values, min=rounding * most or 1.0)
+        whole = 1.0 / xp.clip(values, min=rounding * most or 1.0)
         for Z, R, weight in blocks:
             u = 1.0 if weight is None else xp.clip(weight, max=1.0)[:, None]
             squares = Z * Z
@@ -146,7 +147,7 @@ class Spectrum:
                 inverse = 1.0 / (values[:, None] + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
                 leverage = u * (squares @ inverse + self.fit_intercept) / S
                 # Rather too little than too much: a row that is hard to tell from interpolated is not predicted well.
-                left = xp.clip(1.0 - leverage, min=max(precision, DOUBLE))
+                left = xp.clip(1.0 - leverage, min=precision)
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
                     residual = R - fitted[:, place * k : (place + 1) * k]
@@ -157,7 +158,9 @@ class Spectrum:
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
-    def left_out(self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = 0.0) -> Array:
+    def left_out(
+        self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = DOUBLE
+    ) -> Array:
         """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`."""
         ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
         return error
