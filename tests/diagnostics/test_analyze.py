@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 from sklearn.datasets import make_moons
 
 from manyclass import analyze
 from manyclass.diagnostics import condition_number, effective_dimension, response_correlation
+from manyclass.diagnostics.mistakes import _discriminated
 
 
 @pytest.fixture
@@ -157,3 +159,13 @@ def test_noise_is_not_told_apart(rng, n_rows, n_classes):
     found = analyze(rng.standard_normal((n_rows, 8)), y).mistakes
     chance = 1 - 1 / n_classes
     assert found.error > chance - 4 * (chance * (1 - chance) / n_rows) ** 0.5
+
+
+def test_as_many_axes_as_predictions_have_tell_classes_apart_as_all_do(rng):
+    """Of which thousands of classes have a number that is far below theirs."""
+    codes = rng.integers(30, size=400)
+    F = rng.standard_normal((30, 4))[codes] + 0.5 * rng.standard_normal((400, 4))
+    axes = np.linalg.qr(rng.standard_normal((30, 4)))[0]
+    few, all_of_them = (_discriminated(G[300:], G[:300], codes[:300], 30) for G in (F, F @ axes.T + 3.0))
+    assert_array_equal(few, all_of_them)
+    assert 0.01 < np.mean(few != codes[300:]) < 0.5

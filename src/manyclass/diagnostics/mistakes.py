@@ -75,10 +75,11 @@ def left_out(found: ResponseCorrelation, rows: Rows, labels: Labels) -> Mistakes
     seen, codes = np.unique(guide[index], return_inverse=True)
     for out in (part == one for one in np.unique(part)):
         coef, intercept = spectrum.coefficients_without(alpha, Z[out], R[out])
-        F = Z @ coef + (mean + intercept)
         if labels.codes is None:
-            told[out] = F[out] > 0.5
+            told[out] = Z[out] @ coef + (mean + intercept) > 0.5
         else:
+            # Distances need no more axes than predictions have, of which thousands of classes may have few.
+            F = Z @ (coef @ np.linalg.qr(coef.T)[0])
             told[out] = seen[_discriminated(F[out], F[~out], codes[~out], len(seen))]
     return Mistakes.of(guide[index], told, labels.n_classes)
 
