@@ -165,10 +165,12 @@ def test_rows_beyond_what_is_affordable_are_drawn_as_they_weigh(weighted):
     assert abs(leading(learned(X, y, weight if weighted else None).metric_root_) @ w) > (0.8 if weighted else 0.95)
 
 
-def test_weights_that_are_all_the_same_change_nothing():
-    X, y, _ = ridged(12_000)
-    noise = np.random.default_rng(3).integers(0, 2, 12_000)
-    for weight in (np.ones(12_000), np.full(12_000, 10.0)):
+def test_weights_that_are_all_the_same_change_nothing(monkeypatch):
+    monkeypatch.setattr(room, "ROWS", 2000)
+    monkeypatch.setattr(room, "WAVES", 256)
+    X, y, _ = ridged(3000)
+    noise = np.random.default_rng(3).integers(0, 2, 3000)
+    for weight in (np.ones(3000), np.full(3000, 10.0)):
         assert learned(X, noise, weight).metric_root_ is None
         assert abs(leading(learned(X, y, weight).metric_root_) @ leading(learned(X, y).metric_root_)) > 0.99
 
@@ -186,7 +188,8 @@ def test_what_is_no_metric_is_refused(metric):
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
-def test_units_do_not_decide_whether_there_is_something_to_learn(unit):
+def test_units_do_not_decide_whether_there_is_something_to_learn(monkeypatch, unit):
+    monkeypatch.setattr(room, "WAVES", 256)
     X, y, _ = ridged(2000)
     noise = np.random.default_rng(5).integers(0, 2, 2000)
     for labels, is_learned in ((y, True), (noise, False)):
