@@ -230,3 +230,12 @@ def test_each_model_is_asked_for_its_scores_once(monkeypatch):
     assert len(asked) == 1
     assert found.accuracy == model.score(X, codes)
     assert found.log_loss == pytest.approx(log_loss(codes, model.predict_proba(X)))
+
+
+def test_of_few_rows_that_tell_nothing_the_frequent_class_is_predicted():
+    scores = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = sp.csr_array(rng.standard_normal((1060, 60))), (np.arange(1060) % 10 < 3).astype(int)
+        scores.append(AutoClassifier(random_state=0).fit(X[:60], y[:60]).score(X[60:], y[60:]))
+    assert np.mean(scores) > 0.7 - 0.03

@@ -282,9 +282,8 @@ def test_a_warm_start_is_gone_on_from(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["calibrated", "bound majorization"])
-def test_processes_that_are_killed_lose_nothing(family):
-    command = [sys.executable, "-m", "benchmarks.kills", "--n", "2", "--only", family, "--scale", "0.2"]
+def test_processes_that_are_killed_lose_nothing():
+    command = [sys.executable, "-m", "benchmarks.kills", "--n", "2", "--only", "calibrated", "--scale", "0.1"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "2 kills; 0 of the fits" in done.stdout

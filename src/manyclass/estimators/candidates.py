@@ -27,6 +27,8 @@ from manyclass.fit.held_out import hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
+OF_FEW_ROWS = (10.0, 1.0)
+"""Larger ones, as it takes many rows to tell what hardly helps from what does not."""
 MEASURED_ROWS = 512
 """By which that variance is estimated."""
 BANDWIDTHS = (1.0, 0.25)
@@ -160,10 +162,11 @@ def candidates(
         scaler = kind()
         scalings[name] = (scaler, scaler.fit_transform(held))
     units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
+    shares = (OF_FEW_ROWS if rows.n_rows < FEW_ROWS else ()) + PENALTIES
     listed = [
         Candidate(GLMClassifier(alpha=share * units[name], warm_start=True), name, True, f"GLM {name}")
         for name in scalings
-        for share in PENALTIES
+        for share in shares
     ]
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
     # With one class a row a third to two thirds of the time, and on 62 sets the best on two, by no more than a row; nor
