@@ -18,7 +18,7 @@ from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import Search
+from manyclass.estimators.refit import Search
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.checks import checks

@@ -14,7 +14,7 @@ from manyclass import AutoClassifier, GLMClassifier
 from manyclass.estimators import candidates
 from manyclass.estimators.candidates import Score
 from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import Search
+from manyclass.estimators.refit import Search
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.problems import ESTIMATORS, rows
@@ -239,3 +239,17 @@ def test_of_few_rows_that_tell_nothing_the_frequent_class_is_predicted():
         X, y = sp.csr_array(rng.standard_normal((1060, 60))), (np.arange(1060) % 10 < 3).astype(int)
         scores.append(AutoClassifier(random_state=0).fit(X[:60], y[:60]).score(X[60:], y[60:]))
     assert np.mean(scores) > 0.7 - 0.03
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "objective", "tries"), [(5000, "accuracy", False), (5000, "log_loss", True), (300, "accuracy", True)]
+)
+def test_nothing_is_generated_where_many_rows_leave_a_linear_model_without_errors(n_rows, objective, tries):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, n_rows)
+    X = 8.0 * np.eye(4)[y] + rng.standard_normal((n_rows, 4))
+    X[0] = 8.0 * np.eye(4)[(y[0] + 1) % 4]  # one of these may be anything
+    model = AutoClassifier(objective, random_state=0).fit(X, y)
+    assert ("StagewiseClassifier" in {one["estimator"] for one in model.leaderboard_}) == tries
+    assert any("next to no error" in sentence for sentence in model.why_) != tries
+    assert model.score(X, y) > 0.99

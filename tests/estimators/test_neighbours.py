@@ -16,8 +16,8 @@ from manyclass.data import as_rows
 from manyclass.estimators import candidates
 from manyclass.estimators.candidates import AS_GIVEN, Candidate, Score
 from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import Search
 from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth
+from manyclass.estimators.refit import Search
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.features import RandomFourierFeatures, fourier
 

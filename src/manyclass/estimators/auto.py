@@ -28,8 +28,9 @@ from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
 from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import Search, Watch
+from manyclass.estimators.halving import Watch
 from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
+from manyclass.estimators.refit import Search
 from manyclass.estimators.sampled_rows import Labelled, sample, unseen
 from manyclass.fit import Status
 
@@ -48,7 +49,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     these differ in size, on columns of one size.
     They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), but none that is clearly worse
-    than generated features. Fewer than 3000 rows are cross-validated. Of models within a standard error of the best
+    than generated features, nor are these tried where a linear model makes no error on many rows. Fewer than 3000 rows
+    are cross-validated. Of models within a standard error of the best
     accuracy those are left that have hardly more log loss than the least (of several labels per row, the one with the
     best micro-averaged F1 score), and the best of these is fitted to all rows; where these are more than its features
     and `max_time` leaves time, it has more, or is averaged with others on other features.

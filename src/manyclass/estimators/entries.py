@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Score, chosen_parameters
+from manyclass.estimators.candidates import Candidate, Parts, Score, chosen_parameters
 
 
 @dataclass(eq=False)
@@ -46,6 +46,10 @@ class Entry:
         """Expected of a fit to so many rows."""
         fixed, per_work = self._seconds()
         return fixed + per_work * self.candidate.work(n_rows)
+
+    def seconds_with(self, parts: Parts) -> float:
+        """Expected of the fits of a round."""
+        return sum(self.seconds_for(len(learn)) for learn, _ in parts.values())
 
     def seconds_along(self, n_rows: int) -> float:
         """Expected of the fits of its path."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from manyclass.estimators.candidates import Candidate, Parts, Score, score
 from manyclass.estimators.entries import Entry, middle_first
-from manyclass.estimators.neighbours import LearnedMetrics, is_empty, other_bandwidth, smaller_penalty
+from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
 from manyclass.estimators.sampled_rows import Labelled
 from manyclass.fit import Status
 
@@ -28,18 +27,14 @@ CLEARLY = 3.0
 """Standard errors of a difference beyond which nothing gets as good as generated features on more rows."""
 TURNED = 2.0
 """Standard errors of a difference between log losses beyond which a path of penalties has turned."""
-FEWEST_SHARE = 0.25
-"""Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
-FEWEST_PASSES = 3.0
-"""Over all rows, which a fit rather takes than that a new one is fitted to fewer."""
-AVERAGING = 0.9
-"""Share of the time left that the models of an average may take."""
+NOTHING = 0.005
+"""Share of errors within two standard errors of none that leaves nothing to gain."""
 
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
 
-class Search:
+class Halving:
     """What all rounds have in common.
 
     `seen` is what is learnt from and judged by, `judging_weight` what a row weighs where it judges; `all_rows` is what
@@ -81,7 +76,7 @@ class Search:
         """Those that were tried: the finalists, the best first, then the others likewise."""
         entries = sorted(entries, key=lambda one: one.expected)
         alive = list(entries)
-        if rounds and sum(map(partial(_needed, parts=rounds[0]), alive)) > self.search_end - time.perf_counter():
+        if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
             alive = middle_first(alive)
         ranked: list[Entry] = []
         for parts in rounds:
@@ -150,7 +145,7 @@ class Search:
 
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
         """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
-        in_round = sum(_needed(one, parts) for one in alive)
+        in_round = sum(one.seconds_with(parts) for one in alive)
         return in_round + max(alive[0].seconds_along(self.all_rows.n_rows), self.end - self.search_end)
 
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
@@ -195,90 +190,6 @@ class Search:
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
-    def refit(self, entry: Entry) -> Any:
-        """The model of all rows, or of as many as there is time for, which are drawn at random."""
-        left, n = self.end - time.perf_counter(), self.all_rows.n_rows
-        try:
-            if not self.stopped:
-                judged = entry.model
-                with self.watch(entry, n, entry if entry.scores else None):
-                    entry.has(self._fitted_to_all(entry, left - self.metrics.seconds_for(entry.candidate), n))
-                if judged is None or entry.candidate.is_linear or not is_empty(entry.model):
-                    return entry.model
-                self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
-                entry.has(judged)
-                return judged
-        except KeyboardInterrupt:
-            self.stopped = Status.INTERRUPTED
-            if not entry.scores:
-                raise
-        except MemoryError as refusal:
-            if self.all_rows is self.seen:
-                raise
-            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {_without_advice(refusal)}.")
-            built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
-            return self.seen.fit(built, entry.candidate.scaling)
-        self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
-        model = self._of_some(entry)
-        model.status_ = self.stopped
-        return model
-
-    def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
-        fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
-        needed = entry.seconds_along(n)
-        if not entry.scores or needed <= left:
-            share = self._share(entry, left)
-            if share > 1.0:
-                told = f"is the mean of {int(share)} models on features of their own"
-                told = told if share >= 2.0 else f"has {share:.2g} times as many features"
-                self.why.append(f"It {told}, as there was time for more.")
-            return self._along(entry.path, share)
-        share = AVERAGING * left / needed
-        if not entry.candidate.is_linear and share >= FEWEST_SHARE:
-            self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
-            return fitted(entry.candidate.built(n, left, share=share))
-        # A sample of a file may be a small part of it.
-        if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
-            told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
-            self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
-            return fitted(entry.candidate.built(n, left, entry.model if entry.can_go_on else None))
-        n = min(entry.rows_in(left), self.seen.n_rows)
-        if max(n, entry.n_rows) < self.all_rows.n_rows:
-            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
-        if n <= entry.n_rows:
-            return self._of_some(entry)
-        return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
-
-    def _along(self, path: list[Entry], share: float) -> Any:
-        """Where a penalty is tiny many models are as good on the rows they know, and where a fit ends is a matter of
-        where it began: so it begins as those did that were judged, which takes less than to begin anew."""
-        if len(path) > 1:
-            self.path = [one.candidate.model.alpha for one in path[:-1]]
-            told = f"from alpha={self.path[0]:.2g} down, each fit beginning where the one before ended"
-            self.why.append(f"It is fitted along the path of penalties {told}.")
-        model = None
-        for one in path:
-            built = one.candidate.built(self.all_rows.n_rows, self.end - time.perf_counter(), model, share)
-            model = self.all_rows.fit(built, one.candidate.scaling)
-            if model.status_ is Status.INTERRUPTED and one is not path[-1]:
-                raise KeyboardInterrupt
-        return model
-
-    def _of_some(self, entry: Entry) -> Any:
-        """Its last model, or one as good as that where it was not kept, or where it knows only some of the classes."""
-        if entry.model is not None and len(entry.model.classes_) == len(self.classes):
-            return entry.model
-        n = max(entry.n_rows, len(self.classes))
-        built = entry.candidate.built(n, OVERRUN * entry.seconds_for(n))
-        return self.seen.fit(built, entry.candidate.scaling, self.seen.some(n))
-
-    def _share(self, entry: Entry, left: float) -> float:
-        """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
-        if not entry.scores or not np.isfinite(left):
-            return 1.0
-        n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
-        return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
-
     def _round(
         self, alive: list[Entry], parts: Parts, before: Sequence[Entry] = (), *, one_at_least: bool = False
     ) -> list[Entry]:
@@ -286,15 +197,19 @@ class Search:
         refused: dict[str, list[Candidate]] = {}
         turned: list[Entry] = []
         late: list[Entry] = []
+        needless: Entry | None = None
         most = 0.0
         for entry in alive:
+            if not entry.candidate.is_linear and (flawless := self._flawless(tried)):
+                needless = flawless
+                continue
             if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
                 continue
             if self._has_turned(entry, tried):
                 turned.append(entry)
                 continue
             left = self.search_end - time.perf_counter()
-            needed = _needed(entry, parts)
+            needed = entry.seconds_with(parts)
             if needed > left and (tried or not one_at_least):
                 late, most = [*late, entry], max(most, left)
                 continue
@@ -303,7 +218,7 @@ class Search:
                 with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(known) if known else None):
                     self._try(entry, parts)
             except MemoryError as refusal:
-                refused.setdefault(_without_advice(refusal), []).append(entry.candidate)
+                refused.setdefault(without_advice(refusal), []).append(entry.candidate)
                 continue
             except KeyboardInterrupt:
                 self.stopped = Status.INTERRUPTED
@@ -316,8 +231,11 @@ class Search:
                 break
         for first in {one.kin: one for one in reversed(turned)}.values():
             self.why.append(f"{first.candidate} and smaller penalties were left out: larger ones were clearly better.")
+        if needless:
+            told = f"{needless.candidate} makes next to no error on {needless.n_judged:,} rows"
+            self.why.append(f"Generated features were left out: {told}.")
         if late:
-            needed = sum(_needed(one, parts) for one in late)
+            needed = sum(one.seconds_with(parts) for one in late)
             refused[f"about {needed:.2g} s would be needed, and {most:.2g} s were left"] = [x.candidate for x in late]
         for needs, ones in refused.items():
             others = f" and {len(ones) - 1} more were" if len(ones) > 1 else " was"
@@ -335,6 +253,17 @@ class Search:
         kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
+
+    def _flawless(self, tried: list[Entry]) -> Entry | None:
+        """A linear model that many rows do not tell from one without errors, so that there is nothing to gain."""
+        if self.objective != "accuracy" or self.seen.y.ndim > 1:
+            return None
+
+        def is_flawless(one: Entry) -> bool:
+            error, deviation = 1.0 - one.accuracy, one.standard_error
+            return error <= deviation and error + 2.0 * deviation <= NOTHING
+
+        return next((one for one in tried if one.candidate.is_linear and is_flawless(one)), None)
 
     def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
         """Whether penalties larger than this one on its path were too small already: the smallest was less accurate
@@ -389,11 +318,6 @@ class Search:
         return model, score(model, X, y, self.classes, weight)
 
 
-def _without_advice(refusal: MemoryError) -> str:
+def without_advice(refusal: MemoryError) -> str:
     """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
     return f"{str(refusal).partition(', more than')[0].partition(';')[0]}, more than there is room for"
-
-
-def _needed(entry: Entry, parts: Parts) -> float:
-    """Seconds that a round is expected to take."""
-    return sum(entry.seconds_for(len(learn)) for learn, _ in parts.values())

@@ -1,0 +1,109 @@
+"""The fit of what a search has taken to all rows, or to as many as there is time for."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manyclass.estimators.entries import Entry
+from manyclass.estimators.halving import OVERRUN, Halving, without_advice
+from manyclass.estimators.neighbours import is_empty
+from manyclass.fit import Status
+
+FEWEST_SHARE = 0.25
+"""Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
+FEWEST_PASSES = 3.0
+"""Over all rows, which a fit rather takes than that a new one is fitted to fewer."""
+AVERAGING = 0.9
+"""Share of the time left that the models of an average may take."""
+
+
+class Search(Halving):
+    """Successive halving, and the fit of its choice."""
+
+    def refit(self, entry: Entry) -> Any:
+        """The model of all rows, or of as many as there is time for, which are drawn at random."""
+        left, n = self.end - time.perf_counter(), self.all_rows.n_rows
+        try:
+            if not self.stopped:
+                judged = entry.model
+                with self.watch(entry, n, entry if entry.scores else None):
+                    entry.has(self._fitted_to_all(entry, left - self.metrics.seconds_for(entry.candidate), n))
+                if judged is None or entry.candidate.is_linear or not is_empty(entry.model):
+                    return entry.model
+                self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
+                entry.has(judged)
+                return judged
+        except KeyboardInterrupt:
+            self.stopped = Status.INTERRUPTED
+            if not entry.scores:
+                raise
+        except MemoryError as refusal:
+            if self.all_rows is self.seen:
+                raise
+            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {without_advice(refusal)}.")
+            built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
+            return self.seen.fit(built, entry.candidate.scaling)
+        self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
+        model = self._of_some(entry)
+        model.status_ = self.stopped
+        return model
+
+    def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
+        fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
+        needed = entry.seconds_along(n)
+        if not entry.scores or needed <= left:
+            share = self._share(entry, left)
+            if share > 1.0:
+                told = f"is the mean of {int(share)} models on features of their own"
+                told = told if share >= 2.0 else f"has {share:.2g} times as many features"
+                self.why.append(f"It {told}, as there was time for more.")
+            return self._along(entry.path, share)
+        share = AVERAGING * left / needed
+        if not entry.candidate.is_linear and share >= FEWEST_SHARE:
+            self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
+            return fitted(entry.candidate.built(n, left, share=share))
+        # A sample of a file may be a small part of it.
+        if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
+            told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
+            self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
+            return fitted(entry.candidate.built(n, left, entry.model if entry.can_go_on else None))
+        n = min(entry.rows_in(left), self.seen.n_rows)
+        if max(n, entry.n_rows) < self.all_rows.n_rows:
+            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
+        if n <= entry.n_rows:
+            return self._of_some(entry)
+        return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
+
+    def _along(self, path: list[Entry], share: float) -> Any:
+        """Where a penalty is tiny many models are as good on the rows they know, and where a fit ends is a matter of
+        where it began: so it begins as those did that were judged, which takes less than to begin anew."""
+        if len(path) > 1:
+            self.path = [one.candidate.model.alpha for one in path[:-1]]
+            told = f"from alpha={self.path[0]:.2g} down, each fit beginning where the one before ended"
+            self.why.append(f"It is fitted along the path of penalties {told}.")
+        model = None
+        for one in path:
+            built = one.candidate.built(self.all_rows.n_rows, self.end - time.perf_counter(), model, share)
+            model = self.all_rows.fit(built, one.candidate.scaling)
+            if model.status_ is Status.INTERRUPTED and one is not path[-1]:
+                raise KeyboardInterrupt
+        return model
+
+    def _of_some(self, entry: Entry) -> Any:
+        """Its last model, or one as good as that where it was not kept, or where it knows only some of the classes."""
+        if entry.model is not None and len(entry.model.classes_) == len(self.classes):
+            return entry.model
+        n = max(entry.n_rows, len(self.classes))
+        built = entry.candidate.built(n, OVERRUN * entry.seconds_for(n))
+        return self.seen.fit(built, entry.candidate.scaling, self.seen.some(n))
+
+    def _share(self, entry: Entry, left: float) -> float:
+        """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
+        if not entry.scores or not np.isfinite(left):
+            return 1.0
+        n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)
+        return min(max(AVERAGING * left / entry.seconds_for(n), 1.0), most) if most > 1.0 else 1.0
