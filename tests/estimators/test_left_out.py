@@ -179,3 +179,12 @@ def test_rows_are_left_out_alike_in_the_space_that_they_span(sparse, monkeypatch
     monkeypatch.setattr("manyclass.estimators.search.wants_row_space", lambda problem: False)
     given = GLMClassifierCV(**options).fit(X, y)
     np.testing.assert_allclose(rotated.scores_, given.scores_, rtol=1e-4)
+
+
+def test_folds_are_fitted_no_sharper_where_rows_are_left_out_of_the_last_fit():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=100)
+    X = rng.standard_normal((100, 90)) * np.exp(1.5 * rng.standard_normal((100, 90))) + 0.3 * y[:, None]
+    plain, left_out = (GLMClassifierCV([1e-6], leave_one_out=one).fit(X, y) for one in (False, True))
+    assert left_out.n_passes_ < 10 * plain.n_passes_
+    assert left_out.duality_gap_ < 1e-2 * left_out.tol

@@ -1,11 +1,14 @@
 """Stochastic subgradient steps: the paper's algorithms line by line, its bound, and how a run ends."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
+from manyclass import PegasosClassifier, SDCAClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Clock, OutOfTime, Run, Status
 from manyclass.model import LOSSES as MODEL_LOSSES
@@ -301,3 +304,22 @@ def test_a_limit_on_time_is_kept_after_at_least_some_steps():
 def test_an_offset_is_a_number_of_steps(offset):
     with pytest.raises(ValueError, match="offset"):
         Schedule(offset)
+
+
+@pytest.mark.parametrize(("rows", "draws"), [(0, 5), (1, 7), (5, 0)])
+def test_an_epoch_that_happens_to_lose_little_is_not_taken_for_the_minimum(rows, draws):
+    rng = np.random.default_rng(rows)
+    y = rng.integers(2, size=60)
+    X = rng.standard_normal((60, 2)) + y[:, None]
+    y = np.where(rng.random(60) < 0.2, rng.integers(2, size=60), y)
+    given = {"alpha": 5e-5, "loss": "hinge"}
+    best = SDCAClassifier(**given, tol=1e-4, max_iter=20000).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PegasosClassifier(**given, random_state=draws).fit(X, y)
+
+    def objective(one):
+        loss = np.maximum(0.0, 1.0 - np.where(y > 0, 1, -1) * one.decision_function(X)).mean()
+        return loss + 0.5 * one.alpha * np.sum(one.coef_**2)
+
+    assert model.status_ is Status.MAX_ITER or objective(model) - objective(best) < 5e-3

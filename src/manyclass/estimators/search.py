@@ -256,7 +256,7 @@ class DescentSearch(Search):
             check_room(problem)
         curvature = path_curvature(problem, method, self.task.rng)
 
-        def descent(one: Problem, leader: Descent | None = None) -> Descent:
+        def descent(one: Problem, leader: Descent | None = None, tol: float = tol) -> Descent:
             kind, given = JointDescent if isinstance(one, Together) else Descent, (clock, tol, self.max_iter)
             ratio = 1.0 if isinstance(one, Together) else self.alpha_of(1.0, one.total_weight)
             return kind(one, curvature, *given, leader, problem, ratio)
@@ -266,7 +266,8 @@ class DescentSearch(Search):
             status = yield from self._middle(descent(problem))
             if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
                 return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
-        descents = self._descents(descent, None if saved is None else len(saved["minima"]))
+        of_path = partial(descent, tol=tol if plan.mode == "loo" else self.tol)
+        descents = self._descents(of_path, None if saved is None else len(saved["minima"]))
         for one in descents:
             one.problem.n_passes = 0
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}

@@ -121,7 +121,8 @@ class Pegasos:
             raise ValueError(OVERFLOW)
         objective = state.online_loss() + 0.5 * state.alpha * float(np.sum(W * W, dtype=np.float64))
         known = self.at_zero > 0 and np.isfinite(bound := state.lower_bound())
-        gap = max(objective - bound, 0.0) / self.at_zero if known else float("nan")
+        # The first is of one epoch: where it is below the other, both are told no better than that.
+        gap = abs(objective - bound) / self.at_zero if known else float("nan")
         epochs: float = int(n_epochs) if n_epochs == int(n_epochs) else float(n_epochs)
         return Iterate(
             lambda: (W, b),
