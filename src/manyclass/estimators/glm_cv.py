@@ -109,7 +109,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         ``rows`` refitted without, ``correlation`` and ``mean_difference`` of the approximate and exact log losses
         of these, and the ``largest`` difference.
     temperature_ : float
-        1 unless calibrated.
+        1 unless calibrated; then from e⁻³ to e³.
     duality_gap_ : float
         Of the final model, as for `GLMClassifier`; for losses that are not squared.
     <shared>
