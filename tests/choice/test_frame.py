@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.choice.frame import Frame
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -26,3 +27,14 @@ def test_a_model_has_the_same_scores_in_every_frame(rotate, in_units, far, fit_i
     back = frame.project((coef, intercept))
     assert_allclose(back[0], W, rtol=1e-6, atol=1e-6)
     assert_allclose(back[1], b, rtol=1e-6, atol=1e-5 * (1.0 + far))
+
+
+def test_rows_from_elsewhere_judge_models_of_rotated_rows(rng):
+    X, V = rng.standard_normal((40, 300)), rng.standard_normal((50, 300))
+    y, v = (np.argmax(x[:, :3] * 3 + rng.gumbel(size=(len(x), 3)), axis=1) for x in (X, V))
+    model = GLMClassifierCV([1.0, 0.1], cv=(V, v), tol=1e-7).fit(X, y)
+    wanted = [
+        np.mean(np.log(GLMClassifier(alpha=a, tol=1e-7).fit(X, y).predict_proba(V)[np.arange(50), v]))
+        for a in model.alphas_
+    ]
+    np.testing.assert_allclose(np.ravel(model.scores_), wanted, rtol=1e-3)

@@ -164,3 +164,29 @@ def test_the_hessian_of_few_parameters_is_looked_at_in_more_rows_each_time_up_to
         looked.append(len(sampled.sample.index))
         sampled.refresh(F, theta, weight)
     np.testing.assert_allclose(looked, [1000, 2000, 4000, 8000, 8000, 8000], rtol=0.1)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_diagonal_is_that_of_cauchys_inequality(fit_intercept, rng):
+    F, X, _, s = problems.problem("softmax", alpha=0.1, center=False, fit_intercept=fit_intercept)
+    size = np.abs(np.c_[X, np.ones((len(X), int(fit_intercept)))])
+    D = 0.5 * (s * size.sum(axis=1)) @ size / s.sum()
+    D[:5] += 0.1
+    found = CURVATURES["diagonal"](F, rng).solve(np.ones((5 + fit_intercept, 3)))
+    np.testing.assert_allclose(found[:, 0], 1.0 / D, rtol=1e-12)
+
+
+def test_features_that_a_sample_misses(rng):
+    n = 20_000
+    X = np.c_[rng.standard_normal((n, 3)), np.zeros(n)]
+    X[:3, 3] = 5.0
+    codes = rng.integers(0, 3, n)
+    codes[:3] = 0
+    F = Problem(as_rows(X), ClassTargets(codes, 3), SMOOTH_LOSSES["softmax"], 0.0)
+    sample = RowSample(np.arange(3, n, 4), np.full(len(range(3, n, 4)), n / len(range(3, n, 4))), is_uniform=True)
+    step = Kronecker(F, rng)
+    step.refit(F, sample)
+    exact = Kronecker(F, rng)
+    exact.refit(F, RowSample(None, None))
+    ratio = np.abs(step.solve(F.zero_gradient)[3]).max() / np.abs(exact.solve(F.zero_gradient)[3]).max()
+    assert 0.5 < ratio < 2.0

@@ -239,3 +239,9 @@ def test_a_constant_column_has_the_gradient_of_its_penalty_alone(constant, dtype
     if F.shift is None:  # else it is 0 anyway
         F.centred = False  # then it takes part in what the intercept does
         assert np.abs(F.cross_covariance[5]).max() > 0
+
+
+def test_a_label_that_all_or_no_rows_have_has_a_finite_intercept():
+    Y = np.c_[np.zeros(20), np.ones(20), np.arange(20) % 2]
+    F = Problem(as_rows(np.arange(40.0).reshape(20, 2)), MatrixTargets(Y), SMOOTH_LOSSES["logistic"], 0.1)
+    assert np.isfinite(F.constant_model()).all()

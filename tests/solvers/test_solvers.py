@@ -9,7 +9,7 @@ from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
-from manyclass.solvers import SOLVERS
+from manyclass.solvers import SOLVERS, newton_cg
 from manyclass.solvers.line_search import STEEP, Step, backtrack, step_of_each, stretched
 from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
@@ -290,3 +290,28 @@ def test_newton_makes_no_hessian_twice(separable):
 def test_few_steps_of_newton_lead_to_the_minimum_of_separable_rows(separable):
     found = run(separable, "newton", "hessian", tol=1e-3, max_iter=50)
     assert found.status is Status.CONVERGED and found.n_iter <= 7
+
+
+def test_bound_majorization_bounds_anew_at_each_step(rng):
+    F, *_ = problems.problem("softmax", alpha=1e-3)
+    start = theta = rng.standard_normal((6, 3))
+    history = problems.run(
+        F, SOLVERS["majorize"], CURVATURES["partition-bound"], start=start, tol=0.0, max_iter=4
+    ).history
+    bound, wanted = CURVATURES["partition-bound"](F, rng), []
+    for _ in range(4):
+        here = F.value_and_gradient(theta)
+        wanted.append(here.value)
+        bound.refresh(F, theta)
+        theta = theta - bound.solve(here.gradient)
+    assert [r.objective for r in history] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_step_that_fails_on_a_sample_is_tried_on_more_rows(monkeypatch, rng):
+    X = rng.standard_normal((3000, 4))
+    y = np.argmax(3 * X[:, :3] + rng.gumbel(size=(3000, 3)), axis=1)
+    F = Problem(as_rows(X), ClassTargets(y, 3), SMOOTH_LOSSES["softmax"], 1e-4)
+    given, failing = newton_cg.backtrack, [True, True]
+    monkeypatch.setattr(newton_cg, "backtrack", lambda *a, **o: None if failing and failing.pop() else given(*a, **o))
+    found = problems.run(F, SOLVERS["newton-cg"], CURVATURES["kronecker"], tol=1e-6, max_iter=100)
+    assert found.status is Status.CONVERGED and not failing

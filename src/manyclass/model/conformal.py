@@ -56,6 +56,6 @@ def _threshold(fit: np.ndarray, weight: np.ndarray, coverage: float) -> float:
     order = np.argsort(fit[kept], kind="stable")
     fit, weight = fit[kept][order], weight[kept][order]
     weight = in_copies(weight)  # as a new row is one
-    below = np.cumsum(weight) <= (1.0 - coverage) * (weight.sum() + 1.0) * (1.0 + 1e-12)
+    below = np.cumsum(weight) - weight + 1.0 <= (1.0 - coverage) * (weight.sum() + 1.0) * (1.0 + 1e-12)
     count = int(below.sum())
     return float(fit[count - 1]) if count else -np.inf
