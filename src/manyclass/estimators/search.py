@@ -282,11 +282,10 @@ class DescentSearch(Search):
         full = descent(problem)
         outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
         model = outcome.model
-        n_iter = max(last[0].n_iter, outcome.n_iter)
         passes = last[0].n_passes + outcome.n_passes
         record = {
             "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
-            "n_iter": n_iter,
+            "n_iter": max(last[0].n_iter, outcome.n_iter),
             "duality_gap": outcome.duality_gap,
             "details": {"alpha": self.best_alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))},
         }
