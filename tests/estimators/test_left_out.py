@@ -188,3 +188,12 @@ def test_folds_are_fitted_no_sharper_where_rows_are_left_out_of_the_last_fit():
     plain, left_out = (GLMClassifierCV([1e-6], leave_one_out=one).fit(X, y) for one in (False, True))
     assert left_out.n_passes_ < 10 * plain.n_passes_
     assert left_out.duality_gap_ < 1e-2 * left_out.tol
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_score_of_a_path_is_that_of_the_model_at_its_end(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=60)
+    X = rng.standard_normal((60, 100)) * np.exp(rng.standard_normal((60, 100))) + 0.5 * y[:, None]
+    model = GLMClassifierCV([1e-3], cv="loo", leave_one_out=True).fit(X, y)
+    assert np.ravel(model.scores_)[0] == pytest.approx(model.loo_score_, abs=5e-3)

@@ -230,3 +230,22 @@ def test_models_that_are_averaged_have_no_fewer_features_than_was_judged(share, 
     built = one.built(1000, np.inf, share=share)
     assert (built.n_models, built.n_components) == (n_models, n_components)
     assert built.alpha == pytest.approx(one.penalty / 1000 * n_components / 1000)
+
+
+@pytest.mark.parametrize(
+    ("n_judged", "n_wrong", "nothing"),
+    [(400, 0, True), (300, 0, False), (800, 1, True), (600, 1, False), (5000, 5, False)],
+)
+def test_nothing_is_to_gain_where_rows_do_not_tell_a_model_from_one_without_errors(n_judged, n_wrong, nothing):
+    one = linear(1.0 - n_wrong / n_judged, np.ones(n_judged))
+    assert (search()._flawless([one]) is one) == nothing
+    assert search("log_loss")._flawless([one]) is None
+    assert search()._flawless([judged(entry(), 1.0, np.ones(n_judged))]) is None
+
+
+def test_few_rows_are_tried_with_larger_penalties():
+    X = np.random.default_rng(0).standard_normal((candidates.FEW_ROWS, 3))
+    most, few = (
+        max(one.alpha for one in candidates.candidates(as_rows(rows), 0)[0] if one.is_linear) for rows in (X, X[1:])
+    )
+    assert few > 10 * most

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import LOSSES, Problem
@@ -72,3 +73,12 @@ def test_no_bound_after_another_alpha_or_other_rows():
         assert np.isfinite(one.state.lower_bound())
         change(one.state)
         assert one.state.lower_bound() == -np.inf
+
+
+def test_the_intercept_has_its_part_where_columns_tell_nothing():
+    X, y = np.full((30, 5), 1e-9), np.r_[np.zeros(28, dtype=int), 1, 2]
+    one = build("softmax", X, y, None, 0.05)
+    for _ in range(5):
+        one.advance(30)
+        bias = one.state.memory.bias
+        assert one.state.lower_bound() <= np.mean(logsumexp(bias) - bias[y]) + 1e-12

@@ -244,7 +244,8 @@ class DescentSearch(Search):
         # small: what tells them from it are directions that the loss hardly sees.
         is_wide = given.rows.n_rows <= 2 * given.rows.n_features
         leaves_each_out = plan.mode == "loo" or plan.leave_one_out
-        tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
+        last_tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
+        tol = last_tol if plan.mode == "loo" else self.tol
         method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
         rotate = method.row_space or (leaves_each_out and wants_row_space(given))
         needed = seconds_of_path(method, 3, plan.n_judged)
@@ -266,8 +267,7 @@ class DescentSearch(Search):
             status = yield from self._middle(descent(problem))
             if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
                 return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
-        of_path = partial(descent, tol=tol if plan.mode == "loo" else self.tol)
-        descents = self._descents(of_path, None if saved is None else len(saved["minima"]))
+        descents = self._descents(descent, None if saved is None else len(saved["minima"]))
         for one in descents:
             one.problem.n_passes = 0
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
@@ -279,7 +279,7 @@ class DescentSearch(Search):
                 yield replace(last[0], state=lambda: self._state(method, curvature, descents, known))
             saved = None
         start = last[1]
-        full = descent(problem)
+        full = descent(problem, tol=last_tol)
         outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
         model = outcome.model
         passes = last[0].n_passes + outcome.n_passes

@@ -55,7 +55,7 @@ def _threshold(fit: np.ndarray, weight: np.ndarray, coverage: float) -> float:
     kept = weight > 0
     order = np.argsort(fit[kept], kind="stable")
     fit, weight = fit[kept][order], weight[kept][order]
-    weight = in_copies(weight)  # as a new row is one
+    weight = in_copies(weight)  # as a new row is one, which fits worse than the first of a row's copies
     below = np.cumsum(weight) - weight + 1.0 <= (1.0 - coverage) * (weight.sum() + 1.0) * (1.0 + 1e-12)
     count = int(below.sum())
     return float(fit[count - 1]) if count else -np.inf
