@@ -255,7 +255,7 @@ class Halving:
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
-        """A linear model that many rows do not tell from one without errors, so that there is nothing to gain."""
+        """The best linear model that many rows do not tell from one without errors: there is nothing to gain."""
         if self.objective != "accuracy" or self.seen.y.ndim > 1:
             return None
 
@@ -263,7 +263,8 @@ class Halving:
             error, deviation = 1.0 - one.accuracy, one.standard_error
             return error <= deviation and error + 2.0 * deviation <= NOTHING
 
-        return next((one for one in tried if one.candidate.is_linear and is_flawless(one)), None)
+        found = [one for one in tried if one.candidate.is_linear and is_flawless(one)]
+        return self.best(found) if found else None
 
     def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
         """Whether penalties larger than this one on its path were too small already: the smallest was less accurate
