@@ -95,6 +95,18 @@ def test_more_rows_are_looked_at_where_generated_features_are_near(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("n", "of_columns", "is_taken"), [(3000, 0.297, True), (3000, 0.285, False), (1200, 0.297, False)]
+)
+def test_of_more_rows_least_squares_on_the_columns_has_to_be_clearly_better(monkeypatch, n, of_columns, is_taken):
+    X, y = taught(n=n)
+    monkeypatch.setattr(LinearRival, "_error", lambda self, n_rows: 0.3)
+    found = {"columns": of_columns, "RandomFourierFeatures": 0.6}
+    monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: dict(found))
+    model = StagewiseClassifier(random_state=0).fit(X, y)
+    assert model.choice_["features"] == (LINKED if is_taken else "columns")
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"loss": "squared"},

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import ShuffleSplit
 
-from manyclass.choice.features import COLUMNS, IN_UNITS, SAMPLED_ROWS
+from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS
 from manyclass.choice.frame import Frame
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
@@ -51,14 +51,16 @@ class LinearRival:
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
         """Whether it errs less than all others do, and than generated features on more rows where these are near.
 
-        The own error is added to `errors`, those of `errors_of_representations`.
+        With more rows than were looked at it gains more than least squares on the same columns: these have to be
+        clearly better. The own error is added to `errors`, those of `errors_of_representations`.
         """
-        others, errors[LINKED] = dict(errors), self._error(SAMPLED_ROWS)
-        if not errors[LINKED] < min(others.values()):
-            return False
-        of_generated = min(error for name, error in others.items() if name not in (COLUMNS, IN_UNITS))
+        of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
+        of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
         knows_all = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
-        return knows_all or of_generated > NEAR * errors[LINKED] or self._errs_less(generated)
+        own = errors[LINKED] = self._error(SAMPLED_ROWS)
+        if not (own < of_generated and (own if knows_all else CLEARLY * own) < of_columns):
+            return False
+        return knows_all or of_generated > NEAR * own or self._errs_less(generated)
 
     def iterates(self) -> Iterates:
         """Of `GLMClassifier` at the penalty found, each model one stage; the last is the first within its tol."""
