@@ -1,9 +1,11 @@
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from manyclass import GLMClassifierCV
@@ -130,3 +132,32 @@ def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits
     score = dict(zip(sharp.alphas_, sharp.scores_.mean(axis=0), strict=True))
     assert score[loose.alpha_] >= 1.05 * sharp.best_score_
     assert loose.best_score_ == pytest.approx(sharp.best_score_, rel=0.25)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("status", [Status.MAX_TIME, Status.INTERRUPTED])
+def test_cut_short_at_the_first_penalty_it_leaves_what_the_first_fit_has_come_to(together, status, monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))
+    attempt = Descent.attempt
+
+    def cut(self, *given, **options):
+        return replace(attempt(self, *given, **options), status=status)
+
+    monkeypatch.setattr(Descent, "attempt", cut)
+    with pytest.warns(ConvergenceWarning):
+        model = GLMClassifierCV([1e-1, 1e-2], cv=3).fit(X, y)
+    assert model.status_ is status and model.alpha_ == pytest.approx(1e-1)
+    assert model.score(X, y) > 0.9 and np.isnan(model.scores_).all()
+
+
+def test_cut_short_before_the_first_fit_has_begun_it_leaves_the_zero_model(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+
+    def late(*_, **options):
+        raise OutOfTime
+
+    monkeypatch.setattr(Descent, "attempt", late)
+    with pytest.warns(ConvergenceWarning):
+        model = GLMClassifierCV([1e-1, 1e-2], cv=3).fit(X, y)
+    assert model.status_ is Status.MAX_TIME and not np.any(model.coef_)

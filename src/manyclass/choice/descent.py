@@ -125,7 +125,7 @@ class Descent:
         if self.leader is None and not self.curvature.local:
             whole = problem if self.whole is None else self.whole
             whole.alpha, before = alpha, whole.n_passes
-            self.curvature.refresh(whole, whole.pack(*self._looked_at(theta)))
+            self.curvature.refresh(whole, whole.pack(*self.model_at(theta)))
             taken, whole.n_passes = whole.n_passes - before, before
             problem.n_passes += taken
         run = self._run = Run(self.clock, tol=self.tol, max_iter=self.max_iter)
@@ -138,8 +138,8 @@ class Descent:
             self.reached = outcome.history[-1].objective / problem.zero_value
         return outcome
 
-    def _looked_at(self, theta: Array) -> tuple[Array, Array]:
-        """The model at which the curvature is."""
+    def model_at(self, theta: Array) -> tuple[Array, Array]:
+        """W and b of parameters; of several problems their mean, at which their common curvature is."""
         return self.problem.coefficients(theta)
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
@@ -215,7 +215,7 @@ class JointDescent(Descent):
                 self._singles.append(Descent(part, *given, leader, self.whole, ratio))
         return self._singles
 
-    def _looked_at(self, theta: Array) -> tuple[Array, Array]:
+    def model_at(self, theta: Array) -> tuple[Array, Array]:
         return mean_model(self.problem.models(*self.problem.coefficients(theta)))
 
 

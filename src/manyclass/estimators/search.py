@@ -43,6 +43,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
 from manyclass.fit import Iterate, Iterates, Status, restore
 from manyclass.fit.folds import Fold
+from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
 _TABLES = ("scores", "paths", "n_iter")
@@ -274,14 +275,14 @@ class DescentSearch(Search):
         if saved is not None:
             known = self._resume(saved, curvature, descents)
         last: Any = None
+        state = partial(self._state, method, curvature, descents, known)
         for last in self._down(descents, known):
             if saved is None:  # else it is the one that has been yielded before
-                yield replace(last[0], state=lambda: self._state(method, curvature, descents, known))
+                yield replace(last[0], state=state if known["tried"] else None)
             saved = None
         start = last[1]
         full = descent(problem, tol=last_tol)
         outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
-        model = outcome.model
         passes = last[0].n_passes + outcome.n_passes
         record = {
             "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
@@ -290,12 +291,12 @@ class DescentSearch(Search):
             "details": {"alpha": self.best_alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))},
         }
         rank = -1.0 - len(plan.alphas)
-        yield Iterate(lambda: self.selected(model), n_passes=passes, rank=rank, **record)
+        yield Iterate(lambda: self.selected(outcome.model), n_passes=passes, rank=rank, **record)
         if outcome.status in (Status.MAX_TIME, Status.INTERRUPTED):
             return outcome.status
         if plan.leave_one_out:
-            more = self._left_out(full, model)
-            yield Iterate(lambda: self.selected(model, **more), n_passes=passes + 2, rank=rank - 1, **record)
+            more = self._left_out(full, outcome.model)
+            yield Iterate(lambda: self.selected(outcome.model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return outcome.status
 
     def _descents(self, descent: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
@@ -359,7 +360,12 @@ class DescentSearch(Search):
             left = math.inf if plan.is_whole else clock.deadline - clock.started - started
             place += stride(len(plan.alphas) - 1 - place, spent, left)
             alpha = plan.alphas[place]
-            outcomes = [found for one in descents for found in one.fits(float(alpha))]
+            try:
+                outcomes = [found for one in descents for found in one.fits(float(alpha))]
+            except (OutOfTime, KeyboardInterrupt):
+                if not tried and descents[0].known:  # what the first fit has come to is better than nothing
+                    yield self._unfinished(descents[0], float(alpha))
+                raise
             values.append(None)
             for number, outcome in enumerate(outcomes):
                 self.keep(number, place, outcome.model)
@@ -372,6 +378,11 @@ class DescentSearch(Search):
             tried.append(place)
             spent = clock.seconds - started
             known.update(kept=kept, n_iter=n_iter, objective=objective)
+
+    def _unfinished(self, first: Descent, alpha: float) -> tuple[Iterate, tuple[Array, Array]]:
+        """The model of a fit to the first penalty that was cut short, as `_down` would yield it."""
+        problem, model = first.problem, first.model_at(first.known[-1][1])
+        return Iterate(lambda: self.selected(model, alpha), math.nan, 0, problem.n_passes, rank=1.0), model
 
     def _judged(self, number: int, problem: Problem, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
         if self.plan.mode == "loo":
