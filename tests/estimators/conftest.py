@@ -5,8 +5,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.preprocessing import StandardScaler
 
-from manyclass.estimators import candidates
-
 
 @pytest.fixture(scope="session")
 def iris():
@@ -45,13 +43,3 @@ def rows(rng):
     X = rng.standard_normal((80, 6))
     y = np.argmax(X @ rng.standard_normal((6, 3)) + 0.3 * rng.standard_normal((80, 3)), axis=1)
     return X, np.array(["a", "b", "c"])[y]
-
-
-@pytest.fixture
-def few(monkeypatch):
-    """Candidates of which all can be fitted again and again."""
-    monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-3))
-    monkeypatch.setattr(candidates, "BANDWIDTHS", (1.0,))
-    monkeypatch.setattr(candidates, "MOST_FEATURES", 64)
-    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 64)
-    monkeypatch.setattr(candidates, "FOLDS", 2)

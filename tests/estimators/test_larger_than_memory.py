@@ -143,7 +143,7 @@ def test_a_choice_that_does_not_fit_into_memory_is_fitted_to_some_rows(uneven, m
     X, y, path = uneven
     for kind in (GLMClassifier, CalibratedLeastSquaresClassifier):
         monkeypatch.setattr(kind, "_memory", lambda self, problem: {"each row": 100.0 * problem.rows.n_rows})
-    monkeypatch.setattr("manyclass.estimators.candidates.WIDEST", 0)
+    monkeypatch.setattr("manyclass.estimators.automatic.candidates.WIDEST", 0)
     model = AutoClassifier(random_state=0).fit(path, y, memory_limit="60KB")
     assert "It is fitted to 234 rows: This fit would take 120 kB for each row" in model.why_[-1]
     assert model.score(X, y) > 0.7

@@ -25,13 +25,13 @@ from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
+from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.halving import Watch
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
-from manyclass.estimators.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import Watch
 from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
-from manyclass.estimators.refit import Search
-from manyclass.estimators.sampled_rows import Labelled, sample, unseen
 from manyclass.fit import Status
 
 ORDINARY = {"warm_start": False, "max_time": None}

@@ -13,12 +13,12 @@ from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
-from manyclass.estimators import candidates
-from manyclass.estimators.candidates import AS_GIVEN, Candidate, Score
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth
-from manyclass.estimators.refit import Search
-from manyclass.estimators.sampled_rows import Labelled
+from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate, Score
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.features import RandomFourierFeatures, fourier
 
 BANDWIDTH = 3.0

@@ -11,11 +11,11 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import AutoClassifier, GLMClassifier
-from manyclass.estimators import candidates
-from manyclass.estimators.candidates import Score
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.refit import Search
-from manyclass.estimators.sampled_rows import Labelled
+from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic.candidates import Score
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.problems import ESTIMATORS, rows
 

@@ -16,10 +16,10 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
-from manyclass.estimators import candidates
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.refit import Search
-from manyclass.estimators.sampled_rows import Labelled
+from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.fit import Status
 from tests.checks import checks
 
@@ -369,7 +369,7 @@ def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monk
 
 def test_without_time_for_all_a_path_is_tried_from_its_middle(few, monkeypatch):
     monkeypatch.setattr(candidates, "PENALTIES", (1e3, 1e-1, 1e-3, 1e-9))
-    monkeypatch.setattr("manyclass.estimators.halving.Entry.seconds_for", lambda self, n_rows: 100.0)
+    monkeypatch.setattr("manyclass.estimators.automatic.halving.Entry.seconds_for", lambda self, n_rows: 100.0)
     X, y = load_digits(return_X_y=True)
     model = AutoClassifier(max_time=20.0, random_state=0).fit(X[:1200], y[:1200])
     assert len(model.leaderboard_) == 1 and model.score(X[1200:], y[1200:]) > 0.85

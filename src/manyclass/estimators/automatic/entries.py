@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, Score, chosen_parameters
+from manyclass.estimators.automatic.candidates import Candidate, Parts, Score, chosen_parameters
 
 
 @dataclass(eq=False)

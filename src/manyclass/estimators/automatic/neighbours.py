@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from manyclass.estimators.candidates import METRICS, Candidate
-from manyclass.estimators.entries import Entry
+from manyclass.estimators.automatic.candidates import METRICS, Candidate
+from manyclass.estimators.automatic.entries import Entry
 
 Best = Callable[[list[Entry]], Entry]
 FACTORS, GAIN = (2.0, 0.5), 1.01

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.entries import Entry
-from manyclass.estimators.halving import OVERRUN, Halving, without_advice
-from manyclass.estimators.neighbours import is_empty
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.halving import OVERRUN, Halving, without_advice
+from manyclass.estimators.automatic.neighbours import is_empty
 from manyclass.fit import Status
 
 FEWEST_SHARE = 0.25

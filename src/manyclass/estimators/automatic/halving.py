@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.candidates import Candidate, Parts, Score, score
-from manyclass.estimators.entries import Entry, middle_first
-from manyclass.estimators.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
-from manyclass.estimators.sampled_rows import Labelled
+from manyclass.estimators.automatic.candidates import Candidate, Parts, Score, score
+from manyclass.estimators.automatic.entries import Entry, middle_first
+from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
+from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.fit import Status
 
 KEPT = 3

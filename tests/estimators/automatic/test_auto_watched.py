@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score
 
 from manyclass import AutoClassifier, StagewiseClassifier
-from manyclass.estimators import halving
+from manyclass.estimators.automatic import halving
 from manyclass.fit import Status
 
 
