@@ -1,6 +1,7 @@
 """Sums of the calibrator."""
 
 import numpy as np
+import pytest
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -23,3 +24,48 @@ def test_parts_of_the_sums_of_each_output_add_up(rng):
     one, parts = sums(slice(None)), sums(slice(0, 15)) + sums(slice(15, None))
     for a, b in zip(central(one), central(parts), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def calibration(rng, n, k, dtype=np.float64, weight=None):
+    """A problem and predictions that are a bent version of probabilities, with labels drawn from these."""
+    P = rng.dirichlet(np.full(k, 0.3), n)
+    codes = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    V = np.sqrt(P).astype(dtype)
+    return Problem(as_rows(V), ClassTargets(codes, k), SMOOTH_LOSSES["softmax"], 0.1, weight=weight), V
+
+
+def squared_error(problem, V, coef, intercept, cal):
+    Y = problem.targets.dense(slice(None), V, np)
+    return float(((cal.scores(V, (coef, intercept), np) - Y) ** 2).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("weight", "is_joint"), [(None, False), (1.0, False), (4.0, True), (0.01, False)])
+def test_outputs_share_many_functions_only_where_rows_are_ten_for_each(rng, weight, is_joint, monkeypatch):
+    """Rows, or copies of these, which are what weights above 1 are."""
+    monkeypatch.setattr("manyclass.model.calibrator.WIDE_FEATURES", 50)
+    problem, V = calibration(rng, 300, 20, weight=None if weight is None else np.full(300, weight))
+    cal = Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain)
+    coef, _ = cal.fit(problem, V)
+    assert coef.shape == ((60, 20) if is_joint else (3, 20))
+
+
+def test_functions_of_their_own_predict_other_rows_better_where_rows_are_few(rng, monkeypatch):
+    (problem, V), (other, W) = calibration(rng, 400, 30), calibration(rng, 4000, 30)
+    cal = Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain)
+    monkeypatch.setattr("manyclass.model.calibrator.WIDE_FEATURES", 50)
+    own = squared_error(other, W, *cal.fit(problem, V), cal)
+    monkeypatch.setattr("manyclass.model.calibrator.ROWS_A_FUNCTION", 1)
+    assert own < 0.95 * squared_error(other, W, *cal.fit(problem, V), cal)
+
+
+def test_sums_in_float32_lead_to_nearly_the_least_error(rng, monkeypatch):
+    problem, V = calibration(rng, 3000, 25, np.float32)
+    V[:, 0] *= 1e-3  # whose cube is far below the rounding of the largest
+    cal = Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain)
+    monkeypatch.setattr("manyclass.model.calibrator.WIDE_FEATURES", 10)
+    found = squared_error(problem, V, *cal.fit(problem, V), cal)
+    U = np.hstack([np.ones((3000, 1)), V, V**2, V**3]).astype(np.float64)
+    Y = problem.targets.dense(slice(None), V, np).astype(np.float64)
+    least = ((U @ np.linalg.lstsq(U, Y, rcond=None)[0] - Y) ** 2).sum(axis=1).mean()
+    identity = ((V - Y) ** 2).sum(axis=1).mean()
+    assert least - 1e-6 < found < least + 0.02 * (identity - least)

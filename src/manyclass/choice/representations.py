@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from manyclass.choice.methods import Shape
 from manyclass.data.memory import room_for, told
 from manyclass.model import Problem
-from manyclass.model.calibrator import WIDE_FEATURES
+from manyclass.model.calibrator import WIDE_FEATURES, is_joint
 from manyclass.stagewise.equations import SAMPLED_ROWS
 
 SOLVES = 8
@@ -43,8 +43,8 @@ class Representation:
 def tries_penalties(problem: Problem, n_powers: int = BASIS) -> bool:
     """Whether larger penalties than that of the first least squares are worth to be tried.
 
-    Those of fewer rows than features already fit all that a penalty leaves; and where calibration is between a thousand
-    functions, trials would take longer than all the rest.
+    Those of fewer rows than features already fit all that a penalty leaves; and of hundreds of outputs trials would
+    take longer than all the rest.
     """
     return problem.rows.n_rows >= problem.rows.n_features and problem.n_outputs * n_powers <= WIDE_FEATURES
 
@@ -60,8 +60,9 @@ def represent(
     shape = Shape.of(problem)
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed
     fits = 1 + n_folds
-    beside = SOLVES * fits * (INTERPRETED_STAGE / speed.interpreted + n * (BASIS * k) ** 2 / speed.product)
-    beside += SOLVES * fits * CALIBRATION * n * k / speed.elementwise
+    beside = SOLVES * fits * (INTERPRETED_STAGE / speed.interpreted + CALIBRATION * n * k / speed.elementwise)
+    if is_joint(problem, BASIS * k):
+        beside += SOLVES * fits * n * (BASIS * k) ** 2 / speed.product
 
     def with_matrix(name: str, of: Shape, before: float) -> Representation:
         cholesky, solve = of.d**3 / (3.0 * speed.product), 2.0 * of.d**2 * k / speed.product

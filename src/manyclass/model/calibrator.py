@@ -12,6 +12,7 @@ from typing import Any
 from array_api_compat import array_namespace, device
 
 from manyclass.data import DenseRows, Moments, Rows
+from manyclass.data.factor import Metric
 from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
 from manyclass.data.rows import BLOCK_BYTES, Array
@@ -28,6 +29,9 @@ OF_ROUNDING = 0.1
 """Another, in units of the precision of the predictions and of the mean square of the basis columns, so that what large
 coefficients that cancel make of rounding stays small: at most its root."""
 
+ROWS_A_FUNCTION = 10
+"""Rows for each of more functions than that, below which each output has functions of its own prediction alone: what p
+functions learn of the noise of n rows is p/n of it, and takes n·p². Of fewer, larger penalties leave less of it."""
 MATRICES, DECOMPOSITION = 6, 4
 """Of the size of their Gram matrix that fitting functions keeps; and how many times as long as flops say solving takes,
 where rounding makes it decompose that matrix."""
@@ -58,23 +62,21 @@ class Calibrator:
 
         What is solved for is the change from M G(v) = v, with a trace of a ridge: predictions on the simplex make the
         functions linearly dependent, and a ridge step from the identity still never raises the error. With fewer rows
-        than functions, where every answer could be met exactly, or where their Gram matrix does not fit into memory,
-        each output is fitted by functions of its own prediction alone.
+        than functions, where every answer could be met exactly, or ten for each of very many, or where their Gram
+        matrix does not fit into memory, each output is fitted by functions of its own prediction alone.
 
         The ``on_block`` of the problem is called between blocks of rows, and before the equations are solved with the
         seconds that this may take. Where the rows lie in parts, V is what `Problem.map` gives of each.
         """
         n, width = problem.rows.n_rows, problem.n_outputs * len(self.basis)
-        if width > n or MATRICES * 8.0 * width**2 > room_for(problem.memory_limit)[0]:
+        if not is_joint(problem, width):
             return _map_of_each(problem.sum(sums_of_each, V, self), self.basis.index(1), problem.rows)
         began = time.perf_counter()
         moments = problem.sum(sums_of_all, V, self)
         if problem.on_block is not None:
             problem.on_block(DECOMPOSITION * (time.perf_counter() - began) * width / n)
         xp, k = problem.xp, problem.n_outputs
-        scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
-        square = scale + float(xp.sum(moments.mean**2)) / width
-        coef, intercept = moments.solve(RIDGE * scale + OF_ROUNDING * problem.rows.precision * square)
+        coef, intercept = _step(moments, width, problem.rows.precision)
         first = self.basis.index(1) * k
         coef[first : first + k, :] += xp.eye(k, dtype=coef.dtype, device=coef.device)
         return xp.astype(coef, problem.rows.dtype), xp.astype(intercept, problem.rows.dtype)
@@ -90,6 +92,15 @@ class Calibrator:
     def apply(self, V: Array, fitted: Map, xp: Any) -> Array:
         """Π(M G(v) + c)."""
         return self.domain.project(self.scores(V, fitted, xp), xp)
+
+
+def is_joint(problem: Problem, width: int) -> bool:
+    """Whether every output is fitted by all of so many functions."""
+    needed = width if width <= WIDE_FEATURES else ROWS_A_FUNCTION * width
+    return (
+        problem.effective_rows(problem.weight) >= needed
+        and MATRICES * 8.0 * width**2 <= room_for(problem.memory_limit)[0]
+    )
 
 
 def overwrite(part: Problem, V: Array, calibrator: Calibrator, fitted: Map) -> None:
@@ -119,6 +130,17 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
         seconds = time.perf_counter() - began
     assert sums is not None
     return sums.result()
+
+
+def _step(moments: Moments, width: int, precision: float) -> tuple[Array, Array]:
+    """The change of M and c, with a trace of a ridge; of sums in float32 with what their rounding asks for."""
+    xp = array_namespace(moments.xx)
+    if width > WIDE_FEATURES:
+        coef = Metric(moments.covariance, precision).solve(moments.cross_covariance)
+        return coef, moments.target_mean - moments.mean @ coef
+    scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
+    square = scale + float(xp.sum(moments.mean**2)) / width
+    return moments.solve(RIDGE * scale + OF_ROUNDING * precision * square)
 
 
 @dataclass
