@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manyclass import SDCAClassifier
 from manyclass.data import ClassTargets, as_rows
-from manyclass.fit.held_out import hold_out
+from manyclass.fit.held_out import folds_by_content, hold_out
 from manyclass.model import LOSSES, Problem
 
 
@@ -55,3 +56,40 @@ def test_the_loss_is_the_weighted_mean_over_the_rows_that_score(kind, loss, rng)
         "perceptron": Z.max(1) - own,
     }[loss]
     assert found == pytest.approx(s @ expected / s.sum())
+
+
+@pytest.mark.parametrize("n_folds", [2, 5])
+def test_folds_do_not_depend_on_the_order_of_rows_and_keep_copies_together(rng, n_folds):
+    X, y = rng.standard_normal((60, 3)), rng.integers(0, 3, 60)
+    fold = folds_by_content(as_rows(X), y, None, n_folds)
+    order = rng.permutation(60)
+    np.testing.assert_array_equal(folds_by_content(as_rows(X[order]), y[order], None, n_folds), fold[order])
+    twice = folds_by_content(as_rows(np.vstack([X, X])), np.tile(y, 2), None, n_folds)
+    np.testing.assert_array_equal(twice, np.tile(fold, 2))
+    assert np.bincount(fold).min() >= 60 // n_folds - 3
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_folds_are_even_whatever_few_rows_there_are_and_however_far_one_lies(rng, kind):
+    few = np.eye(8)[rng.integers(0, 8, 400)]
+    far = rng.standard_normal((400, 8))
+    far[0] = 1e9
+    constant, large = np.ones((400, 8)), np.hstack([rng.standard_normal((400, 7)), np.full((400, 1), 1e8)])
+    y = np.arange(400) % 2
+    for X in (few, far, constant, large.astype(np.float32)):
+        fold = folds_by_content(as_rows(kind(X)), y, None, 5)
+        counts = np.array([np.bincount(fold[y == label], minlength=5) for label in range(2)])
+        assert counts.min() >= 35 and counts.max() <= 45
+
+
+def test_rows_of_a_few_kinds_and_several_classes_are_judged_by_others_of_their_kind(rng):
+    """Fits that know nothing of the rows that judge would have to guess, or, by class, be wrong."""
+    X = np.eye(8)[rng.integers(0, 8, 120)]
+    y = (X @ np.linspace(-2, 2, 8) + rng.logistic(size=120) > 0).astype(int)
+    fold = folds_by_content(as_rows(X), y, None, 5)
+    for number in range(5):
+        known = {(tuple(row), label) for row, label in zip(X[fold != number], y[fold != number], strict=True)}
+        judging = {(tuple(row), label) for row, label in zip(X[fold == number], y[fold == number], strict=True)}
+        assert len(judging - known) <= 1
+    calibrated = SDCAClassifier("hinge", calibrate="sigmoid").fit(X, y)
+    assert (calibrated.predict_proba(X).argmax(axis=1) == y).mean() > 0.7

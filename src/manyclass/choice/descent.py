@@ -13,6 +13,7 @@ from manyclass.choice.methods import Method, choose
 from manyclass.choice.together import HessianOfEach, Together
 from manyclass.curvature import CURVATURES, Curvature
 from manyclass.data.memory import room_for
+from manyclass.data.penalty import ALIKE
 from manyclass.data.rows import Array, present_rows
 from manyclass.fit import Clock, Iterate, Outcome, Record, Run, Status
 from manyclass.fit.run import OutOfTime
@@ -138,9 +139,13 @@ class Descent:
             self.reached = outcome.history[-1].objective / problem.zero_value
         return outcome
 
+    def models_at(self, theta: Array) -> list[tuple[Array, Array]]:
+        """W and b of each of the problems side by side."""
+        return [self.problem.coefficients(theta)]
+
     def model_at(self, theta: Array) -> tuple[Array, Array]:
-        """W and b of parameters; of several problems their mean, at which their common curvature is."""
-        return self.problem.coefficients(theta)
+        """The mean of these, at which their common curvature is."""
+        return mean_model(self.models_at(theta))
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
@@ -215,8 +220,8 @@ class JointDescent(Descent):
                 self._singles.append(Descent(part, *given, leader, self.whole, ratio))
         return self._singles
 
-    def model_at(self, theta: Array) -> tuple[Array, Array]:
-        return mean_model(self.problem.models(*self.problem.coefficients(theta)))
+    def models_at(self, theta: Array) -> list[tuple[Array, Array]]:
+        return self.problem.models(*self.problem.coefficients(theta))
 
 
 class _Jointly(QuasiNewton):
@@ -265,23 +270,26 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
     """Whether the last `TURNED` scores are each worse than the best by more than a standard error of the difference.
 
-    Scores, larger for better, have shape (n_folds, n_alphas). The standard error is taken from the `values` of single
-    rows for each alpha where there is one fold, and these are known.
+    Scores, larger for better, have shape (n_folds, n_alphas), the first of which are those of models without a
+    coefficient: as long as none is clearly better there is nothing to turn from. The standard error is taken from the
+    `values` of single rows for each alpha where there is one fold, and these are known.
     """
     mean = scores.mean(axis=0)
-    best = int(np.argmax(mean))
-    if mean.size - 1 - best < TURNED:
+    best = int(np.argmax(mean[1:])) + 1
+    has_learned = mean[best] - mean[0] > ALIKE * abs(mean[0]) and _is_better(scores, values, best, 0)
+    if mean.size - 1 - best < TURNED or not has_learned:
         return False
-    for place in range(mean.size - TURNED, mean.size):
-        worse = scores[:, best] - scores[:, place]
-        if len(worse) == 1:
-            first, last = values[best], values[place]
-            if first is None or last is None:
-                return False
-            worse = first - last
-        if worse.mean() <= worse.std(ddof=1) / math.sqrt(len(worse)):
+    return all(_is_better(scores, values, best, place) for place in range(mean.size - TURNED, mean.size))
+
+
+def _is_better(scores: np.ndarray, values: list[np.ndarray | None], one: int, other: int) -> bool:
+    worse = scores[:, one] - scores[:, other]
+    if len(worse) == 1:
+        first, last = values[one], values[other]
+        if first is None or last is None:
             return False
-    return True
+        worse = first - last
+    return bool(worse.mean() > worse.std(ddof=1) / math.sqrt(len(worse)))
 
 
 def stride(to_go: int, spent: float, left: float) -> int:

@@ -23,7 +23,8 @@ ROUNDING = 1e-9
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
-OUTLYING = 100.0
+OUTLYING, SMALL = 100.0, 0.25
+"""Times the variance of the columns at that quantile, beyond which their mean is that of a few of them."""
 EXACT, INTERPOLATED = 1000.0, 1e-10
 """Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
 the largest eigenvalue below which penalties leave residuals that are rounding."""
@@ -38,8 +39,8 @@ def penalties(alphas: Any, variances: Callable[[], Array]) -> np.ndarray:
     """The grid, descending, by the variances of the columns; a number of penalties begins at their sum, the mean
     squared norm of the centred rows, where hardly anything is left of the coefficients whatever the units of X.
 
-    It goes on as densely where the mean of the variances is more than `OUTLYING` times their median: penalties in units
-    of one column of dates would leave nothing of the others.
+    It goes on as densely where a few columns outweigh many of the others (`OUTLYING`): penalties in units of one column
+    of dates would leave nothing of these.
     """
     if not isinstance(alphas, int | np.integer):
         given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
@@ -47,12 +48,22 @@ def penalties(alphas: Any, variances: Callable[[], Array]) -> np.ndarray:
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip
         return given
-    seen = to_numpy(variances())
-    seen = seen[seen > 0] if (seen > 0).any() else np.ones(1)
+    seen = _not_zero(variances())
     step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
-    outlying = max(float(np.mean(seen) / (OUTLYING * np.median(seen))), 1.0)
+    outlying = max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), 1.0)
     n_more = math.ceil(math.log(outlying) / -math.log(step)) if alphas > 1 else 0
     return np.asarray(seen.sum() * step ** np.arange(int(alphas) + n_more))
+
+
+def usual_scale(variances: Array) -> float:
+    """The largest penalty that does not leave next to nothing of most columns."""
+    seen = _not_zero(variances)
+    return float(len(seen) * OUTLYING * np.median(seen))
+
+
+def _not_zero(variances: Array) -> np.ndarray:
+    seen = to_numpy(variances)
+    return seen[seen > 0] if (seen > 0).any() else np.ones(1)
 
 
 @dataclass(frozen=True)

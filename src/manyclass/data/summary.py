@@ -72,8 +72,14 @@ def ranges(rows: Rows) -> Ranges:
 
 def row_keys(rows: Rows) -> np.ndarray:
     """An integer for each row, the same for equal rows and, but for chance of about n²/2⁶⁴, for no others."""
+    return keys_and_places(rows)[0]
+
+
+def keys_and_places(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """`row_keys`, and where rows are along some direction."""
     directions = np.random.default_rng(0).random((rows.n_features, 3)) + 0.5
-    return _keys(to_numpy(rows.matmat(rows.asarray(directions, dtype=rows.xp.float64))))
+    projections = to_numpy(rows.matmat(rows.asarray(directions, dtype=rows.xp.float64)))
+    return _keys(projections), projections[:, 0] - projections[:, 1]
 
 
 def column_keys(rows: Rows) -> np.ndarray:

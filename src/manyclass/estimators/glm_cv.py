@@ -15,14 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
-from manyclass.data.penalty import penalties
+from manyclass.data.penalty import penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
-from manyclass.estimators.search import DescentSearch, Plan, RidgeSearch, Search, Selected
+from manyclass.estimators.ridge_search import RidgeSearch
+from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds
@@ -297,6 +298,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             left_out,
             self.loo_refits,
             None if task.weight is None else to_numpy(task.weight),
+            usual=usual_scale(task.problem.feature_variance),
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:

@@ -103,7 +103,7 @@ class LinearRival:
     def _error(self, n_rows: int) -> float:
         """By cross-validation of so many rows, in the measure of `errors_of_representations`; nan where unknown."""
         part, y = self._some(n_rows)
-        if y.ndim == 1 and np.ptp(y) == 0:
+        if (y.ndim == 1 and np.ptp(y) == 0) or not float(part.xp.sum(part.feature_variance)) > 0:
             return math.nan
         scoring: Any = "accuracy"
         if self._has_columns:

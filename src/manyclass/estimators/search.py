@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.descent import (
+    TURNED,
     Descent,
     JointDescent,
     has_turned,
@@ -33,11 +34,9 @@ from manyclass.choice.left_out import (
     wants_row_space,
 )
 from manyclass.choice.methods import Method
-from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.choice.together import Together
 from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
-from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
@@ -67,6 +66,7 @@ class Plan:
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
     is_whole: bool = False  # every alpha is tried, where the score has turned too
+    usual: float = math.inf  # the largest alpha that leaves something of most columns; the score turns below
 
     @property
     def n_judged(self) -> int:
@@ -155,84 +155,6 @@ class Search(ABC):
     def score_left_out(self, Z: Array) -> Any:
         """The score of the rows of the fit, each under the model that has not seen it."""
         return self.judge.score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
-
-
-class RidgeSearch(Search):
-    """Exactly, from moments."""
-
-    def iterates(self) -> Iterates:
-        given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
-        given.centred = True
-        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, drops_empty=True)
-        problem = self.frame.problem
-        full, fitted = moments_by_fold(problem, plan.folds)
-        path = RidgePath(full, problem.fit_intercept)
-        errors = path.generalised_cross_validation(alphas, problem)
-        first = best(alphas, errors)
-        passes = problem.n_passes + 1.0
-        yield Iterate(lambda: self.selected(self._model(path, first), first), 0.0, 1, passes, rank=1.0)
-        if plan.mode == "gcv":
-            self.scores[0] = -errors if plan.per_output else -errors.mean(axis=1)
-        elif plan.mode == "loo":
-            self._leave_one_out(path)
-        for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
-            self.task.clock.check()
-            self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
-        if not plan.folds:
-            for place, model in enumerate(self._models(path, alphas)):
-                self.keep(0, place, model)
-        alpha = self.best_alpha
-        model = self._model(path, alpha)
-        details = {"alpha": alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))}
-        passes += 2.0 * bool(plan.folds) + (plan.mode == "loo")
-        yield Iterate(lambda: self.selected(model), 0.0, 1, passes, rank=0.0, details=details)
-        if plan.leave_one_out:
-            left_out = self._left_out(path, alpha)
-            more = {"left_out": left_out}
-            yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
-        return Status.FINISHED
-
-    def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
-        """W and b of the rows of the frame, in their dtype."""
-        problem, xp = self.frame.problem, self.frame.problem.xp
-        for W, b in path.coefficients([problem.rows.asarray(alpha, dtype=xp.float64) for alpha in alphas]):
-            yield xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
-
-    def _model(self, path: RidgePath, alpha: Any) -> tuple[Array, Array]:
-        return next(self._models(path, [alpha]))
-
-    def _judge_fold(self, number: int, fold: Fold, path: RidgePath) -> None:
-        truth, weight = self.truth_and_weight(fold)
-        alphas = [self.alpha_of(alpha, path.moments.weight) for alpha in self.plan.alphas]
-        for place, model in enumerate(self._models(path, alphas)):
-            self.keep(number, place, model)
-            self.scores[number, place] = self.judge.score(self.frame.scores(fold, *model), truth, weight)
-
-    def _leave_one_out(self, path: RidgePath) -> None:
-        """Scores of single rows are summed where these decide, and otherwise kept for every penalty."""
-        problem, alphas, judge, weight = self.frame.problem, self.plan.alphas, self.judge, self.plan.judging_weight
-        n = problem.rows.n_rows
-        if judge.knows_rows:
-            self.scores[0] = 0.0
-            for place, part, Z in path.left_out_scores(alphas, problem):
-                values: Any = judge.values(Z, judge.truth(part))
-                self.scores[0, place] += values.sum(axis=0) if weight is None else weight[part] @ values
-            self.scores[0] /= n if weight is None else weight.sum()
-            return
-        table = np.empty((len(alphas), n, problem.n_outputs))
-        for place, part, Z in path.left_out_scores(alphas, problem):
-            table[place, part] = to_numpy(Z)
-        self.scores[0] = [self.score_left_out(Z) for Z in table]
-
-    def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
-        problem = self.frame.problem
-        of_each = np.broadcast_to(alpha, (problem.n_outputs,))
-        unique = np.unique(of_each)
-        found = np.empty((problem.rows.n_rows, problem.n_outputs))
-        for place, part, Z in path.left_out_scores(unique, problem):
-            columns = np.flatnonzero(of_each == unique[place])
-            found[part, columns] = to_numpy(Z)[:, columns]
-        return found
 
 
 class DescentSearch(Search):
@@ -353,7 +275,7 @@ class DescentSearch(Search):
                 passes = float(sum(one.problem.n_passes for one in descents))
                 counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
                 yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
-                turned = not plan.is_whole and has_turned(self.scores[:, tried], values)
+                turned = not plan.is_whole and self._has_turned(descents, known)
                 if turned or place + 1 == len(plan.alphas):
                     return
             started = clock.seconds
@@ -378,6 +300,25 @@ class DescentSearch(Search):
             tried.append(place)
             spent = clock.seconds - started
             known.update(kept=kept, n_iter=n_iter, objective=objective)
+
+    def _has_turned(self, descents: list[Descent], known: dict[str, Any]) -> bool:
+        tried, plan = known["tried"], self.plan
+        if len(tried) <= TURNED or plan.alphas[tried[-TURNED]] > plan.usual:
+            return False
+        if "nothing" not in known:
+            known["nothing"] = self._of_nothing(descents)
+        scores, values = known["nothing"]
+        return has_turned(np.hstack([scores, self.scores[:, tried]]), [values, *known["values"]])
+
+    def _of_nothing(self, descents: list[Descent]) -> tuple[np.ndarray, np.ndarray | None]:
+        """The scores of models without a coefficient, and of single rows where there is one fold."""
+        models = [model for one in descents for model in one.models_at(one.problem.constant_model())]
+        if self.plan.mode == "loo":
+            W, b = models[0]
+            Z = b + 0.0 * self.frame.problem.rows.matmat(W)
+            return np.array([[self.score_left_out(Z)]]), self.judge.values(Z, self.judge.truth(slice(None)))
+        found = [self._judged(number, descents[0].problem, model) for number, model in enumerate(models)]
+        return np.array([[score] for score, _ in found]), found[-1][1]
 
     def _unfinished(self, first: Descent, alpha: float) -> tuple[Iterate, tuple[Array, Array]]:
         """The model of a fit to the first penalty that was cut short, as `_down` would yield it."""

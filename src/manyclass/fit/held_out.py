@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.rows import Array, present_rows
+from manyclass.data.summary import keys_and_places
 from manyclass.execution import Parts
 from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
+
+MOST_COPIES = 4
+"""Equal rows that are taken for copies of one."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +92,26 @@ def _divided(
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:
     """The fold of each row, −1 for rows of weight 0: stratified, and decided by what a row holds, not by its place.
 
-    Rows of a class are ordered along one direction and dealt out in turn, equal rows to the same fold. So a weight of 2
-    is the same as the row given twice, and neither the order of the rows nor the names of the classes matter.
+    Rows of a class are ordered along one direction and dealt out in turn, a few equal ones to the same fold: so a small
+    weight is the same as the row given so often, and neither the order of the rows nor the names of the classes matter.
+    Many equal ones, or some of several classes, are no copies but all that few columns can tell: these are dealt out
+    one by one, as whole values of a column would be unknown to the fits else.
     """
-    direction = np.random.default_rng(0).standard_normal((rows.n_features, 1)) / max(rows.n_features, 1) ** 0.5
-    along = to_numpy(rows.matmat(rows.asarray(direction)))[:, 0].astype(np.float64)
     present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
     if not len(present):
         return fold
-    # Of products with equal rows the last digits differ where they lie in different blocks of memory.
-    along = np.round(along[present] / max(float(np.ptp(along[present])), 1e-300), 4)
+    keys, along = (found[present] for found in keys_and_places(rows))
+    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+    along = along[first][same]
     classes = np.zeros(len(present), dtype=np.int64)
     if strata is not None:
         classes = np.unique(strata[present], return_inverse=True)[1]
     least = np.full(classes.max() + 1, np.inf)
     np.minimum.at(least, classes, along)
-    order = np.lexsort((along, classes, least[classes]))
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[1:] = (along[order][1:] != along[order][:-1]) | (classes[order][1:] != classes[order][:-1])
+    is_alone = np.bincount(same)[same] > MOST_COPIES
+    is_alone |= np.bincount(same, classes != classes[first][same])[same] > 0
+    order = np.lexsort((same, along, classes, least[classes]))
+    is_new = np.append(True, (np.diff(same[order]) != 0) | (np.diff(classes[order]) != 0)) | is_alone[order]
     fold[present[order]] = (np.cumsum(is_new) - 1) % n_folds
     return fold

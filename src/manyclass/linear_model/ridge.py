@@ -20,7 +20,8 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.estimators.judge import Judge
-from manyclass.estimators.search import Plan, RidgeSearch
+from manyclass.estimators.ridge_search import RidgeSearch
+from manyclass.estimators.search import Plan
 from manyclass.fit import Iterates, Outcome
 from manyclass.linear_model.shared import Folds, Single
 

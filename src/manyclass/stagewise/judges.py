@@ -159,7 +159,8 @@ class Trials:
         return alpha if least is None else alpha / factor
 
     def _least(self, alpha: float, equations: Equations, until: float) -> Score:
-        """The score with the least loss of the first stages, until there has been none clearly lower for some."""
+        """The score with the least loss of the first stages, until there has been none clearly lower for some, and of
+        the first without calibration."""
         known = [fit.equations.get(0, equations).anew() for fit in self.fits]
         trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
         runs, scores = [trial.iterates() for trial in trials], list[Score]()
@@ -171,10 +172,11 @@ class Trials:
                 if time.perf_counter() > until:
                     raise OutOfTime
                 scores.append(self.mean([judge.latest for judge in self.judges]))
+            plain = [judge.plain for judge in self.judges]
         finally:
             for judge in self.judges:
                 judge.plain = None
-        return min(scores)
+        return min(scores if None in plain else [*scores, self.mean(plain)])
 
 
 @dataclass

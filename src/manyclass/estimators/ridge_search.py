@@ -1,0 +1,94 @@
+"""The search for a penalty of the squared loss: exactly, and all from one decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from manyclass.choice.frame import Frame, occurring
+from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.data.penalty import best
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.search import Search
+from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit.folds import Fold
+
+
+class RidgeSearch(Search):
+    """Exactly, from moments."""
+
+    def iterates(self) -> Iterates:
+        given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
+        given.centred = True
+        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, drops_empty=True)
+        problem = self.frame.problem
+        full, fitted = moments_by_fold(problem, plan.folds)
+        path = RidgePath(full, problem.fit_intercept)
+        errors = path.generalised_cross_validation(alphas, problem)
+        first = best(alphas, errors)
+        passes = problem.n_passes + 1.0
+        yield Iterate(lambda: self.selected(self._model(path, first), first), 0.0, 1, passes, rank=1.0)
+        if plan.mode == "gcv":
+            self.scores[0] = -errors if plan.per_output else -errors.mean(axis=1)
+        elif plan.mode == "loo":
+            self._leave_one_out(path)
+        for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
+            self.task.clock.check()
+            self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
+        if not plan.folds:
+            for place, model in enumerate(self._models(path, alphas)):
+                self.keep(0, place, model)
+        alpha = self.best_alpha
+        model = self._model(path, alpha)
+        details = {"alpha": alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))}
+        passes += 2.0 * bool(plan.folds) + (plan.mode == "loo")
+        yield Iterate(lambda: self.selected(model), 0.0, 1, passes, rank=0.0, details=details)
+        if plan.leave_one_out:
+            left_out = self._left_out(path, alpha)
+            more = {"left_out": left_out}
+            yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
+        return Status.FINISHED
+
+    def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
+        """W and b of the rows of the frame, in their dtype."""
+        problem, xp = self.frame.problem, self.frame.problem.xp
+        for W, b in path.coefficients([problem.rows.asarray(alpha, dtype=xp.float64) for alpha in alphas]):
+            yield xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
+
+    def _model(self, path: RidgePath, alpha: Any) -> tuple[Array, Array]:
+        return next(self._models(path, [alpha]))
+
+    def _judge_fold(self, number: int, fold: Fold, path: RidgePath) -> None:
+        truth, weight = self.truth_and_weight(fold)
+        alphas = [self.alpha_of(alpha, path.moments.weight) for alpha in self.plan.alphas]
+        for place, model in enumerate(self._models(path, alphas)):
+            self.keep(number, place, model)
+            self.scores[number, place] = self.judge.score(self.frame.scores(fold, *model), truth, weight)
+
+    def _leave_one_out(self, path: RidgePath) -> None:
+        """Scores of single rows are summed where these decide, and otherwise kept for every penalty."""
+        problem, alphas, judge, weight = self.frame.problem, self.plan.alphas, self.judge, self.plan.judging_weight
+        n = problem.rows.n_rows
+        if judge.knows_rows:
+            self.scores[0] = 0.0
+            for place, part, Z in path.left_out_scores(alphas, problem):
+                values: Any = judge.values(Z, judge.truth(part))
+                self.scores[0, place] += values.sum(axis=0) if weight is None else weight[part] @ values
+            self.scores[0] /= n if weight is None else weight.sum()
+            return
+        table = np.empty((len(alphas), n, problem.n_outputs))
+        for place, part, Z in path.left_out_scores(alphas, problem):
+            table[place, part] = to_numpy(Z)
+        self.scores[0] = [self.score_left_out(Z) for Z in table]
+
+    def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
+        problem = self.frame.problem
+        of_each = np.broadcast_to(alpha, (problem.n_outputs,))
+        unique = np.unique(of_each)
+        found = np.empty((problem.rows.n_rows, problem.n_outputs))
+        for place, part, Z in path.left_out_scores(unique, problem):
+            columns = np.flatnonzero(of_each == unique[place])
+            found[part, columns] = to_numpy(Z)[:, columns]
+        return found
