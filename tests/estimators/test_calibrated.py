@@ -202,3 +202,15 @@ def test_saved_and_loaded_model_predicts_the_same_bits(digits, tmp_path):
     model = CalibratedLeastSquaresClassifier().fit(X, y)
     loaded = pickle.loads(pickle.dumps(model))
     assert_array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6])
+@pytest.mark.parametrize("n_classes", [2, 3, 400])
+def test_one_row_far_from_all_others_is_no_matter(far, n_classes, rng):
+    """It is left out of one part, where cubes of its predictions must not stand for a centre."""
+    X = rng.standard_normal((1000, 8))
+    y = (X @ rng.standard_normal((8, n_classes))).argmax(axis=1) if n_classes > 2 else (X[:, 0] > 0).astype(int)
+    X[0] = far
+    model = CalibratedLeastSquaresClassifier().fit(X, y)
+    assert model.alpha_ > 0 and np.isfinite(model.predict_proba(X)).all()
+    assert model.score(X, y) > (0.8 if n_classes <= 3 else 0.05)

@@ -118,3 +118,13 @@ def test_too_few_rows_to_calibrate_by_are_told_so():
     X = np.random.default_rng(0).standard_normal((4, 3))
     with pytest.raises(ValueError, match="calibrate='sigmoid' leaves one part of 5 out"):
         SDCAClassifier("hinge", calibrate="sigmoid").fit(X, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("kind", [SDCAClassifier, PegasosClassifier])
+def test_one_label_in_a_sparse_column_is_that_label_in_a_vector(kind, rng):
+    X = rng.standard_normal((150, 3))
+    y = (X[:, 0] + rng.standard_normal(150) > 0).astype(int)
+    one = kind(loss="hinge", calibrate="sigmoid", random_state=0).fit(X, sp.csr_array(y[:, None]))
+    other = kind(loss="hinge", calibrate="sigmoid", random_state=0).fit(X, y)
+    assert one.predict_proba(X).shape == (150, 1)
+    np.testing.assert_allclose(one.predict_proba(X)[:, 0], other.predict_proba(X)[:, 1], atol=0.05)

@@ -197,3 +197,11 @@ def test_the_score_of_a_path_is_that_of_the_model_at_its_end(seed):
     X = rng.standard_normal((60, 100)) * np.exp(rng.standard_normal((60, 100))) + 0.5 * y[:, None]
     model = GLMClassifierCV([1e-3], cv="loo", leave_one_out=True).fit(X, y)
     assert np.ravel(model.scores_)[0] == pytest.approx(model.loo_score_, abs=5e-3)
+
+
+@pytest.mark.parametrize("shape", [(12, 20), (50, 20)])
+def test_labels_that_all_rows_have_are_left_out_like_others(shape, rng):
+    X, Y = rng.standard_normal(shape), (rng.random((shape[0], 3)) < 0.5).astype(int)
+    Y[:, 1] = 1
+    model = GLMClassifierCV([1e-1], cv="loo", leave_one_out=True).fit(X, Y)
+    assert np.isfinite(model.scores_).all() and (model.loo_proba_[:, 1] > 0.9).all()

@@ -137,3 +137,11 @@ def test_chunks_have_one_kind_of_labels(rng):
         model = PegasosClassifier(loss="logistic").partial_fit(X, first, classes=[0, 1, 2])
         with pytest.raises(ValueError, match="of the same kind"):
             model.partial_fit(X, then)
+
+
+def test_a_warm_start_without_an_intercept_has_none(rng):
+    X = rng.standard_normal((200, 6)) + 1.0
+    y = X[:, :4].argmax(axis=1)
+    model = PegasosClassifier(warm_start=True, random_state=0).fit(X, y)
+    assert model.intercept_.any()
+    assert not model.set_params(fit_intercept=False).fit(X, y).intercept_.any()

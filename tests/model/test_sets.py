@@ -5,6 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from manyclass import GLMClassifier
+from manyclass.fit import Status
 from manyclass.model.sets import Box, Simplex, WholeSpace
 from tests.oracles.glm import project_simplex
 
@@ -36,3 +38,12 @@ def test_blend_reaches_the_wanted_mean_from_inside_the_domain(domain, rng):
         np.testing.assert_allclose(domain.project(q[None], xp)[0], q, atol=1e-9)
     theta, _ = domain.blend(wanted[None], wanted[None], xp)
     assert theta == 0
+
+
+def test_means_that_cancel_out_but_for_rounding_are_as_good_as_equal():
+    """Balanced weights of two classes make the mean of ±1 a number like 1e-17."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((30, 5)), np.repeat([0, 1], [11, 19])
+        model = GLMClassifier(10.0 ** rng.uniform(-4, 0), loss="squared", class_weight="balanced").fit(X, y)
+        assert model.status_ is Status.CONVERGED and model.duality_gap_ <= 1e-3

@@ -89,11 +89,12 @@ def left_out_scores(problem: Problem, coef: Array, intercept: Array, clock: Cloc
 def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
     xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
     H = hessian_matrix(problem, theta)
-    if problem.fit_intercept and problem.loss.domain.exclusive:
-        # No row pulls at a common shift of the intercepts, nor at that of a class whose rows all weigh nothing.
+    if problem.fit_intercept:
+        # No row pulls at the intercept of a class whose rows all weigh nothing, or of a label that all rows have.
         unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= problem.rows.precision, xp.float64)
-        H[-k:, -k:] += 1.0 / k
         H[-k:, -k:] += xp.eye(k, dtype=xp.float64) * unseen
+    if problem.fit_intercept and problem.loss.domain.exclusive:
+        H[-k:, -k:] += 1.0 / k  # nor at a common shift
     # A share of each, as features may be of any size.
     add_to_diagonal(H, 1e-3 * problem.rows.precision**0.75 * xp.linalg.diagonal(H))
     # Feature, output, output, feature.

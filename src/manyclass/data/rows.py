@@ -26,6 +26,9 @@ GRAM_BLOCK_BYTES = 32 << 20
 """Memory of one block of rows in a Gram product: enough rows that adding a d×d block in float64 costs little
 beside the product."""
 
+SUMS_PRECISION = 2.0**-40
+"""What float64 keeps of sums over very many rows."""
+
 HALF = np.dtype([("half", np.uint16)], align=True)
 """float16 as compiled loops are given it: numba has no such numbers, so `data.compiled.number` reads their bits."""
 
@@ -252,6 +255,11 @@ class Rows(ABC):
         """Distance from 1 to the next number in the dtype of the products."""
         return float(self.xp.finfo(self.dtype).eps)
 
+    @property
+    def moments_precision(self) -> float:
+        """That of sums of products of the rows with each other (`for_moments`)."""
+        return min(self.precision, SUMS_PRECISION) if self.moments_itemsize == 8 else self.precision
+
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
         """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`.
 
@@ -322,7 +330,8 @@ class Rows(ABC):
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
         step = self.rows_per_block(1)
         for rows, block in self.blocks(step if self.moments_itemsize == 8 else min(step, 1 << 10)):
-            block = (block if function is None else block.map(function)).for_moments()
+            block = block.for_moments()
+            block = block if function is None else block.map(function)
             block._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0], float(xp.sum(weight, dtype=xp.float64))
 

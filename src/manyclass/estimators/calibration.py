@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_array
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
@@ -64,6 +65,8 @@ class CrossCalibrated(LinearClassifier):
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
+        y = to_numpy(task.encoded.guide)
+        y = csr_array(y) if y.ndim == 2 else y  # a dense column would be classes
         try:
             parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
         except ValueError as error:
@@ -74,7 +77,7 @@ class CrossCalibrated(LinearClassifier):
         for fold in parts:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model = type(self)(**options).fit(task.rows, to_numpy(task.encoded.guide), fold.weight)
+                model = type(self)(**options).fit(task.rows, y, fold.weight)
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))

@@ -263,7 +263,7 @@ class PegasosClassifier(CrossCalibrated):
                 problem, rows, dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule, draws
             )
             if fitted:
-                state.resume(self.coef_.T, self.intercept_.astype(np.float64), self.t_)
+                state.resume(self.coef_.T, problem.fit_intercept * self.intercept_.astype(np.float64), self.t_)
         state.start_rows(more)
         self._state = state
         if rows.has_arrays:

@@ -124,8 +124,8 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
         began = time.perf_counter()
         values = xp.astype(block.dense(), dtype, copy=False)
         functions = DenseRows(calibrator.functions(values, xp))
-        sums = MomentSums(functions, k, functions.mean()) if sums is None else sums
         weight = None if sample_weight is None else xp.astype(sample_weight[where], dtype, copy=False)
+        sums = MomentSums(functions, k, functions.mean(_counted(weight, xp))) if sums is None else sums
         sums.add(functions, weight, part.targets.dense(where, values, xp) - values)
         seconds = time.perf_counter() - began
     assert sums is not None
@@ -138,7 +138,7 @@ def _step(moments: Moments, width: int, precision: float) -> tuple[Array, Array]
     if width > WIDE_FEATURES:
         coef = Metric(moments.covariance, precision).solve(moments.cross_covariance)
         return coef, moments.target_mean - moments.mean @ coef
-    scale = float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width
+    scale = max(float(xp.sum(xp.linalg.diagonal(moments.covariance))) / width, 0.0)
     square = scale + float(xp.sum(moments.mean**2)) / width
     return moments.solve(RIDGE * scale + OF_ROUNDING * precision * square)
 
@@ -174,7 +174,10 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
         columns.append(part.targets.dense(where, values, xp) - values)
         if sums is None:
             first, second = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
-            sums = SumsOfEach(0.0, first, second, xp.stack([xp.mean(column, axis=0) for column in columns]))
+            share = _counted(weight, xp)
+            share = weight + 1.0 if share is None else share
+            pilot = xp.stack([xp.sum(share * column, axis=0) for column in columns]) / xp.sum(share)
+            sums = SumsOfEach(0.0, first, second, pilot)
         columns = [column - sums.pilot[i, :] for i, column in enumerate(columns)]
         sums.total = sums.total + xp.sum(weight)
         for i, column in enumerate(columns):
@@ -187,6 +190,11 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
     for i in range(m):
         sums.second[:i, i, :] = sums.second[i, :i, :]
     return sums
+
+
+def _counted(weight: Array | None, xp: Any) -> Array | None:
+    """Weights, where some row has one: a row that is left out may lie far from all others."""
+    return weight if weight is not None and bool(xp.any(weight > 0)) else None
 
 
 def _map_of_each(sums: SumsOfEach, identity: int, rows: Rows) -> Map:

@@ -304,7 +304,7 @@ class Problem(Parameters):
         if not self.fit_intercept:
             return square
         variance = square - self.feature_mean**2
-        return xp.where(variance > ROUNDING * self.rows.precision * square, variance, xp.zeros_like(square))
+        return xp.where(variance > ROUNDING * self.rows.moments_precision * square, variance, xp.zeros_like(square))
 
     @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:

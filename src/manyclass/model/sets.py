@@ -35,9 +35,9 @@ class WholeSpace(ConvexSet):
 
     def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
         distance, size = (xp.sqrt(xp.sum(rows * rows, axis=1)) for rows in (wanted - mean, mean))
-        largest = xp.maximum(size, distance)
-        # theta·‖q‖² is least at this theta.
-        return _blend_towards(wanted, distance / xp.where(largest > 0, largest, 1.0), mean, xp)
+        # theta·‖q‖² is least where the larger of these divides; but means that cancel out are of points of size 1.
+        largest = xp.maximum(xp.maximum(size, distance), xp.ones_like(size))
+        return _blend_towards(wanted, distance / largest, mean, xp)
 
 
 class Simplex(ConvexSet):

@@ -142,7 +142,7 @@ class NormalEquations(Equations):
         """From the moments of a block under the weights h."""
         share = max(moments.weight / problem.total_weight, LEAST_SHARE)
         second = moments.covariance if problem.fit_intercept else moments.second_moment
-        precision = (problem.rows if rows is None else rows).precision
+        precision = (problem.rows if rows is None else rows).moments_precision
         # Relative to rounding alone, no penalty would be large.
         second *= share if not problem.fit_intercept or varies(second, moments, precision) else 0.0
         return cls(Factor(second, precision), moments.mean, share, problem.fit_intercept)
