@@ -160,3 +160,14 @@ def test_page_of_several_labels_and_of_no_probabilities(run_ok, run_json, tmp_pa
     run_ok("fit", iris_csv, "--loss", "squared", "-o", tmp_path / "squared.skops")
     report = run_json("evaluate", tmp_path / "squared.skops", iris_csv, "--html", page, "--force")
     assert report["reliability"] == report["sets"] == [] and "Reliability" not in page.read_text()
+
+
+@pytest.mark.parametrize("header", ["", "label,p,q,r\n"])
+def test_labels_may_be_in_a_column_of_a_number(run_json, tmp_path, header):
+    rng = np.random.default_rng(0)
+    lines = [",".join(["ab"[int(x[0] > 0)], *map(str, x)]) for x in rng.standard_normal((80, 3)).round(3)]
+    table, model = tmp_path / "t.csv", tmp_path / "m.skops"
+    table.write_text(header + "\n".join(lines) + "\n")
+    fitted = run_json("fit", table, "--target", "0", "--solver", "auto", "--test", table, "-o", model)
+    judged = run_json("evaluate", model, table, "--target", "0")
+    assert judged["error"] == fitted["error"] < 0.1

@@ -315,3 +315,18 @@ def test_a_checkpoint_is_stored_where_memory_is_limited_too(run_json, iris_csv, 
     path = tmp_path / "fit.checkpoint"
     reports = [run_json("fit", iris_csv, "--memory-limit", "1GB", "--checkpoint", path) for _ in range(2)]
     assert path.exists() and reports[0]["objective"] == reports[1]["objective"]
+
+
+def test_a_linear_model_in_place_of_stages_is_reported(run_ok, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (600, 10))
+    y = (X @ rng.standard_normal((10, 6))).argmax(axis=1)
+    rows = "\n".join(",".join(map(str, [*row.round(4), label])) for row, label in zip(X, y, strict=True))
+    (tmp_path / "t.csv").write_text(rows)
+    text = run_ok("fit", tmp_path / "t.csv", "--solver", "stagewise")
+    assert "softmax loss" in text and "duality gap" in text and "(tol" not in text
+
+
+def test_an_option_of_another_estimator_names_it(run, iris_csv):
+    result = run("fit", iris_csv, "--leave-one-out")
+    assert result.code == 2 and "name --solver glm-cv" in result.err

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass import ClassMoments, Moments
+from manyclass import ClassMoments, GLMClassifier, Moments
 from manyclass.data.readers import DataFileError
 
 N, D = 240, 7
@@ -272,3 +272,9 @@ def test_classes_may_leave_piece_by_piece(seed):
     for part in (slice(0, 4), slice(4, 10)):
         moments.forget(X[part], y[part], weight[part])
     assert moments.classes.tolist() == [1, 2, 3]
+
+
+def test_sums_with_columns_in_another_order_can_be_solved_and_added_to(rng):
+    X, y, order = rng.standard_normal((60, 4)) + 3.0, rng.integers(0, 3, 60), np.array([2, 0, 3, 1])
+    moved = GLMClassifier(0.1, loss="squared").merge(ClassMoments.of(X, y).with_columns(order))
+    np.testing.assert_allclose(moved.coef_, GLMClassifier(0.1, loss="squared").fit(X[:, order], y).coef_, atol=1e-4)

@@ -58,15 +58,16 @@ _MEMORY_LIMIT = _data("--memory-limit", metavar="SIZE", help=_STORED)
 _SOLVER = _model(
     "--solver",
     help=f"One of {', '.join(ESTIMATORS)}. any tries several estimators with several penalties and takes what held-out "
-    "rows speak for. auto takes the one of the next seven that should be fastest for the data; those minimise the same "
-    "objective, the others have their own. Default: any, or auto where a parameter or checkpoint of one fit is given.",
+    "rows speak for. auto takes the one of the next seven that should be fastest for the data; these, and glm-cv, "
+    "pegasos, sdca and bound with the same loss and alpha, minimise the same objective. Default: any, or auto where a "
+    "parameter or checkpoint of one fit is given.",
 )
 _LOSS = _model(
     "--loss",
     help="softmax, logistic (a label or class at a time), squared (least squares), sparsemax, calibrated, hinge, "
     "squared_hinge, crammer_singer, squared_crammer_singer or perceptron; each solver fits some of them and names "
     "those that fit the others. Default: softmax, or logistic for several labels per row; with "
-    "stagewise squared, with calibrated calibrated.",
+    "calibrated calibrated, with stagewise squared, or what GLMClassifier has where held-out rows speak for it.",
 )
 _ALPHA = _model(
     "--alpha",

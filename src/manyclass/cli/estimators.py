@@ -59,7 +59,16 @@ def build(solver: str, parameters: Mapping[str, Any]) -> Any:
         if len(LOSSES_OF[name]) == 1:
             del given["loss"]
     for option in given.keys() - estimator.get_params().keys():
-        raise UsageError(f"--solver {solver} has no --{option.replace('_', '-')}: leave it out")
+        able = [other for other in ESTIMATORS if option in _parameters(other)]
+        told = f", or name --solver {' or '.join(able)}" if 0 < len(able) < len(ESTIMATORS) // 2 else ""
+        raise UsageError(f"--solver {solver} has no --{option.replace('_', '-')}: leave it out{told}")
     # Now rather than at fit, which comes after the data has been read.
     estimator.set_params(**given)._validate_params()
     return estimator
+
+
+def _parameters(solver: str) -> set[str]:
+    import manyclass
+
+    name, fixed = ESTIMATORS[solver]
+    return set(getattr(manyclass, name)().get_params()) - set(fixed)

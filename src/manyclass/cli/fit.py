@@ -206,7 +206,8 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     counts = f"{round(n_iter, 2):,} iteration{'s' * (n_iter != 1)}, {_passes(report['n_passes'])}"
     facts.append(("time", f"{seconds['fit']:.2f} s to fit ({counts}), {seconds['read']:.2f} s to read"))
     if report["duality_gap"] is not None:
-        facts.append(("duality gap", f"{report['duality_gap']:.1e} (tol {parameters['tol']:g})"))
+        tol = f" (tol {parameters['tol']:g})" if "tol" in parameters else ""
+        facts.append(("duality gap", f"{report['duality_gap']:.1e}{tol}"))
     facts.append(("status", report["status"]))
     if request.output is None:
         facts.append(("saved", "no; --output FILE.skops keeps the model for 'manyclass predict'"))

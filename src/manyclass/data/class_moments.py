@@ -233,7 +233,7 @@ class ClassMoments:
     def with_columns(self, order: np.ndarray) -> ClassMoments:
         """The same sums with the features in another order, as a new object."""
         f = self.features
-        features = replace(f, xx=f.xx[order][:, order], xy=f.xy[order], x=f.x[order], pilot=f.pilot[order])
+        features = replace(f, xx=f.xx[np.ix_(order, order)], xy=f.xy[order], x=f.x[order], pilot=f.pilot[order])
         return replace(self, features=features, sums=self.sums[:, order])
 
     def with_text_labels(self) -> ClassMoments:

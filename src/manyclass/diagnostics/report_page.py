@@ -29,7 +29,10 @@ def parts(report: DataReport, told: Facts) -> list[Html]:
     general, beyond = told[:3], told[3:]
     found = [
         section("Recommendation", tag("p", report.recommendation, class_="advice")),
-        section("The data", side_by_side(*(facts(rows, title.capitalize()) for title, rows in [*general, *beyond]))),
+        section(
+            "The data",
+            side_by_side(*(facts(rows, title[:1].upper() + title[1:]) for title, rows in [*general, *beyond])),
+        ),
     ]
     if report.correlation is not None and report.spectrum is not None and report.spectrum.n_components:
         pictures = (spectrum_chart(report.spectrum), correlation_chart(report.correlation))

@@ -89,8 +89,8 @@ class BoundMajorizationClassifier(LinearClassifier):
     ------
     ValueError
         If X or y hold NaN or infinity, y holds one class, shapes disagree, `rank` is given for the batch method, the
-        stochastic one is given rows that are not NumPy arrays, or there are too many parameters for a full curvature
-        where one is asked for.
+        stochastic one is given rows that are neither NumPy arrays nor CSR, or there are too many parameters for a full
+        curvature where one is asked for.
 
     Examples
     --------

@@ -47,7 +47,8 @@ class PegasosClassifier(CrossCalibrated):
     loss : {"auto", "softmax", "logistic", "hinge", "squared_hinge", "crammer_singer", "squared_crammer_singer", \
             "perceptron"}, default="auto"
         Joint losses: "softmax" (eq. 6); "crammer_singer", the hinge max(0, 1 + max_{j≠y} z_j − z_y) (eq. 9), and its
-        square; "perceptron", max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha. One binary loss per
+        square; "perceptron", max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha with
+        ``schedule="paper"``. One binary loss per
         class against the rest, all on the same rows: "logistic" (K-binaryLR), "hinge" (K-Pegasos) and its square.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
     schedule : {"auto", "paper"} or `manyclass.subgradient.Schedule`, default="auto"

@@ -54,8 +54,8 @@ class LogisticRegressionCV(Logistic, Folds):
     Cs : int or array-like of shape (n_cs,), default=10
         As in scikit-learn: so many from 1e-4 to 1e4, or the values; all finite.
     cv : int, splitter or iterable of (train, test), default=None
-    scoring : str or callable, default=None
-        None is the accuracy.
+    scoring : str or callable, default="warn"
+        None, and "warn", is the accuracy.
     tol : float, default=1e-4
         Of each fit; in the folds relative to the objective that is reached.
     refit : bool, default=True

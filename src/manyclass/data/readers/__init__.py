@@ -22,7 +22,7 @@ from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
 from manyclass.data.readers.source import Source, translated
-from manyclass.data.readers.stored import Guarded, joined, surveyed
+from manyclass.data.readers.stored import Guarded, agreed, joined, surveyed
 from manyclass.data.stores import Whole
 
 __all__ = ["FORMATS", "DataFileError", "Dataset", "Request", "companion_labels", "read", "stored"]
@@ -142,7 +142,11 @@ def stored(
     path = Path(path)
     request = _with_names(Request(**options))
     with translated(path):
-        parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
+        wanted: Request | None = request
+        while wanted is not None:
+            request = wanted
+            parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
+            wanted = agreed(request, parts)
         found = joined(parts)
         found = dataclasses.replace(found, X=Guarded(found.X, partial(translated, path)))
     if request.labels_path is None:

@@ -62,7 +62,7 @@ def _targets(names: Sequence[str] | None, n_columns: int, remaining: list[int], 
     if request.targets is not None:
         # A file to predict from need not hold the target.
         optional = request.features is not None
-        wanted = [c for c in request.targets if not (optional and isinstance(c, str) and c not in (names or ()))]
+        wanted = [c for c in request.targets if not optional or _occurs(c, names, n_columns, remaining)]
         return [_position(column, names, n_columns) for column in wanted]
     if request.n_label_columns is not None:
         # Where features are known by name, those that remain are all labels.
@@ -78,6 +78,16 @@ def _targets(names: Sequence[str] | None, n_columns: int, remaining: list[int], 
         if found or request.feature_names is not None:
             return found[:1]
     return remaining[-1:]
+
+
+def _occurs(column: str | int, names: Sequence[str] | None, n_columns: int, remaining: Sequence[int]) -> bool:
+    """Whether a column given by name is there, or one given by its number is none of the features."""
+    if not isinstance(column, str) or column in (names or ()):
+        return True
+    try:
+        return int(column) % n_columns in remaining and -n_columns <= int(column) < n_columns
+    except ValueError:
+        return False
 
 
 def _check_not_left_out(names: Sequence[str] | None, usual: Sequence[int], targets: Sequence[int]) -> None:

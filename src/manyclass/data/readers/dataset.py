@@ -19,6 +19,7 @@ _LARGEST_SMALL_INTEGER = 255
 # Beyond it not every integer is a double.
 _LARGEST_INTEGER = 2**53
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan", re.IGNORECASE)
 _BLOCK = 1 << 20
 
 
@@ -227,6 +228,7 @@ def labels_from_codes(texts: Sequence[str], codes: NDArray[Any], as_text: bool =
     stripped = [text.strip() for text in texts]
     # "007" is a name, not the number 7: an answer of 7 could not be looked up again.
     are_names = as_text or any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in stripped)
+    are_names = are_names or not all(map(_NUMBER.fullmatch, stripped))  # "1_2" and "inf" are numbers to Python alone
     numbers: NDArray[Any] | None
     try:
         if all(_WHOLE.fullmatch(text) for text in stripped):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset
+from manyclass.data.readers.dataset import DataFileError, Dataset, Request
 from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
@@ -56,13 +56,40 @@ def joined(parts: Sequence[Dataset]) -> Dataset:
         raise DataFileError("its files differ in their columns: keep only files of one table in a folder")
     if len({getattr(store, "n_features", None) for store in stores}) > 1:
         raise DataFileError("its files differ in their number of columns: keep only files of one table in a folder")
-    y = np.concatenate(labels) if labels else None
+    names = first.label_names
+    if any(part.label_names != names for part in parts):
+        # Of columns all are in each file; of LIBSVM text those are that some row has.
+        if first.zero_based is None and any(set(part.label_names or ()) != set(names or ()) for part in parts):
+            raise DataFileError("its files differ in their labels: keep only files of one table in a folder")
+        y, names = _all_labels([(part.y, part.label_names) for part in parts])
+    else:
+        y = np.concatenate(labels) if labels else None
     mapped = [store for store in stores if isinstance(store, Pieces)]
     if len(mapped) == len(stores):
         pieces = [piece for store in mapped for piece in store.pieces]
         files = [file for store in mapped for file in store.files]
-        return dataclasses.replace(first, X=Pieces(pieces, files), y=y)
-    return dataclasses.replace(first, X=Chain(stores), y=y)
+        return dataclasses.replace(first, X=Pieces(pieces, files), y=y, label_names=names)
+    return dataclasses.replace(first, X=Chain(stores), y=y, label_names=names)
+
+
+def agreed(request: Request, parts: Sequence[Dataset]) -> Request | None:
+    """The request with what files of one table have in common and some do not show; None where all agree.
+
+    That LIBSVM text counts features from 0, or has several labels in a row, or how many features; that labels are text.
+    """
+    bases = {part.zero_based for part in parts}
+    labels = [part.y for part in parts if part.y is not None]
+    more: dict[str, Any] = {}
+    if request.zero_based is None and len(bases) > 1:
+        more["zero_based"] = True
+    if len({y.ndim for y in labels}) > 1:
+        more["multilabel"] = True
+    elif not request.text_labels and len({y.dtype.kind == "U" for y in labels if y.ndim == 1}) > 1:
+        more["text_labels"] = True
+    if not more and request.features is None and None not in bases:
+        widths = {next(iter(part.X.chunks(1))).shape[1] for part in parts}
+        more = {"features": max(widths)} if len(widths) > 1 else {}
+    return dataclasses.replace(request, **more) if more else None
 
 
 class Chain(Store):
