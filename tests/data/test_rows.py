@@ -328,6 +328,7 @@ def test_a_pilot_is_there_where_it_is_needed(rng):
     constant = near.copy()
     constant[:, 0] = 1e6
     assert as_rows(constant).pilot() is None
+    far[7, 1] = 0.0
     assert as_rows(sp.csr_array(far)).pilot() is None  # which a shift would fill
     assert as_rows(far[:0]).pilot() is None
 
@@ -360,3 +361,19 @@ def test_compiled_loops_are_given_one_type_whatever_may_be_written_to(kind):
         held.flags.writeable = False
         for one, other in zip(before, as_rows(X).arrays(), strict=True):
             assert one.dtype == other.dtype and not one.flags.writeable and not other.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_columns_that_every_row_holds_are_shifted_where_they_are_stored(rng, dtype):
+    dense = sp.random_array((50, 6), density=0.3, rng=rng).toarray()
+    dense[:, 2] = 2010 + (5 if dtype == np.float32 else 0.01) * rng.standard_normal(50)
+    rows = as_rows(sp.csr_array(dense.astype(dtype)))
+    center = rows.pilot()
+    assert np.flatnonzero(center).tolist() == [2] and abs(center[2] - 2010) < 5
+    moved = rows.shifted(center)
+    assert moved.has_arrays and moved.dtype == dtype
+    np.testing.assert_allclose(moved.dense(), dense - center, atol=1e-3)
+    np.testing.assert_allclose(rows.X.toarray(), dense.astype(dtype))
+    lacking = as_rows(sp.csr_array(np.vstack([dense, 0 * dense[:1]]).astype(dtype)))
+    assert lacking.pilot() is None and not lacking.shifted(center).has_arrays
+    np.testing.assert_allclose(lacking.shifted(center).dense()[:50], dense - center, atol=1e-3)

@@ -9,6 +9,10 @@ FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 of uncentred columns would lose the square of it in relative accuracy."""
 
 
+PILOT_ROWS = 1 << 10
+"""First and last rows that are looked at, each."""
+
+
 def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     """A point near the mean of `Rows`, float64, if some column lies far from the origin; else None.
 
@@ -16,7 +20,7 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     last rows, at most 1024 each and of positive weight: of fewer, what is rarely anything else would seem constant.
     Columns that are constant there decide nothing, unless `constant` says that they may vary elsewhere.
     """
-    xp, step = rows.xp, min(rows.rows_per_block(1), 1 << 10)
+    xp, step = rows.xp, min(rows.rows_per_block(1), PILOT_ROWS)
     parts = [slice(0, min(step, rows.n_rows))]
     if rows.n_rows > 2 * step:
         parts.append(slice(rows.n_rows - step, rows.n_rows))

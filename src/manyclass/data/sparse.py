@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 
+from manyclass.data.dense import DenseRows
+from manyclass.data.pilot import PILOT_ROWS, pilot
 from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
 
 STORED_PER_FEATURE = 16
@@ -21,7 +23,8 @@ MOST_PARTS = 1024
 class SparseRows(Rows):
     """Rows of a SciPy sparse matrix in CSR format with 32- or 64-bit indices, never filled and never written to.
 
-    A shift is subtracted inside the products, which are then in float64: (X − 1cᵀ) W = XW − 1(cᵀW).
+    A shift is subtracted inside the products, which are then in float64, (X − 1cᵀ) W = XW − 1(cᵀW); that of columns
+    which every row holds from a copy of the numbers.
     """
 
     xp = numpy_namespace
@@ -77,7 +80,37 @@ class SparseRows(Rows):
         return SparseRows(self._with(self.X.data.astype(dtype, copy=False)), self.shift)
 
     def _with_shift(self, shift: np.ndarray) -> SparseRows:
-        return SparseRows(self.X, np.asarray(shift, dtype=np.float64) if np.any(shift) else None)
+        shift = np.asarray(shift, dtype=np.float64)
+        moved = np.flatnonzero(shift)
+        if not len(moved):
+            return SparseRows(self.X)
+        if len(moved) * self.n_rows <= self.X.nnz and self._is_full[moved].all():
+            # What every row holds can be moved where it is stored.
+            return SparseRows(self._with((self.X.data - shift[self.X.indices]).astype(self.dtype)))
+        return SparseRows(self.X, shift)
+
+    @cached_property
+    def _is_full(self) -> np.ndarray:
+        """Whether every row holds the column."""
+        return np.asarray(np.bincount(self.X.indices, minlength=self.n_features) == self.n_rows)
+
+    def pilot(self, weight: np.ndarray | None = None, far: float | None = None, *, constant: bool = False) -> Any:
+        """Of columns that every row holds, such as a year beside words; 0 for all others."""
+        if not self.n_rows or self.shift is not None:
+            return None
+        ends = [self.X.indices[slice(*self.X.indptr[row : row + 2])] for row in (0, self.n_rows - 1)]
+        common = np.intersect1d(*ends)  # few, which saves counting all
+        full = common[self._is_full[common]] if len(common) else common
+        if not len(full):
+            return None
+        rows = np.unique(np.r_[: min(PILOT_ROWS, self.n_rows), max(self.n_rows - PILOT_ROWS, 0) : self.n_rows])
+        seen = DenseRows(self.X[rows][:, full].toarray())
+        found = pilot(seen, None if weight is None else weight[rows], far, constant)
+        if found is None:
+            return None
+        center = np.zeros(self.n_features)
+        center[full] = found
+        return center
 
     def map(self, function: Callable[[Array], Array]) -> SparseRows:
         self._refuse_to_fill("mapped")
