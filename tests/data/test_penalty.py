@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from manyclass.data import MatrixTargets, as_rows
-from manyclass.data.penalty import ALIKE, Spectrum, best, path_of_rows, penalties
+from manyclass.data.penalty import ALIKE, Spectrum, best, path_of_rows, penalties, usual_scale
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -173,3 +173,19 @@ def test_a_grid_goes_on_where_the_mean_variance_is_far_above_the_median(largest,
     alphas = penalties(n, lambda: variances)
     assert len(alphas) == n_expected and alphas[0] == pytest.approx(variances.sum())
     assert_allclose(alphas[1:] / alphas[:-1], 0.1)
+
+
+def test_a_grid_goes_on_where_it_begins_far_above_most_rows(rng):
+    X = rng.standard_normal((400, 5))
+    X[7] = 1e5
+    usual = usual_scale(X.var(axis=0), as_rows(X))
+    alphas = penalties(9, lambda: X.var(axis=0), usual)
+    assert 2 * 100 * 5 > usual > 100 and alphas[0] == pytest.approx(X.var(axis=0).sum())
+    assert alphas[-1] < 1e-6 * usual and penalties(9, lambda: X[1:7].var(axis=0), usual).size == 9
+
+
+def test_penalties_of_rows_in_float32_are_the_first_of_those_in_float64(rng):
+    path, *_ = spectrum(rng.standard_normal((30, 4)), rng.standard_normal((30, 2)), np.ones(30), True)
+    wide, narrow = path.grid(2.2e-16), path.grid(1.2e-7)
+    assert 10 < len(narrow) < len(wide)
+    assert_allclose(wide[: len(narrow)], narrow)

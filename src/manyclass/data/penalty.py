@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from manyclass.data.factor import Factor, eigh_in_place
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, square, to_numpy
 
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
@@ -23,8 +23,11 @@ ROUNDING = 1e-9
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
+SEEN = 1024
+"""Rows that say how large most are."""
 OUTLYING, SMALL = 100.0, 0.25
-"""Times the variance of the columns at that quantile, beyond which their mean is that of a few of them."""
+"""Times the variance of the columns at that quantile, or the median squared norm of rows, beyond which the mean is
+that of a few of them."""
 EXACT, INTERPOLATED = 1000.0, 1e-10
 """Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
 the largest eigenvalue below which penalties leave residuals that are rounding."""
@@ -35,12 +38,13 @@ SUMS = 256
 """Responses that a penalty is chosen by, at most."""
 
 
-def penalties(alphas: Any, variances: Callable[[], Array]) -> np.ndarray:
+def penalties(alphas: Any, variances: Callable[[], Array], usual: float = math.inf) -> np.ndarray:
     """The grid, descending, by the variances of the columns; a number of penalties begins at their sum, the mean
     squared norm of the centred rows, where hardly anything is left of the coefficients whatever the units of X.
 
-    It goes on as densely where a few columns outweigh many of the others (`OUTLYING`): penalties in units of one column
-    of dates would leave nothing of these.
+    It goes on as densely where a few columns outweigh many of the others (`OUTLYING`), or where it begins far above
+    what is `usual`: penalties in units of one column of dates, or of one row in other units, would leave nothing of
+    the others.
     """
     if not isinstance(alphas, int | np.integer):
         given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
@@ -51,14 +55,17 @@ def penalties(alphas: Any, variances: Callable[[], Array]) -> np.ndarray:
     seen = _not_zero(variances())
     step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
     outlying = max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), 1.0)
+    outlying = max(outlying, float(seen.sum()) / usual)
     n_more = math.ceil(math.log(outlying) / -math.log(step)) if alphas > 1 else 0
     return np.asarray(seen.sum() * step ** np.arange(int(alphas) + n_more))
 
 
-def usual_scale(variances: Array) -> float:
-    """The largest penalty that does not leave next to nothing of most columns."""
-    seen = _not_zero(variances)
-    return float(len(seen) * OUTLYING * np.median(seen))
+def usual_scale(variances: Array, seen: Rows) -> float:
+    """The largest penalty that does not leave next to nothing of most columns, or of most of the rows seen."""
+    varying, ones = _not_zero(variances), seen.ones(seen.n_features)[:, None]
+    of_columns = float(len(varying) * np.median(varying))
+    of_rows = float(np.median(to_numpy(seen.map(square).matmat(ones))))
+    return OUTLYING * min(of_columns, of_rows if of_rows > 0 else of_columns)
 
 
 def _not_zero(variances: Array) -> np.ndarray:
@@ -90,10 +97,11 @@ class Spectrum:
         return cls(eigenvalues / share, vectors.T @ cross, total_weight, fit_intercept, vectors)
 
     def grid(self, precision: float = 0.0) -> np.ndarray:
-        """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero."""
+        """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero; those of any
+        precision are the first of all."""
         scale = float(np.maximum(to_numpy(self.eigenvalues), 0.0).sum())
         most, least = math.log10(LARGEST), math.log10(max(LEAST, 10.0 * precision))
-        grid = np.logspace(most, least, 1 + round(PER_DECADE * (most - least)))
+        grid = 10.0 ** (most - np.arange(1 + math.floor(PER_DECADE * (most - least) + 1e-9)) / PER_DECADE)
         return grid * (scale if scale > 0 else 1.0)
 
     def generalised_cross_validation(self, alphas: np.ndarray, squares: Array, n: float) -> np.ndarray:

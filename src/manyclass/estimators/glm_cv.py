@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
-from manyclass.data.penalty import penalties, usual_scale
+from manyclass.data.penalty import SEEN, penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task, outside
@@ -289,8 +289,11 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             else:
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
+        problem = task.problem
+        usual = usual_scale(problem.feature_variance, problem.rows.take(problem.sample(SEEN)))
+        alphas = penalties(self.alphas, lambda: problem.feature_variance, usual)
         return Plan(
-            penalties(self.alphas, lambda: task.problem.feature_variance),
+            alphas,
             found,
             outside,
             mode,
@@ -298,7 +301,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             left_out,
             self.loo_refits,
             None if task.weight is None else to_numpy(task.weight),
-            usual=usual_scale(task.problem.feature_variance),
+            usual=usual,
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
