@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import datasets
+from sklearn import config_context, datasets
 from sklearn import linear_model as theirs
 from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.model_selection import GroupKFold, LeaveOneOut, cross_val_score
 
 from manyclass import linear_model as ours
 
@@ -290,3 +290,58 @@ def test_weights_of_rows_and_of_classes_that_leave_none_are_refused():
 def test_penalties_are_one_or_a_list(alphas):
     with pytest.raises(ValueError, match="must be one penalty or a list"):
         ours.RidgeClassifierCV(alphas=alphas).fit(np.eye(6), [0, 1] * 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_iterations_leave_the_zero_model(n_classes):
+    X, y = datasets.load_iris(return_X_y=True)
+    y = np.minimum(y, n_classes - 1)  # of sizes that differ where there are two, so that the intercept would not be 0
+    one, other = (module.LogisticRegression(max_iter=0, solver="newton-cg").fit(X, y) for module in (ours, theirs))
+    assert not np.any(one.intercept_) and not np.any(one.coef_)
+    assert_close(one, other)
+
+
+def test_groups_reach_the_splitter():
+    X, y = real("iris")
+    options = {"Cs": [1e-3, 1.0], "cv": GroupKFold(3), **CV_OPTIONS["new"]}
+    groups = np.arange(150) % 7
+    with config_context(enable_metadata_routing=True):
+        one, other = (
+            module.LogisticRegressionCV(tol=1e-8, max_iter=1000, **options).fit(X, y, groups=groups)
+            for module in (ours, theirs)
+        )
+    np.testing.assert_allclose(one.scores_, other.scores_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_mean_of_the_folds_has_an_intercept_where_they_have_one(fit_intercept):
+    X, y = datasets.load_iris(return_X_y=True)
+    options = {"Cs": [1.0, 0.1], "cv": 3, "fit_intercept": fit_intercept, **CV_OPTIONS["mean of the folds"]}
+    one, other = (
+        module.LogisticRegressionCV(tol=1e-8, max_iter=5000, **options).fit(X, y) for module in (ours, theirs)
+    )
+    assert np.any(one.intercept_) == np.any(other.intercept_) == fit_intercept
+    assert_close(one, other, rtol=1e-3)
+
+
+def test_a_penalty_whose_score_is_no_number_is_not_chosen():
+    X, y = real("iris")
+    scoring = make_scorer(lambda y, predicted: 0.9 if np.mean(y == predicted) > 0.9 else np.nan)
+    options = {"cv": 3, **CV_OPTIONS["new"], "scoring": scoring}
+    for Cs in ([1e-4, 1.0], [1.0, 1e-4]):
+        model = ours.LogisticRegressionCV(Cs=Cs, tol=1e-8, max_iter=1000, **options).fit(X, y)
+        assert model.C_ == 1.0
+        assert_close(model, theirs.LogisticRegression(C=1.0, tol=1e-8, max_iter=1000).fit(X, y), rtol=1e-3)
+
+
+def test_a_row_that_is_surely_mistaken_costs_as_much_as_in_scikit_learn():
+    """Its probability rounds to 0, whose logarithm is that of the smallest number that makes a difference to 1."""
+    X = np.linspace(-2, 2, 60)[:, None]
+    y = (X[:, 0] > 0).astype(int)
+    X[7] = 1e4
+    folds = [(np.delete(np.arange(60), 7), np.array([7, 50]))]
+    options = {"Cs": [1.0], "cv": folds, **CV_OPTIONS["new"]}
+    one, other = (module.LogisticRegressionCV(**options).fit(X, y) for module in (ours, theirs))
+    np.testing.assert_allclose(one.scores_, other.scores_, rtol=1e-3)
+    np.testing.assert_allclose(one.scores_, np.log(np.finfo(float).eps) / 2.0, rtol=0.02)
