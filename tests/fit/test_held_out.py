@@ -93,3 +93,9 @@ def test_rows_of_a_few_kinds_and_several_classes_are_judged_by_others_of_their_k
         assert len(judging - known) <= 1
     calibrated = SDCAClassifier("hinge", calibrate="sigmoid").fit(X, y)
     assert (calibrated.predict_proba(X).argmax(axis=1) == y).mean() > 0.7
+
+
+def test_folds_do_not_know_the_names_of_classes(rng):
+    X, y = rng.standard_normal((145, 4)), np.repeat([0, 1, 2], [45, 50, 50])
+    folds = folds_by_content(as_rows(X), y, None, 4)
+    np.testing.assert_array_equal(folds_by_content(as_rows(X), (y + 1) % 3, None, 4), folds)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from manyclass.fit import Clock, Iterate, OutOfTime, Record, Run, Status
+from manyclass.fit import Checkpoint, Clock, Iterate, OutOfTime, Record, Run, Status
 
 
 def toy(values, *, end=None, seen=None, **fields):
@@ -86,6 +86,12 @@ def test_the_best_model_is_kept():
     assert outcome.model == 1
 
 
+def test_the_gap_is_that_of_the_model_which_is_kept():
+    gaps = {3.0: 0.5, 1.0: 0.2, 2.0: 0.1}
+    outcome = run(toy(gaps, duality_gap=gaps.get))
+    assert (outcome.model, outcome.duality_gap, outcome.n_iter) == (2, 0.2, 3)
+
+
 def test_models_are_made_only_of_what_is_better():
     made = []
 
@@ -129,6 +135,19 @@ def test_a_callback_sees_each_record_and_may_stop():
     outcome = run(toy(FALLING), on_iterate=on_iterate)
     assert seen == [(1, 1), (2, 2)]
     assert (outcome.status, outcome.model) == (Status.STOPPED_BY_CALLBACK, 2)
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_callback_that_stops_a_fit_at_its_end_leaves_that_in_the_checkpoint(tmp_path, resumes):
+    state = (lambda _: dict) if resumes else (lambda _: None)
+    gap = {"duality_gap": lambda value: value, "state": state}
+    checkpoint = Checkpoint(tmp_path / "c", {})
+    outcome = run(
+        toy(FALLING, **gap), tol=2.0, on_iterate=lambda record, _: record.objective == 2.0, checkpoint=checkpoint
+    )
+    assert outcome.status is Status.STOPPED_BY_CALLBACK
+    again = run(toy([]), tol=2.0, saved=Checkpoint(tmp_path / "c", {}).read())
+    assert (again.status, again.model, again.n_iter) == (Status.CONVERGED, 3, 3)
 
 
 def test_time_ends_a_run_after_the_iterate_that_took_too_long():
