@@ -278,3 +278,31 @@ def test_sums_with_columns_in_another_order_can_be_solved_and_added_to(rng):
     X, y, order = rng.standard_normal((60, 4)) + 3.0, rng.integers(0, 3, 60), np.array([2, 0, 3, 1])
     moved = GLMClassifier(0.1, loss="squared").merge(ClassMoments.of(X, y).with_columns(order))
     np.testing.assert_allclose(moved.coef_, GLMClassifier(0.1, loss="squared").fit(X[:, order], y).coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+@pytest.mark.parametrize("change", ["partial_fit", "partial_merge", "forget"])
+def test_changes_of_a_copy_leave_the_sums_it_was_made_from(change, multilabel):
+    given = data(multilabel=multilabel)
+    moments = ClassMoments.of(*given)
+    before = state(moments)
+    twin = moments.copy()
+    getattr(twin, change)(*((ClassMoments.of(*given),) if change == "partial_merge" else given))
+    assert twin.n == (0 if change == "forget" else 2 * N)
+    for one, other in zip(before, state(moments), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_in_two_precisions_are_as_precise_as_the_worse_and_as_wide_as_the_better():
+    X, y, s = data()
+    wide, narrow = ClassMoments.of(X, y, s), ClassMoments.of(X.astype(np.float32), y, s)
+    assert wide.precision < narrow.precision and (wide.dtype, narrow.dtype) == ("float64", "float32")
+    for merged in (wide.merge(narrow), narrow.merge(wide)):
+        assert (merged.precision, merged.dtype) == (narrow.precision, "float64")
+
+
+def test_rows_may_leave_in_a_lower_precision_than_they_came():
+    X, y, s = data(offset=100.0)
+    moments = ClassMoments.of(X, y, s)
+    moments.forget(X[5:].astype(np.float32), y[5:], s[5:])
+    assert moments.n == 5 and moments.weights.sum() == pytest.approx(s[:5].sum())

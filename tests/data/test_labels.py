@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manyclass import GLMClassifier
 from manyclass.data import ClassTargets, as_rows
-from manyclass.data.labels import encode
+from manyclass.data.labels import encode, encode_chunk, of_present
 from manyclass.data.rows import to_numpy
 
 HIGHEST = {kind: np.iinfo(kind).max for kind in ("int8", "uint8", "int16", "int64", "uint64")}
@@ -105,3 +105,21 @@ def test_several_columns_are_zeros_and_ones_or_refused(kind, y):
         encode(kind(np.array(y)), "Name")
     good = encode(kind(np.array([[0, 1], [1, 1]])), "Name")
     assert good.is_multilabel and to_numpy(good.indicator).tolist() == [[0, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "y", [np.array([9, 1, 2, 9]), np.array(list("daba")), np.array([[1, 1], [0, 1], [1, 0], [1, 1]])]
+)
+def test_labels_of_rows_that_weigh_nothing_add_no_class(y):
+    weight = np.array([0.0, 0.5, 2.0, 0.0])
+    found = of_present(y, weight)
+    np.testing.assert_array_equal(np.unique(found, axis=0), np.unique(y[1:3], axis=0))
+    np.testing.assert_array_equal(found[1:3], y[1:3])
+
+
+@pytest.mark.parametrize("earlier", [{"known": None, "classes": [0, 1, 2]}, {"known": np.arange(3), "classes": None}])
+def test_an_indicator_matrix_has_a_column_for_each_class_that_was_announced(earlier):
+    with pytest.raises(ValueError, match="y has 2 label columns, but 3 were announced"):
+        encode_chunk(np.array([[0, 1], [1, 0]]), estimator_name="Name", **earlier)
+    Y = np.eye(3, dtype=int)
+    np.testing.assert_array_equal(encode_chunk(Y, estimator_name="Name", **earlier).indicator, Y)

@@ -282,6 +282,13 @@ def test_folders_that_are_not_one_table(tmp_path, files, sentence):
         open_rows(tmp_path)
 
 
+def test_files_whose_names_begin_with_a_dot_or_an_underscore_hold_no_rows_of_a_folder(tmp_path):
+    (tmp_path / "_metadata").mkdir()
+    for name in ("1.npy", "2.npy", "_3.npy", ".4.npy", "_metadata/5.npy"):
+        np.save(tmp_path / name, np.ones((4, 2)))
+    assert open_rows(tmp_path, False)[0].n_rows == 8
+
+
 def test_shards_of_different_widths(tmp_path):
     for width in (2, 3):
         np.save(tmp_path / f"{width}.npy", np.ones((4, width)))

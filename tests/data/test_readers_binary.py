@@ -299,3 +299,41 @@ class TestParquet:
         with pytest.raises(DataFileError, match="not a whole Parquet file") as caught:
             read(path)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "safetensors"])
+def test_of_a_file_of_labels_those_that_are_called_so_are_taken(tmp_path, kind):
+    from safetensors.numpy import save_file
+
+    np.save(tmp_path / "X.npy", X)
+    path, columns = tmp_path / f"y.{kind}", {"id": np.arange(4), "label": Y}
+    if kind == "npz":
+        np.savez(path, id=columns["id"], y=Y)
+    elif kind == "safetensors":
+        save_file(columns, path)
+    else:
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    np.testing.assert_array_equal(read(tmp_path / "X.npy", labels=path).y, Y)
+
+
+def test_a_tensor_may_be_named_as_the_target(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"X": X, "y": Y, "kind": 2 - Y}, tmp_path / "rows.safetensors")
+    np.testing.assert_array_equal(read(tmp_path / "rows.safetensors").y, Y)
+    np.testing.assert_array_equal(read(tmp_path / "rows.safetensors", target="kind").y, 2 - Y)
+    with pytest.raises(DataFileError, match="no tensor 'colour'"):
+        read(tmp_path / "rows.safetensors", target="colour")
+
+
+@pytest.mark.parametrize(("dtype", "full_scale"), [(np.uint8, 255), (np.int8, None), (bool, None), (np.uint16, None)])
+def test_only_unsigned_bytes_have_a_full_scale(write, dtype, full_scale):
+    assert read(write("rows.npz", saved(np.savez, X=(X > 1).astype(dtype), y=Y))).full_scale == full_scale
+
+
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_rows_are_compact_in_the_form_that_takes_less_memory(write, density):
+    full = np.where(np.random.default_rng(0).random((20, 10)) < density, 1.5, 0.0)
+    held = read(write("X.npz", saved(sparse.save_npz, sparse.csr_array(full)))).compact()
+    assert sparse.issparse(held.X) == (density < 0.5)
+    np.testing.assert_array_equal(held.X.toarray() if sparse.issparse(held.X) else held.X, full)

@@ -3,13 +3,14 @@
 import bz2
 import gzip
 import lzma
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyclass.data.readers import DataFileError, read
+from manyclass.data.readers import DataFileError, read, stored
 from tests.data.in_chunks import in_chunks
 
 N_ROWS = 1000
@@ -122,3 +123,31 @@ def test_indicator_faults_name_the_row_of_the_file(tmp_path):
     pq.write_table(pa.table({"a": [1, 2, 3], "red": [0, 1, 2]}), tmp_path / "rows.parquet")
     with pytest.raises(DataFileError, match="label column 'red' holds 2 in row 3"):
         list(in_chunks(tmp_path / "rows.parquet", 2, labels=1))
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Of 64 rows, while a file is surveyed."""
+    monkeypatch.setattr(sys.modules["manyclass.data.readers.stored"], "SURVEYED_BYTES", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "options", "sentence"),
+    [
+        ("1,0,b", "2,1,", {}, "row 71 has no label"),
+        ("1,0,1", "2,3,0", {"labels": 2}, "'u' holds 3 in row 71"),
+    ],
+)
+def test_faults_after_the_first_chunk_name_the_row_of_the_file(tmp_path, small_chunks, first, last, options, sentence):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,u,v\n" + f"{first}\n" * 70 + f"{last}\n")
+    for load in (stored, read):
+        with pytest.raises(DataFileError, match=sentence):
+            load(path, **options)
+
+
+def test_labels_are_text_where_those_of_any_chunk_are(tmp_path, small_chunks):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,kind\n" + "1,1.0\n" * 70 + "2,b\n" * 30)
+    np.testing.assert_array_equal(stored(path).y, ["1.0"] * 70 + ["b"] * 30)
+    np.testing.assert_array_equal(read(path).y, stored(path).y)

@@ -159,6 +159,7 @@ class TestARFF:
         dataset = read(write(text))
         assert dataset.label_names == labels
         assert dataset.y.shape == (3, len(labels))
+        assert read(write(text), labels=1).label_names == ("blue",)  # what is asked for comes first
 
     def test_single_label_of_a_sparse_file(self, write):
         dataset = read(write(SPARSE.replace("{1,0}", "{plain,odd}").replace("3 0", "3 odd")))

@@ -62,6 +62,9 @@ def test_compression_is_known_by_content(write, compress, name):
         ("a,target,b\n1,0,2\n3,1,4\n", "target", ("a", "b")),
         ("Class,a,b\n0,1,2\n1,3,4\n", "Class", ("a", "b")),
         ("a,b,kind\n1,2,0\n3,4,1\n", "kind", ("a", "b")),
+        ("class,b,label\n1,2,0\n3,4,1\n", "label", ("class", "b")),  # the first of target, label, class and y
+        ("Y,Target,b\n1,0,2\n3,1,4\n", "Target", ("Y", "b")),
+        ("Label,label,b\n0,1,2\n1,3,4\n", "Label", ("label", "b")),
         ('\ufeff"a","b","kind"\r\n"1","2","0"\r\n\r\n"3","4","1"\r\n', "kind", ("a", "b")),
         ("0,1,label\n1,2,0\n3,4,1\n", "label", ("0", "1")),
         ("2019,2020,outcome\n1,2,0\n3,4,1\n", "outcome", ("2019", "2020")),
