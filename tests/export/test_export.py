@@ -197,3 +197,111 @@ def test_what_a_search_has_found_is_what_becomes_onnx():
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-4)
     with pytest.raises(NotFittedError):
         export.to_onnx(manyclass.GLMClassifier())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["RandomFourierFeatures", "RandomUnits", "RandomPolynomials", "Landmarks"])
+def test_features_of_rows_far_from_the_origin_are_those_of_the_model(name, dtype):
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    X = (X + 1000.0).astype(dtype)
+    model = manyclass.StagewiseClassifier(features=getattr(features, name)(), **SMALL).fit(X, y)
+    found = export.to_torch(model, dtype).predict_proba(torch.tensor(X))
+    np.testing.assert_allclose(found.numpy(), model.predict_proba(X), atol=1e-3 if dtype == "float32" else 1e-8)
+
+
+def indicators(y, n_labels=3):
+    return np.stack([y == 0, y > 0, y == 2], axis=1)[:, :n_labels].astype(int)
+
+
+SEVERAL = {
+    "linear": manyclass.GLMClassifier(alpha=1.0),
+    "calibrated": manyclass.CalibratedLeastSquaresClassifier(max_iter=5),
+    "stagewise": manyclass.StagewiseClassifier(loss="squared", **SMALL),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_labels_in_torch(name, n_labels):
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    model = clone(SEVERAL[name]).fit(X, indicators(y, n_labels))
+    module = export.to_torch(model, "float64")
+    np.testing.assert_allclose(module.predict_proba(torch.tensor(X)).numpy(), model.predict_proba(X), atol=1e-8)
+    np.testing.assert_array_equal(module.predict(torch.tensor(X)).numpy(), model.predict(X))
+    if name == "linear":  # which is so flat that all labels of some rows are in doubt
+        assert (abs(model.decision_function(X)) < 0.5).any()
+
+
+def test_a_module_computes_in_the_precision_that_was_asked_for_whatever_that_of_the_rows():
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    model = manyclass.GLMClassifier().fit(X, y)
+    for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-12)):
+        module = export.to_torch(model, dtype)
+        for rows in (torch.tensor(X), torch.tensor(X, dtype=torch.float32)):
+            scores, P = module(rows), module.predict_proba(rows)
+            assert scores.dtype == P.dtype == getattr(torch, dtype)
+            np.testing.assert_allclose(P.numpy(), model.predict_proba(rows.numpy().astype(float)), atol=tolerance)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_functions_that_all_outputs_share_are_exported():
+    torch = pytest.importorskip("torch")
+    y = np.arange(30) % 12
+    X = np.eye(12)[y] + 0.3 * np.random.default_rng(0).standard_normal((30, 12))
+    model = manyclass.CalibratedLeastSquaresClassifier(max_iter=3, early_stopping=False).fit(X, y)
+    found = export.to_torch(model, "float64").predict_proba(torch.tensor(X))
+    np.testing.assert_allclose(found.numpy(), model.predict_proba(X), atol=1e-9)
+
+
+def test_rows_that_no_class_claims_have_finite_probabilities():
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    model = manyclass.GLMClassifier(loss="logistic", alpha=1.0).fit(X, y)
+    away = np.linalg.lstsq(model.coef_, np.full(3, -1e4), rcond=None)[0]
+    rows = np.stack([away, X[0]]).astype(np.float32)
+    assert (model.decision_function(rows[:1]) < -200).all()  # so that each sigmoid rounds to 0 in float32
+    found = export.to_torch(model).predict_proba(torch.tensor(rows)).numpy()
+    assert np.isfinite(found).all() and (found >= 0).all() and (found <= 1).all()
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", [manyclass.GLMClassifier(), linear_model.RidgeClassifier()], ids=str)
+def test_onnx_announces_the_shapes_of_what_it_gives(model, n_classes, several):
+    X, y = load_iris(return_X_y=True)
+    y = indicators(y, n_classes) if several else np.minimum(y, n_classes - 1)
+    model = clone(model).fit(X, y)
+    found = session_of(model).run(None, {"X": X.astype(np.float32)})
+    announced = [one.type.tensor_type.shape.dim for one in export.to_onnx(model).graph.output]
+    assert [[one.dim_value for one in shape[1:]] for shape in announced] == [list(one.shape[1:]) for one in found]
+
+
+def test_the_version_of_the_operators_may_be_asked_for():
+    pytest.importorskip("skl2onnx")
+    model, _ = fitted("softmax", load_iris)
+    made = export.to_onnx(model, target_opset=20)
+    assert 18 < max(one.version for one in made.opset_import if not one.domain) <= 20
+
+
+def test_a_description_says_what_turns_scores_into_probabilities(tmp_path):
+    model, X = fitted("hinge, sigmoid", load_iris)
+    export.save_coefficients(model, tmp_path / "model")
+    arrays, told = export.load_coefficients(tmp_path / "model")
+    assert told["link"] == "logistic"
+    slopes, offsets = np.array(told["slopes and offsets of scores"])
+    P = 1.0 / (1.0 + np.exp(-(slopes * (X @ arrays["coef"].T + arrays["intercept"]) + offsets)))
+    np.testing.assert_allclose(P / P.sum(axis=1, keepdims=True), model.predict_proba(X), atol=1e-5)
+
+
+def test_a_description_names_the_columns_and_the_kind_of_labels(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True)
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    for labels, names, multilabel in ((indicators(y), list("abcd"), True), (y, list("abcd"), False), (y, [], False)):
+        export.save_coefficients(manyclass.GLMClassifier().fit(frame if names else X, labels), tmp_path / "model")
+        told = export.load_coefficients(tmp_path / "model")[1]
+        assert (told["features"], told["multilabel"]) == (names, multilabel)
