@@ -89,6 +89,26 @@ def test_many_classes_show_the_worst(run_ok, run_json, tmp_path):
     assert len(run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")["classes"]) == 60
 
 
+def test_the_worst_classes_are_shown_first(run_ok, tmp_path):
+    y = np.repeat(np.arange(60), 4)
+    train, test = np.eye(60)[y], np.eye(60)[np.where(y == 7, 8, y)]
+    train[y == 7] = 0.0
+    for name, X in (("train", train), ("test", test)):
+        np.savez(tmp_path / f"{name}.npz", X=X, y=y)
+    run_ok("fit", "--solver", "auto", tmp_path / "train.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    lines = [line.split() for line in run_ok("evaluate", tmp_path / "m.skops", tmp_path / "test.npz").splitlines()]
+    shown = [line for line in lines if len(line) == 5 and line[-1] == "4"]
+    assert len(shown) == 20 and shown[0] == ["7", "0.000", "0.000", "0.000", "4"]
+    assert [line[0] for line in shown[:2]] == ["7", "8"]  # for which the rows of 7 are taken
+
+
+def test_labels_never_seen_come_after_those_of_the_model(run_json, iris_model, iris_csv, tmp_path):
+    (tmp_path / "new.csv").write_text(iris_csv.read_text().replace("setosa", "aster"))
+    classes = run_json("evaluate", iris_model, tmp_path / "new.csv")["classes"]
+    assert [one["label"] for one in classes] == ["setosa", "versi,color", "virginica", "aster"]
+    assert [one["support"] for one in classes] == [0, 50, 50, 50]
+
+
 def test_several_labels(run_ok, run_json, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 4))
@@ -171,3 +191,18 @@ def test_labels_may_be_in_a_column_of_a_number(run_json, tmp_path, header):
     fitted = run_json("fit", table, "--target", "0", "--solver", "auto", "--test", table, "-o", model)
     judged = run_json("evaluate", model, table, "--target", "0")
     assert judged["error"] == fitted["error"] < 0.1
+
+
+def test_sets_are_counted_by_their_size_and_hold_no_label_that_the_model_never_saw(run_json, iris, iris_csv, tmp_path):
+    model = tmp_path / "m.skops"
+    run_json("fit", iris_csv, "--solver", "glm-cv", "--leave-one-out", "--holdout", 0, "-o", model)
+    (tmp_path / "new.csv").write_text(iris_csv.read_text().replace("setosa", "tulip"))
+    known, new = (run_json("evaluate", model, path)["sets"] for path in (iris_csv, tmp_path / "new.csv"))
+    for one, other in zip(known, new, strict=True):
+        sets = load(model).predict_set(iris[0], one["wanted"])
+        sizes, own = sets.sum(axis=1), sets[np.arange(150), np.unique(iris[1], return_inverse=True)[1]]
+        for found in (one, other):
+            assert (found["empty"], found["single"]) == pytest.approx((np.mean(sizes == 0), np.mean(sizes == 1)))
+        assert one["covered"] == pytest.approx(own.mean())
+        assert other["covered"] == pytest.approx((own & (iris[1] != "setosa")).mean())
+    assert any(one["empty"] != one["single"] for one in known)

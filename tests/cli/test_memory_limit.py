@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_digits
 
+from manyclass.cli.modelfile import load
+
 LIMIT = ("--memory-limit", "600kB")
 NPZ = ("digits.npz", "--labels", "y.npy")
 
@@ -90,3 +92,25 @@ def test_what_is_refused(run, files, arguments, code, sentence):
     assert result.code == code, result
     assert sentence in result.err.replace("\n", " ")
     assert not re.search("memory_limit|Classifier|block_size|=", result.err)
+
+
+def test_classes_of_rows_that_are_held_out_alone_are_none_of_the_model(run_json, tmp_path):
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.r_[np.arange(50) % 2, np.arange(2, 12)]
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    given = ("--solver", "auto", "--holdout", 0.5, "--memory-limit", "1GB", "-o", tmp_path / "m.skops")
+    report, model = run_json("fit", tmp_path / "rows.npz", *given), load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(model.schema.classes, model.estimator.classes_)
+    assert report["n_classes"] == len(model.schema.classes) < 12
+
+
+@pytest.mark.parametrize("scale", ["standard", "maxabs"])
+def test_scales_are_those_of_the_rows_that_are_fitted_to(run_json, iris, tmp_path, scale):
+    X, y = iris
+    np.savez(tmp_path / "rows.npz", X=X * np.where(np.arange(150) % 3 == 0, 100.0, 1.0)[:, None], y=y)
+    found = []
+    for limit in ((), ("--memory-limit", "1GB")):
+        given = ("--solver", "auto", "--scale", scale, "--seed", 1, "--holdout", 0.2, "--force")
+        run_json("fit", tmp_path / "rows.npz", *given, *limit, "-o", tmp_path / "m.skops")
+        found.append(load(tmp_path / "m.skops").estimator[0])
+    np.testing.assert_allclose(found[1].scale_, found[0].scale_)
+    assert found[0].n_samples_seen_ == found[1].n_samples_seen_ == 120

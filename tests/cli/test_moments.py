@@ -115,3 +115,20 @@ def test_what_cannot_be_joined_is_refused(tmp_path, iris, parts, moments, write_
         result = run(*arguments)
         assert result.code == code and sentence in result.err and result.err.count("\n") == 1, result.err
         assert not (tmp_path / "m.skops").exists() and (tmp_path / "one.moments").read_bytes() == old
+
+
+def test_a_merged_model_names_its_target_as_the_first_file_that_does(
+    tmp_path, iris, iris_csv, write_csv, run_ok, run_json
+):
+    X, y = iris
+    model = tmp_path / "m.skops"
+    (tmp_path / "other.csv").write_text(iris_csv.read_text().replace("kind", "class"))
+    write_csv(tmp_path / "bare.csv", X[:, :3], X[:, 3], ("sl", "sw", "pl", "pw"))
+    np.save(tmp_path / "y.npy", y)
+    for name in ("iris", "other", "bare"):
+        labels = ("--labels", tmp_path / "y.npy") if name == "bare" else ()
+        run_json("summarize", tmp_path / f"{name}.csv", *labels, "-o", tmp_path / f"{name}.moments")
+    for names, target in (("iris", "kind"), ("iris other", "kind"), ("other iris", "class"), ("bare iris", "kind")):
+        run_json("merge", *(tmp_path / f"{name}.moments" for name in names.split()), "--force", "-o", model)
+        assert load(model).schema.target_name == target
+        assert run_ok("predict", model, iris_csv).startswith(f"{target}\n")
