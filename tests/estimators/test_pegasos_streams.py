@@ -1,6 +1,7 @@
 """PegasosClassifier on streams: chunks, and models that go on from where they stood."""
 
 import pickle
+from copy import copy
 
 import numpy as np
 import pytest
@@ -81,9 +82,9 @@ def test_a_stream_goes_on_without_its_state(rows):
     X, y = rows
     model = PegasosClassifier(0.1, max_iter=30).fit(X, y)
     assert not hasattr(model, "_state")
-    coef = model.coef_.copy()
+    coef, offset = model.coef_.copy(), model.step_offset_
     model.set_params(schedule=Schedule(average=False)).partial_fit(X[:1], y[:1])
-    assert model.t_ == 2401
+    assert (model.t_, model.step_offset_) == (2401, offset)
     assert np.abs(model.coef_ - coef).max() < 0.1 * np.abs(coef).max()
 
 
@@ -94,6 +95,31 @@ def test_a_warm_start_goes_on(rows, chunks):
     model.partial_fit(X, y) if chunks else model.set_params(max_iter=1).fit(X, y)
     assert model.t_ == 240
     assert model.set_params(warm_start=False, max_iter=1).fit(X, y).t_ == 80
+
+
+def test_a_copy_goes_on_from_where_it_was_made(rows):
+    X, y = rows
+    options = {"alpha": 0.1, "max_iter": 1, "tol": 0, "warm_start": True, "random_state": 0}
+    model, twin = (PegasosClassifier(**options).fit(X, y) for _ in range(2))
+    before = copy(model)
+    model.fit(X, y)
+    np.testing.assert_array_equal(before.fit(X, y).coef_, twin.fit(X, y).coef_)
+
+
+def test_weights_of_classes_are_weights_of_their_rows_in_chunks(rows):
+    X, y = rows
+    options = {"alpha": 0.1, "random_state": 0}
+    weighted = chunked(X, y, 2, class_weight={"a": 5.0, "b": 1.0, "c": 1.0}, **options)
+    np.testing.assert_allclose(weighted.coef_, chunked(X, y, 2, np.where(y == "a", 5.0, 1.0), **options).coef_)
+    assert not np.allclose(weighted.coef_, chunked(X, y, 2, **options).coef_)
+
+
+def test_a_chunk_ends_a_calibration_of_the_scores_before_it(rows):
+    X, y = rows
+    model = PegasosClassifier(0.1, loss="hinge", calibrate="sigmoid", max_iter=5).fit(X, y)
+    assert model.predict_proba(X).shape == (80, 3)
+    model.set_params(calibrate=None).partial_fit(X, y)
+    assert not hasattr(model, "calibration_") and not hasattr(model, "predict_proba")
 
 
 def test_an_offset_changes_nothing_in_chunks():

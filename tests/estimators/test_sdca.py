@@ -233,3 +233,28 @@ def test_who_stops_early_is_told_of_columns_of_very_different_size():
         SDCAClassifier(max_iter=1, tol=1e-12).fit(X * np.logspace(-3, 3, 4), y)
     with pytest.warns(ConvergenceWarning, match=r"\)$"):
         SDCAClassifier(max_iter=1, tol=1e-12).fit(X, y)
+
+
+def test_a_seed_decides_the_order_of_the_rows(cancer):
+    options = {"alpha": 1e-3, "max_iter": 1, "tol": 0.0}
+    one, again, other = (SDCAClassifier(random_state=seed, **options).fit(*cancer).coef_ for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_with_nearly_the_same_penalty_begins_near_its_optimum(iris):
+    """There a row's dual variable is the derivative of its loss, and the fit to it hardly another."""
+    options = {"loss": "squared", "tol": 1e-9, "homotopy": False, "random_state": 0}
+    model = SDCAClassifier(alpha=0.01, warm_start=True, max_iter=3000, **options).fit(*iris)
+    model.set_params(alpha=0.009, max_iter=1).fit(*iris)
+    fresh = SDCAClassifier(alpha=0.009, max_iter=1, **options).fit(*iris)
+    assert model.history_[0].duality_gap < 1e-3 * fresh.history_[0].duality_gap
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_held_out_rows_are_looked_at_after_each_pass(cancer):
+    options = {"alpha": 1e-3, "early_stopping": True, "tol": 1e-9, "max_iter": 6, "homotopy": False}
+    model = SDCAClassifier(**options).fit(*cancer)
+    assert [record.n_iter for record in model.history_] == list(range(1, len(model.history_) + 1))
+    assert not np.isnan([record.validation_score for record in model.history_]).any()
