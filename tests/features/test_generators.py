@@ -19,7 +19,7 @@ from manyclass.features import (
     RandomUnits,
     median_squared_distance,
 )
-from manyclass.features.base import affordable_rows
+from manyclass.features.base import affordable_rows, response_columns
 from tests.checks import OF_NUMBERS, checks
 
 GENERATORS = [
@@ -135,6 +135,14 @@ def test_fourier_features_of_columns_in_their_own_units_are_those_of_standardize
     assert found.bandwidth_ == pytest.approx(RandomFourierFeatures().fit(scaled, sample_weight=weight).bandwidth_)
 
 
+def test_a_metric_is_of_rows_in_units_of_their_columns():
+    X = rows(60, 3) * [1e-3, 1.0, 100.0]
+    L = np.random.default_rng(1).standard_normal((3, 2))
+    generator = RandomFourierFeatures(20_000, metric=L, bandwidth=2.0, standardize=True, random_state=0)
+    Z = generator.fit_transform(X)
+    assert_allclose(Z @ Z.T, rbf_kernel(X / X.std(axis=0) @ L, gamma=0.5), atol=0.06)
+
+
 def test_median_from_a_sample_of_many_rows_is_close():
     X = rows(20_000, 10, 3)
     assert median_squared_distance(X) == pytest.approx(18.68, rel=0.05)  # 2·χ²₁₀ has median 2·9.342
@@ -238,6 +246,40 @@ def test_subset_orders():
     assert_array_equal(names, ["b", "d"])
     with pytest.raises(ValueError, match="requires y"):
         FeatureSubset(1, order="gradient").fit(X)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_order_of_the_gradient_is_that_of_the_residuals_of_the_weighted_mean(weighted):
+    """Responses and columns far from zero would put the longest column first."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) * [1.0, 2.0, 1.0, 0.5, 1.0] + [9.0, 0.0, 0.0, 0.0, 3.0]
+    y = 10.0 + X[:, 2] + 0.5 * X[:, 4] + (0.3 if weighted else 0.0) * (np.arange(60) < 20) * X[:, 1]
+    weight = np.where(np.arange(60) < 20, 5.0, 0.2) if weighted else np.ones(60)
+    gradient = abs(X.T @ (weight * (y - np.average(y, weights=weight))))
+    for n in range(1, 5):
+        found = FeatureSubset(n, order="gradient").fit(X, y, sample_weight=weight if weighted else None)
+        assert_array_equal(found.feature_indices_, np.sort(np.argsort(-gradient)[:n]))
+
+
+def test_a_new_visit_begins_with_the_columns_of_the_longest_gradient():
+    X = rows(60, 6)
+    generator = FeatureSubset(2, order="gradient").fit(X, np.arange(60) % 2)
+    rng = np.random.default_rng(0)
+    generator.begin_visit(lambda: np.array([[0.0, 0.1], [3, 0], [0, 1], [-9, 0], [1, 1], [0.5, 0]]), rng)
+    assert [generator.draw(2, rng).feature_indices_.tolist() for _ in range(3)] == [[1, 3], [2, 4], [0, 5]]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+def test_responses_are_those_of_the_rows_asked_for(kind):
+    Y = (rows(60, 3) > 0).astype(float)
+    assert_array_equal(response_columns(kind(Y), np.array([5, 2])), Y[[5, 2]])
+    assert_array_equal(response_columns(kind(Y)), Y)
+
+
+def test_a_gain_makes_units_steeper():
+    X = rows(60, 6)
+    flat, steep = (RandomUnits(9, gain=gain, random_state=0).fit(X) for gain in (1.0, 4.0))
+    assert_allclose(steep.random_weights_, 4.0 * flat.random_weights_)
 
 
 def test_subset_draws_every_column_once_a_pass():

@@ -66,6 +66,15 @@ def test_patches_agree_with_a_slow_convolution(kind, whitening, contrast, mirror
         assert_allclose(np.hstack(there) @ np.hstack(there).T, features @ features.T, atol=1e-10)
 
 
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3)])
+def test_images_have_as_many_cells_as_places_in_each_direction(shape):
+    X = np.random.default_rng(0).random((20, 24))
+    options = {"image_shape": shape, "patch_size": 2, "pool": 4, "n_patches": 50, "random_state": 0}
+    generator = ImagePatches(160, **options).fit(X)
+    assert generator.filters_.shape == (4, 10)  # of either sign in 2 × 4 cells
+    assert_allclose(generator.transform(X), slow_patch_features(X, generator, 1), atol=1e-10)
+
+
 def test_even_features_are_the_same_for_a_mirrored_image():
     X = np.random.default_rng(0).random((30, 8 * 8))
     even, both = (
