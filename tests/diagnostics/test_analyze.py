@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_iris, make_moons
 
 from manyclass import analyze
 from manyclass.diagnostics import condition_number, effective_dimension, response_correlation
+from manyclass.diagnostics.analysis import FEWEST
 from manyclass.diagnostics.mistakes import _discriminated
+from manyclass.diagnostics.report import Trial
 
 
 @pytest.fixture
@@ -36,6 +38,32 @@ def test_useless_and_hard_columns_are_named(data, layout):
     assert columns.largest_ratio > 1e5
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_columns_may_be_far_below_zero_or_much_smaller_than_others(data, sign):
+    X, y = data
+    X[:, 0] += 1000.0 * sign
+    X[:, 1] *= 1e-4
+    columns = analyze(X, y).columns
+    assert (columns.far_from_origin, columns.badly_scaled) == ((0,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("density", "sizes", "scaler"),
+    [
+        (1.0, [1, 1, 1, 1, 1, 1], None),
+        (1.0, [1, 1, 1, 1, 1, 1e4], "StandardScaler"),
+        (1.0, [0.05, 1, 1, 1, 1, 20], "StandardScaler"),  # none of which is far from most
+        (0.1, [1, 1, 1, 1, 1, 1e4], "MaxAbsScaler"),  # or there would be no zeros left
+    ],
+)
+def test_columns_that_differ_in_size_are_scaled_as_their_zeros_allow(rng, density, sizes, scaler):
+    X = rng.choice([-1.0, 1.0], (300, 6)) * (rng.random((300, 6)) < density) * sizes
+    report = analyze(sp.csr_array(X) if density < 1 else X, np.arange(300) % 2)
+    assert report.hardness.scaler == scaler
+    assert scaler is None or f"{scaler} in front" in report.recommendation
+    assert bool(report.columns.badly_scaled) == (max(sizes) == 1e4)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_that_contradict_each_other_are_counted(data, layout):
     X, y = data
@@ -44,6 +72,14 @@ def test_rows_that_contradict_each_other_are_counted(data, layout):
     y[20:23] = ["a", "b", "a"]
     rows = analyze(LAYOUTS[layout](X), y).rows
     assert (rows.n_repeated, rows.n_contradicting) == (5, 3)
+
+
+def test_rows_of_several_labels_contradict_each_other_where_any_of_these_differs(rng):
+    X, Y = rng.standard_normal((60, 3)), np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
+    X[3] = X[0]  # with the labels 0 1, as it has
+    X[5], X[10] = X[4], X[11]  # with 1 1 and 1 0
+    rows = analyze(X, Y).rows
+    assert (rows.n_repeated, rows.n_contradicting) == (6, 4)
 
 
 def test_the_spectrum_is_that_of_diagnostics(data):
@@ -98,6 +134,41 @@ def test_several_labels_per_row(data, rng):
     assert labels.rarest.startswith("0 (") and labels.most_frequent.startswith("2 (")
 
 
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+def test_several_labels_of_rows_left_out_are_told_apart(offset):
+    X, y = load_iris(return_X_y=True)
+    assert analyze(X + offset, np.stack([y == 0, y == 2], axis=1).astype(int)).mistakes.error < 0.06
+
+
+def test_labels_have_the_names_of_the_columns_of_a_frame(data):
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    frame = pandas.DataFrame({"u": y == "a", "v": y != "b"}).astype(int)
+    assert analyze(X, frame).labels.classes == ("u", "v")
+    assert analyze(X, frame, label_names=["s", "t"]).labels.classes == ("s", "t")
+
+
+@pytest.mark.parametrize(
+    ("n_judged", "linear", "generated", "gains"),
+    [
+        (500, 0.10, 0.05, True),
+        (500, 0.10, 0.07, False),  # less than two standard errors, 0.037
+        (10**6, 0.02, 0.015, False),  # less than a point
+        (10**6, 0.03, 0.015, True),
+        (500, 0.05, 0.10, False),
+    ],
+)
+def test_features_gain_where_they_are_better_by_a_point_and_two_standard_errors(n_judged, linear, generated, gains):
+    assert Trial(1000, n_judged, linear, generated).gains is gains
+
+
+def test_features_are_not_tried_on_few_rows_or_for_many_classes(rng, monkeypatch):
+    monkeypatch.setattr("manyclass.diagnostics.analysis.TRIAL_CLASSES", 5)
+    X = rng.standard_normal((FEWEST + 10, 4))
+    for n_rows, n_classes, tried in ((FEWEST, 5, True), (FEWEST - 1, 5, False), (FEWEST, 6, False)):
+        assert (analyze(X[:n_rows], np.arange(n_rows) % n_classes).trial is not None) == tried
+
+
 def test_features_are_recommended_where_no_line_divides_the_classes(data):
     assert analyze(*make_moons(1500, noise=0.1, random_state=0)).estimator == "StagewiseClassifier"
     report = analyze(*data)
@@ -122,6 +193,8 @@ def test_plot(data):
     pytest.importorskip("matplotlib").use("agg")
     left, right = analyze(*data).plot()
     assert len(left.lines[0].get_xdata()) == 6 and len(right.patches) == 3
+    heights = [patch.get_height() for patch in right.patches]
+    assert heights == sorted(np.unique(data[1], return_counts=True)[1], reverse=True) and len(set(heights)) > 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
 from manyclass import GLMClassifier, GLMClassifierCV, SDCAClassifier
@@ -14,6 +14,7 @@ from manyclass.diagnostics import (
     response_correlation,
     spectrum,
 )
+from manyclass.fit import Record
 from manyclass.linear_model import LogisticRegressionCV
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -80,3 +81,50 @@ def test_path(ax):
     for other in (GLMClassifier(), LogisticRegressionCV(Cs=3, cv=3, use_legacy_attributes=False)):
         with pytest.raises(ValueError, match="no scores of a path of penalties; give a fitted GLMClassifierCV"):
             PathDisplay.from_estimator(other.fit(X, y), ax=ax)
+
+
+def test_options_reach_what_is_computed_and_what_is_drawn(ax):
+    moved = X[:, :5] + 3.0
+    display = SpectrumDisplay.from_data(moved, ax=ax, kind="eigenvalues", center=False, n_components=2)
+    expected = spectrum(moved, center=False).eigenvalues[:2]
+    assert abs(expected[0] - spectrum(moved).eigenvalues[0]) > 1.0
+    np.testing.assert_allclose(display.spectrum.eigenvalues, expected)
+    np.testing.assert_allclose(display.line_.get_ydata(), expected)
+    found = ResponseCorrelationDisplay.from_data(moved, y, ax=ax, center=False).correlation
+    assert found.tau == pytest.approx(response_correlation(moved, y, center=False).tau)
+    assert found.tau != pytest.approx(response_correlation(moved, y).tau, rel=1e-3)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_tau_is_drawn_where_it_is_asked_for(ax, shown):
+    display = ResponseCorrelationDisplay(response_correlation(X, y)).plot(ax, show_tau=shown)
+    assert bool(display.ax_.lines or display.ax_.texts) == shown
+
+
+def test_coefficients_are_those_of_the_output_asked_for(ax):
+    model = GLMClassifierCV(4, cv=3).fit(*load_iris(return_X_y=True))
+    for output in range(3):
+        display = PathDisplay.from_estimator(model, ax=ax).plot(ax, kind="coefficients", output=output)
+        drawn = np.array([line.get_ydata() for line in display.lines_]).T
+        np.testing.assert_allclose(drawn, model.coefs_paths_[:, :, output].mean(axis=0))
+
+
+def test_the_band_around_scores_is_the_standard_error_of_their_mean(ax):
+    scores = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0], [2.0, 1.0]])
+    PathDisplay([0.1, 1.0], scores).plot(ax)
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    error = np.sqrt(np.sum((scores[:, 0] - 2.0) ** 2) / 3 / 4)
+    assert (heights.min(), heights.max()) == pytest.approx((min(2.0 - error, 1.0), 2.0 + error))
+
+
+def test_histories_are_drawn_over_time_and_from_the_side_they_come_from(ax):
+    class Fitted:
+        history_ = (Record(1, 1, 1.0, 3.0, 0.5, details={"dual": 1.0}),)
+        history_ += (Record(2, 3, 2.5, 2.5, 0.1, details={"dual": 1.5}),)
+
+    for x, along in (("n_passes", [1, 3]), ("seconds", [1.0, 2.5])):
+        display = ConvergenceDisplay.from_estimators({"a": Fitted}, ax=ax, x=x)
+        assert display.lines_[0].get_xdata().tolist() == along
+    for which, distance in (("dual", [1.0, 0.5]), ("objective", [1.0, 0.5]), ("duality_gap", [0.5, 0.1])):
+        display = ConvergenceDisplay({"a": Fitted.history_}, optimum=2.0).plot(ax, y=which)
+        assert display.lines_[0].get_ydata().tolist() == distance

@@ -14,6 +14,7 @@ from manyclass.diagnostics.charts import Chart, Scale
 from manyclass.diagnostics.mistakes import Mistakes
 from manyclass.diagnostics.page import document, section, table, tag
 from manyclass.diagnostics.reliability import Reliability
+from manyclass.diagnostics.report_page import mistakes_by_class
 
 HOSTILE = '<script>alert("1")</script>'
 VOID = {"meta"}
@@ -118,6 +119,25 @@ def test_reliability_counts_each_prediction_once(rng):
     found.add(np.array([1.0]), np.array([True]))
     assert found.counts[-1] == np.sum(p >= 0.9) + 1
     assert Reliability().error == 0.0
+
+
+def test_the_error_of_probabilities_is_the_mean_of_all_bins():
+    found = Reliability()
+    found.add(np.array([0.95, 0.95, 0.55, 0.55]), np.array([1, 0, 1, 1]))
+    assert found.error == pytest.approx((abs(1.9 - 1) + abs(1.1 - 2)) / 4)
+
+
+def test_a_class_without_rows_that_others_are_taken_for_is_listed():
+    found = Mistakes.of(np.array([1, 1, 2]), np.array([0, 1, 2]), 4)
+    listed = Elements(mistakes_by_class(found, ["none", "some", "right", "absent"], "class")).text
+    assert "none" in listed and "some" in listed and "absent" not in listed
+
+
+def test_classes_are_listed_by_their_rows(rng):
+    y = np.repeat(["few", "many", "more"], [10, 60, 30])
+    page = analyze(rng.standard_normal((100, 3)), y).to_html("data")
+    shown = page[page.index("Rows of each class") :]
+    assert shown.index(">many<") < shown.index(">more<") < shown.index(">few<")
 
 
 @pytest.mark.parametrize("values", [[1.0], [3.0, 3.0], [0.0], [], [1e-300, 1e300], [np.inf, 2.0], [-5.0, 7.0]])

@@ -58,6 +58,36 @@ def test_leading_part_agrees_with_the_whole(monkeypatch, center, make):
         assert part.spectrum.effective_dimension(alpha) >= whole.spectrum.effective_dimension(alpha) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_numbers_of_a_matrix_are_those_of_its_spectrum(center):
+    X = data()[0] + 100.0
+    X = X[:, np.ptp(X, axis=0) > 0]
+    values = np.linalg.eigvalsh((X - X.mean(axis=0) * center).T @ (X - X.mean(axis=0) * center) / len(X))
+    assert condition_number(X, center=center) == pytest.approx(values[-1] / values[0], rel=1e-5)
+    expected = np.sum(values / (values + 10.0))
+    assert effective_dimension(X, 10.0, center=center) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_leading_eigenvalues_say_bounds_what_all_say(monkeypatch, exact):
+    X = np.random.default_rng(0).standard_normal((60, 30))
+    whole = spectrum(X)
+    if not exact:
+        monkeypatch.setattr(spectra, "EXACT_SIZE", 10)
+    part = spectrum(X, n_components=5)
+    assert whole.is_complete and not part.is_complete
+    np.testing.assert_allclose(part.eigenvalues, whole.eigenvalues[:5])
+    for alpha in (1e-3, 0.1, 10.0):
+        assert part.condition_number(alpha) <= whole.condition_number(alpha) * (1 + 1e-9)
+        assert part.effective_dimension(alpha) >= whole.effective_dimension(alpha) * (1 - 1e-9)
+
+
+def test_fewer_rows_than_columns_have_no_more_directions_than_rows(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((30, 300))
+    monkeypatch.setattr(spectra, "EXACT_SIZE", 10)
+    assert 29 - 1e-6 <= spectrum(X, n_components=5).effective_dimension(1e-9) <= 30
+
+
 def test_what_does_not_change_tau_and_what_scales_it(rng):
     X, y = data()
     tau = response_correlation(X, y).tau
