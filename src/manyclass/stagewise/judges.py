@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 MOST_STAGES, PATIENCE = 20, 5
 """By which penalties are compared, and stages without a clearly lower loss after which no more are fitted for that."""
-FAR_LESS = 0.9
-"""Share of the loss."""
+FAR_LESS, HARDLY = 0.9, 0.005
+"""Share of the loss, and of labels."""
 SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
 
@@ -36,11 +36,12 @@ class Score(NamedTuple):
 
     def predicts_better(self, other: Score) -> bool:
         """As of `is_better`, or of fewer errors by more than one standard error of a difference of counts, which is
-        √(count + count) at most; or of a far smaller loss, and no more errors by as much."""
+        √(count + count) at most; or of a far smaller loss and hardly any more errors."""
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
-        if abs(fewer) * self.n_labels > error:
-            return bool(fewer > 0)
-        return self.is_better(other) or self.loss < FAR_LESS * other.loss
+        if bool(fewer * self.n_labels > error) or self.is_better(other):
+            return True
+        more = max(-fewer, 1.0 / self.n_labels)  # of few rows one error is a lot
+        return self.loss < FAR_LESS * other.loss and more <= HARDLY and -fewer * self.n_labels <= error
 
     def is_better(self, other: Score) -> bool:
         """Of a smaller loss, clearly, and of at least one error less."""
