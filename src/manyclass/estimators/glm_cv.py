@@ -48,8 +48,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
 
     For the other losses the models of all folds go down from the largest penalty together. Each starts where the two
     before it point to, linearly in log alpha, and all share one estimate of the curvature. The search ends when the
-    score has clearly turned: two penalties in a row that are worse than the best by more than a standard error (of the
-    folds; of the rows, where one set of them judges).
+    score has clearly turned: two penalties in a row that are worse than the best, which is better than no model, by
+    more than a standard error (of the folds; of the rows, where one set of them judges).
 
     Parameters
     ----------
