@@ -297,3 +297,10 @@ def test_a_piece_may_weigh_nothing(kind):
     for part in (slice(0, 50), slice(50, 150)):
         pieces.partial_fit(X[part], y[part], sample_weight=s[part])
     np.testing.assert_allclose(pieces.decision_function(X), whole.fit(X, y, s).decision_function(X), atol=1e-6)
+
+
+def test_a_stream_of_columns_that_do_not_vary_has_the_penalty_of_a_fit():
+    X, y = np.full((600, 1), 3.7), np.arange(600) % 3
+    stream = GLMClassifierCV(loss="squared", cv="gcv").partial_fit(X, y)
+    assert stream.alpha_ == GLMClassifierCV(loss="squared", cv="gcv").fit(X, y).alpha_
+    np.testing.assert_allclose(stream.coef_, 0.0, atol=1e-9)

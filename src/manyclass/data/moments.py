@@ -391,7 +391,8 @@ class MomentSums:
         return Moments(self.n, float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)
 
 
-def varies(covariance: Array, moments: Moments, precision: float) -> bool:
-    """Whether some feature does, by more than rounding."""
+def varying(covariance: Array, moments: Moments, precision: float) -> Array:
+    """The variance of each feature, or its mean square; 0 where it is rounding."""
     xp, mean = array_namespace(covariance), moments.x / moments.weight
-    return bool(xp.any(xp.linalg.diagonal(covariance) > CONSTANT * precision * mean**2))
+    variance = xp.linalg.diagonal(covariance)
+    return xp.where(variance > CONSTANT * precision * mean**2, variance, xp.zeros_like(variance))

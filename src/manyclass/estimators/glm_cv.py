@@ -8,13 +8,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy.optimize import minimize_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.labels import Labels, encode_chunk
+from manyclass.data.moments import varying
 from manyclass.data.penalty import SEEN, penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
@@ -219,7 +219,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         moments = self._stream_moments(task)
         path, mean = RidgePath(moments, self.fit_intercept), moments.target_mean
         second = moments.covariance if self.fit_intercept else moments.second_moment
-        alphas = penalties(self.alphas, lambda: array_namespace(second).linalg.diagonal(second))
+        alphas = penalties(self.alphas, lambda: varying(second, moments, self._stream.precision))
         absent, present = LOSSES[self.loss_].label_values or (0.0, 1.0)
         squares = (absent + present) * mean - absent * present  # y² of the two values that y has
         squares = squares - mean**2 if self.fit_intercept else squares

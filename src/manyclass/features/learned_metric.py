@@ -10,7 +10,7 @@ import numpy as np
 from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
 from manyclass.data.factor import eigh_in_place
-from manyclass.data.moments import varies
+from manyclass.data.moments import varying
 from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
@@ -110,7 +110,7 @@ def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None)
     precision, targets = features.precision, MatrixTargets(features.asarray(Y, features.xp.float64))
     problem = Problem(features, targets, LOSSES["squared"], 0.0, weight=weight)
     moments = Moments.of(problem.rows, targets, weight)  # near the origin, as the blocks of the problem are
-    if not varies(moments.covariance, moments, precision):
+    if not float(features.xp.max(varying(moments.covariance, moments, precision))) > 0:
         return np.zeros((features.n_features, Y.shape[1]))
     factor, mean = moments.factor(precision=precision), moments.target_mean
     spectrum = Spectrum.of(factor, moments.cross_covariance, moments.weight, True)

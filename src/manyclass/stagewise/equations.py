@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
-from manyclass.data.moments import varies
+from manyclass.data.moments import varying
 from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
@@ -144,7 +144,11 @@ class NormalEquations(Equations):
         second = moments.covariance if problem.fit_intercept else moments.second_moment
         precision = (problem.rows if rows is None else rows).moments_precision
         # Relative to rounding alone, no penalty would be large.
-        second *= share if not problem.fit_intercept or varies(second, moments, precision) else 0.0
+        second *= (
+            share
+            if not problem.fit_intercept or float(problem.xp.max(varying(second, moments, precision))) > 0
+            else 0.0
+        )
         return cls(Factor(second, precision), moments.mean, share, problem.fit_intercept)
 
     @property
