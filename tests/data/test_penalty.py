@@ -189,3 +189,10 @@ def test_penalties_of_rows_in_float32_are_the_first_of_those_in_float64(rng):
     wide, narrow = path.grid(2.2e-16), path.grid(1.2e-7)
     assert 10 < len(narrow) < len(wide)
     assert_allclose(wide[: len(narrow)], narrow)
+
+
+def test_scales_are_of_small_columns_and_of_rows_that_are_not_zero():
+    assert len(penalties(10, lambda: np.r_[[1e-6] * 3, np.ones(5)])) > 10
+    X = np.zeros((9, 2))
+    X[0] = 1.0
+    assert usual_scale(np.ones(2), as_rows(X)) > 0

@@ -61,3 +61,10 @@ def test_what_is_a_number_to_python_alone_is_a_name(tmp_path):
         "12",
         "Infinity",
     ]
+
+
+def test_files_of_one_label_a_row_and_of_several_are_refused_where_none_can_be_read_as_the_other(tmp_path):
+    np.savez(tmp_path / "0.npz", X=np.ones((2, 3)), y=np.array([0, 1]))
+    np.savez(tmp_path / "1.npz", X=np.ones((2, 3)), y=np.array([[0, 1], [1, 0]]))
+    with pytest.raises(DataFileError, match="one label a row and some several"):
+        stored(tmp_path)

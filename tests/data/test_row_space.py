@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from manyclass import GLMClassifier, SDCAClassifier
 from manyclass.data import as_rows
 from manyclass.data.row_space import RowSpace
 
@@ -23,3 +24,18 @@ def test_models_keep_their_scores_on_the_way_back_from_the_space_of_the_rows(is_
     size = np.abs(wide) @ np.abs(W) + np.abs(b)
     assert W.dtype == np.float32
     assert (error <= 10.0 * np.finfo(np.float32).eps * size + 1e-5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_column_in_large_units_hides_nothing_of_the_others(dtype, rng):
+    """In squares of the rows it would: of 1e7 against 1 float64 keeps two digits."""
+    X = rng.standard_normal((100, 150))
+    y = (X @ rng.standard_normal(150) > 0).astype(int)
+    X[:, 0] *= 1e7
+    X = X.astype(dtype)
+    one, other = GLMClassifier().fit(X, y), SDCAClassifier("logistic", random_state=0).fit(X, y)
+    losses = [
+        np.logaddexp(0, -(2 * y - 1) * model.decision_function(X)).mean() + 0.5e-4 * np.sum(model.coef_**2)
+        for model in (one, other)
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=2e-3)

@@ -364,3 +364,13 @@ def test_columns_that_hardly_vary_do_not_take_the_largest_penalties_away(loss):
     model, alone = (GLMClassifierCV(loss=loss).fit(rows, y) for rows in (X, Z))
     assert model.alphas_[:10] == pytest.approx(alone.alphas_, rel=1e-6)
     assert model.best_score_ > alone.best_score_ - 0.01
+
+
+def test_a_few_outlying_cells_do_not_decide_the_penalty():
+    """The log loss of a row has a limit, as scikit-learn's has."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((2600, 10))
+        y = (X @ rng.standard_normal(10) + 0.3 * rng.standard_normal(2600) > 0).astype(int)
+        X[rng.choice(2600, 26, replace=False), rng.integers(10, size=26)] = 1e4 * rng.standard_normal(26)
+        assert GLMClassifierCV().fit(X[:600], y[:600]).score(X[600:], y[600:]) > 0.75

@@ -205,3 +205,15 @@ def test_labels_that_all_rows_have_are_left_out_like_others(shape, rng):
     Y[:, 1] = 1
     model = GLMClassifierCV([1e-1], cv="loo", leave_one_out=True).fit(X, Y)
     assert np.isfinite(model.scores_).all() and (model.loo_proba_[:, 1] > 0.9).all()
+
+
+def test_rows_that_are_all_but_fitted_are_moved_by_a_tiny_penalty():
+    """Of more than 1024 parameters: a difference of 1e-4 from the target, times what a penalty of 1e-6 leaves open."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=1150)
+    X = 0.2 * rng.standard_normal((10, 200))[y] + rng.standard_normal((1150, 200))
+    model = GLMClassifierCV(cv="loo", leave_one_out=True).fit(X[:150], y[:150])
+    loss = log_loss(y[150:], model.predict_proba(X[150:]))
+    assert model.alpha_ > 1e-5 and model.loo_score_ == pytest.approx(-loss, abs=0.4)
+    sets = model.predict_set(X[150:], coverage=0.8)
+    assert 0.65 < sets[np.arange(1000), y[150:]].mean() < 0.95

@@ -5,6 +5,7 @@ from copy import copy
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyclass import PegasosClassifier
 from manyclass.subgradient import Schedule
@@ -171,3 +172,14 @@ def test_a_warm_start_without_an_intercept_has_none(rng):
     model = PegasosClassifier(warm_start=True, random_state=0).fit(X, y)
     assert model.intercept_.any()
     assert not model.set_params(fit_intercept=False).fit(X, y).intercept_.any()
+
+
+def test_sparse_rows_that_follow_may_lack_a_column_that_all_before_them_hold(rng):
+    A = sp.random_array((600, 8), density=0.3, format="csr", rng=rng)
+    year = np.where(np.arange(600) == 500, 0.0, 2010 + rng.standard_normal(600))[:, None]
+    X, y = sp.csr_array(sp.hstack([A, sp.csr_array(year)])).astype(np.float32), np.arange(600) % 3
+    X.eliminate_zeros()
+    stream = PegasosClassifier(random_state=0).partial_fit(X[:300], y[:300], [0, 1, 2]).partial_fit(X[300:], y[300:])
+    again = PegasosClassifier(random_state=0, warm_start=True).fit(X[:300], y[:300]).fit(X, y)
+    once = PegasosClassifier(random_state=0).fit(X, y)
+    assert all(np.isfinite(model.coef_).all() for model in (stream, again, once))

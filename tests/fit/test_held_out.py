@@ -99,3 +99,17 @@ def test_folds_do_not_know_the_names_of_classes(rng):
     X, y = rng.standard_normal((145, 4)), np.repeat([0, 1, 2], [45, 50, 50])
     folds = folds_by_content(as_rows(X), y, None, 4)
     np.testing.assert_array_equal(folds_by_content(as_rows(X), (y + 1) % 3, None, 4), folds)
+
+
+def test_a_few_equal_rows_of_one_class_stay_together_and_others_do_not(rng):
+    copies = folds_by_content(as_rows(np.repeat(rng.standard_normal((40, 2)), 4, axis=0)), None, None, 5).reshape(40, 4)
+    assert (copies == copies[:, :1]).all()
+    X, y = np.repeat([[0.0, 1.0], [2.0, 3.0]], 4, axis=0), np.tile([0, 0, 1, 1], 2)
+    fold = folds_by_content(as_rows(X), y, None, 2)
+    assert fold[0] != fold[1] and fold[2] != fold[3]
+
+
+def test_a_column_of_seconds_does_not_make_rows_equal(rng):
+    X, y, order = np.c_[rng.standard_normal((300, 3)), np.full(300, 1.7e12)], np.arange(300) % 2, rng.permutation(300)
+    fold = folds_by_content(as_rows(X), y, None, 5)
+    np.testing.assert_array_equal(folds_by_content(as_rows(X[order]), y[order], None, 5), fold[order])

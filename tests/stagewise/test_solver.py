@@ -317,3 +317,8 @@ def test_torch_rows(loss):
 )
 def test_calibration_is_kept_for_fewer_errors_clearly_or_with_less_loss(loss, errors, expected):
     assert Score(loss, errors, 400.0).predicts_better(Score(1.0, 0.22, 400.0)) is expected
+
+
+def test_far_less_loss_counts_only_of_many_rows_and_hardly_more_errors():
+    assert not Score(0.5, 0.0, 10).predicts_better(Score(1.0, 0.0, 10))
+    assert not Score(0.5, 0.104, 1e6).predicts_better(Score(1.0, 0.1, 1e6))

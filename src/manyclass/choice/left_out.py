@@ -30,8 +30,8 @@ from manyclass.model import Problem
 
 EXACT = 1024
 """Most parameters for which H is the Hessian itself; above, it is taken for each output by itself."""
-NEGLIGIBLE = 1e-3
-"""Differences of a probability from its target that move no score."""
+NEGLIGIBLE = 1e-5
+"""Differences of a probability from its target that move no score, though with a tiny penalty by 1e4 times as much."""
 MATRICES = 3
 """Of a block of H, its factor and a copy."""
 LEAST_LEFT = 0.05

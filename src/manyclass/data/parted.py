@@ -281,7 +281,7 @@ def _look(X: Any, number: int, y: Any, weight: Any, estimator_name: str) -> Seen
     else:
         labels, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes, weight)
-    pilot = rows.pilot(weight)
+    pilot = rows.pilot(weight) if rows.can_be_centred else None  # what other parts may lack
     return Seen(
         {number: rows.n_rows},
         rows.n_features,

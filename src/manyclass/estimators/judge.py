@@ -59,9 +59,6 @@ class Judge:
     Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise.
     """
 
-    floor = "tiny"
-    """The least probability, by its name in ``numpy.finfo``; scikit-learn's log loss has "eps"."""
-
     def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
         self.classifier, self.encoded = FromScores(owner), encoded
         self._scorer: Callable[..., float] | None = None
@@ -112,7 +109,7 @@ class Judge:
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
         """Of each row, its labels together where there are several."""
         P = to_numpy(self.classifier._link_probabilities(Z))
-        least = getattr(np.finfo(P.dtype), self.floor)
+        least = np.finfo(P.dtype).eps  # as scikit-learn's log loss: one row must not outweigh all others
         if truth.ndim == 2:
             return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)
         return np.log(P[np.arange(len(P)), truth].clip(least))

@@ -260,9 +260,8 @@ class PegasosClassifier(CrossCalibrated):
         state = getattr(self, "_state", None)
         if state is None or not state.fits(problem, schedule):
             fitted = resume and getattr(self, "coef_", np.empty(0)).shape == (problem.n_outputs, rows.n_features)
-            state = State.begin(
-                problem, rows, dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule, draws
-            )
+            begun = dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule
+            state = State.begin(problem, rows, begun, draws, others_follow=resume)
             if fitted:
                 state.resume(self.coef_.T, problem.fit_intercept * self.intercept_.astype(np.float64), self.t_)
         state.start_rows(more)

@@ -101,7 +101,9 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
     fold = np.full(rows.n_rows, -1)
     if not len(present):
         return fold
-    keys, along = (found[present] for found in keys_and_places(rows))
+    # Far from the origin different rows would look equal.
+    near = rows.pilot(weight, 1.0, constant=True)
+    keys, along = (found[present] for found in keys_and_places(rows if near is None else rows.shifted(near)))
     _, first, same = np.unique(keys, return_index=True, return_inverse=True)
     along = along[first][same]
     classes = np.zeros(len(present), dtype=np.int64)

@@ -91,9 +91,7 @@ class LogisticRegressionCV(Logistic, Folds):
     _get_scorer = linear_model.LogisticRegressionCV._get_scorer
 
     def _judge(self, task: Task) -> Judge:
-        judge = Judge(self, "accuracy" if self.scoring in (None, "warn") else self.scoring, task.encoded)
-        judge.floor = "eps"
-        return judge
+        return Judge(self, "accuracy" if self.scoring in (None, "warn") else self.scoring, task.encoded)
 
     def _grid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The Cs as given, the distinct ones ascending, and where each of those given is among these."""

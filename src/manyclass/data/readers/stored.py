@@ -56,6 +56,8 @@ def joined(parts: Sequence[Dataset]) -> Dataset:
         raise DataFileError("its files differ in their columns: keep only files of one table in a folder")
     if len({getattr(store, "n_features", None) for store in stores}) > 1:
         raise DataFileError("its files differ in their number of columns: keep only files of one table in a folder")
+    if len({y.ndim for y in labels}) > 1:
+        raise DataFileError("some of its files have one label a row and some several: keep only files of one table")
     names = first.label_names
     if any(part.label_names != names for part in parts):
         # Of columns all are in each file; of LIBSVM text those are that some row has.
@@ -82,7 +84,7 @@ def agreed(request: Request, parts: Sequence[Dataset]) -> Request | None:
     more: dict[str, Any] = {}
     if request.zero_based is None and len(bases) > 1:
         more["zero_based"] = True
-    if len({y.ndim for y in labels}) > 1:
+    if request.multilabel is None and len({y.ndim for y in labels}) > 1:
         more["multilabel"] = True
     elif not request.text_labels and len({y.dtype.kind == "U" for y in labels if y.ndim == 1}) > 1:
         more["text_labels"] = True
