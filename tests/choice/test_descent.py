@@ -183,6 +183,7 @@ def test_a_score_turns_only_from_what_is_better_than_nothing():
 
     values = [None] * 5
     assert has_turned(nothing(-0.7), values) and not has_turned(nothing(-0.405), values)
-    assert not has_turned(nothing(-0.7)[:, :4], values) and not has_turned(
-        nothing(-0.7)[:, [0, 3, 1, 2, 2]], values[:4]
-    )
+    assert not has_turned(nothing(-0.7)[:, :4], values)  # one worse after the best
+    assert not has_turned(nothing(-0.7)[:, [0, 3, 1, 2, 2]], values)  # the last two as good as the best
+    by_one_fold = np.array([[0.0, 1.0, 0.5, 0.4, 0.3], [0.0, -0.9, -1.4, -1.5, -1.6]])
+    assert not has_turned(by_one_fold, values)

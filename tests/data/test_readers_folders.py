@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data.readers import DataFileError, stored
+from manyclass.data.readers import DataFileError, read, stored
 
 
 def folder(path, *texts, suffix):
@@ -68,3 +68,9 @@ def test_files_of_one_label_a_row_and_of_several_are_refused_where_none_can_be_r
     np.savez(tmp_path / "1.npz", X=np.ones((2, 3)), y=np.array([[0, 1], [1, 0]]))
     with pytest.raises(DataFileError, match="one label a row and some several"):
         stored(tmp_path)
+
+
+def test_a_number_beyond_the_columns_is_none_of_them(tmp_path):
+    (tmp_path / "t.csv").write_text("1,2,0\n3,4,1\n")
+    assert read(tmp_path / "t.csv", target="5", features=3).y is None
+    assert read(tmp_path / "t.csv", target="2", features=2).y.tolist() == [0, 1]

@@ -377,3 +377,10 @@ def test_sparse_columns_that_every_row_holds_are_shifted_where_they_are_stored(r
     lacking = as_rows(sp.csr_array(np.vstack([dense, 0 * dense[:1]]).astype(dtype)))
     assert lacking.pilot() is None and not lacking.shifted(center).has_arrays
     np.testing.assert_allclose(lacking.shifted(center).dense()[:50], dense - center, atol=1e-3)
+
+
+def test_rows_without_weight_do_not_say_where_sparse_columns_lie(rng):
+    X = np.c_[2000.0 + rng.standard_normal(50), np.eye(50)[:, 1:]].astype(np.float32)
+    X[0, 0] = 1e6
+    center = as_rows(sp.csr_array(X)).pilot(np.where(np.arange(50) == 0, 0.0, 1.0))
+    assert abs(center[0] - 2000.0) < 5.0
