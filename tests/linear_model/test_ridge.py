@@ -19,3 +19,13 @@ def test_rows_that_are_interpolated_are_left_out_as_if_the_penalty_were_none(dty
     errors = [one.cv_results_.reshape(n, -1).mean(axis=0) for one in (ours, theirs)]
     np.testing.assert_allclose(*errors, rtol=accuracy)
     assert ours.alpha_ == theirs.alpha_
+
+
+def test_rows_in_float32_some_of_which_lie_far_away_have_the_scores_of_scikit_learn(rng):
+    X = rng.standard_normal((700, 20))
+    y = (X @ rng.standard_normal(20) + rng.standard_normal(700) > 0).astype(int)
+    X += 1000.0
+    X[:4] *= 100.0
+    ours, theirs = RidgeClassifierCV([1.0]), linear_model.RidgeClassifierCV([1.0])
+    assert ours.fit(X.astype(np.float32), y).best_score_ == pytest.approx(theirs.fit(X, y).best_score_, rel=0.01)
+    assert (ours.predict(X[4:]) == theirs.predict(X[4:])).mean() > 0.99

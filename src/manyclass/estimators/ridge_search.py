@@ -9,11 +9,16 @@ import numpy as np
 
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
+from manyclass.data import Moments
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.search import Search
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.fit.folds import Fold
+from manyclass.model import Problem
+
+ROUNDING = 10.0
+"""Units in the last place of the largest eigenvalue."""
 
 
 class RidgeSearch(Search):
@@ -22,10 +27,10 @@ class RidgeSearch(Search):
     def iterates(self) -> Iterates:
         given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
         given.centred = True
-        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, drops_empty=True)
+        path, fitted = self._paths(given, wide=False)
+        if given.rows.moments_itemsize < 8 and _is_rounding(path, given.rows.precision):
+            path, fitted = self._paths(given, wide=True)
         problem = self.frame.problem
-        full, fitted = moments_by_fold(problem, plan.folds)
-        path = RidgePath(full, problem.fit_intercept)
         errors = path.generalised_cross_validation(alphas, problem)
         first = best(alphas, errors)
         passes = problem.n_passes + 1.0
@@ -50,6 +55,13 @@ class RidgeSearch(Search):
             more = {"left_out": left_out}
             yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
         return Status.FINISHED
+
+    def _paths(self, given: Problem, *, wide: bool) -> tuple[RidgePath, list[Moments]]:
+        """Of all rows, and the moments of those of each fold."""
+        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, wide=wide, drops_empty=True)
+        problem = self.frame.problem
+        full, fitted = moments_by_fold(problem, self.plan.folds)
+        return RidgePath(full, problem.fit_intercept), list(fitted)
 
     def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
         """W and b of the rows of the frame, in their dtype."""
@@ -92,3 +104,9 @@ class RidgeSearch(Search):
             columns = np.flatnonzero(of_each == unique[place])
             found[part, columns] = to_numpy(Z)[:, columns]
         return found
+
+
+def _is_rounding(path: RidgePath, precision: float) -> bool:
+    """Whether most directions vary by less than the rounding of the largest, as where a few rows lie far away."""
+    squares = to_numpy(path.spectrum.eigenvalues)
+    return bool(np.mean(squares < ROUNDING * precision * squares.max(initial=0.0)) > 0.5)
