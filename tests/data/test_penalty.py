@@ -179,9 +179,9 @@ def test_a_grid_goes_on_where_it_begins_far_above_most_rows(rng):
     X = rng.standard_normal((400, 5))
     X[7] = 1e5
     usual = usual_scale(X.var(axis=0), as_rows(X))
-    alphas = penalties(9, lambda: X.var(axis=0), usual)
+    alphas = penalties(9, lambda: X.var(axis=0), lambda: usual)
     assert 2 * 100 * 5 > usual > 100 and alphas[0] == pytest.approx(X.var(axis=0).sum())
-    assert alphas[-1] < 1e-6 * usual and penalties(9, lambda: X[1:7].var(axis=0), usual).size == 9
+    assert alphas[-1] < 1e-6 * usual and penalties(9, lambda: X[1:7].var(axis=0), lambda: usual).size == 9
 
 
 def test_penalties_of_rows_in_float32_are_the_first_of_those_in_float64(rng):

@@ -114,9 +114,11 @@ class PartedRows(Rows):
         rows = rows if rows.dtype == self.dtype else rows.typed(self.dtype)
         return rows if self.shift is None else rows.shifted(self.shift)
 
-    def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
+    def pilot(
+        self, weight: Array | None = None, far: float | None = None, *, constant: bool = False, lasting: bool = False
+    ) -> Array | None:
         if far is not None:
-            return super().pilot(weight, far, constant=constant)
+            return super().pilot(weight, far, constant=constant, lasting=lasting)
         if not self.seen.n_far:
             return None
         return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
@@ -281,7 +283,7 @@ def _look(X: Any, number: int, y: Any, weight: Any, estimator_name: str) -> Seen
     else:
         labels, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes, weight)
-    pilot = rows.pilot(weight) if rows.can_be_centred else None  # what other parts may lack
+    pilot = rows.pilot(weight, lasting=True)
     return Seen(
         {number: rows.n_rows},
         rows.n_features,

@@ -38,7 +38,7 @@ SUMS = 256
 """Responses that a penalty is chosen by, at most."""
 
 
-def penalties(alphas: Any, variances: Callable[[], Array], usual: float = math.inf) -> np.ndarray:
+def penalties(alphas: Any, variances: Callable[[], Array], usual: Callable[[], float] = lambda: math.inf) -> np.ndarray:
     """The grid, descending, by the variances of the columns; a number of penalties begins at their sum, the mean
     squared norm of the centred rows, where hardly anything is left of the coefficients whatever the units of X.
 
@@ -55,7 +55,7 @@ def penalties(alphas: Any, variances: Callable[[], Array], usual: float = math.i
     seen = _not_zero(variances())
     step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
     outlying = max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), 1.0)
-    outlying = max(outlying, float(seen.sum()) / usual)
+    outlying = max(outlying, float(seen.sum()) / usual())
     n_more = math.ceil(math.log(outlying) / -math.log(step)) if alphas > 1 else 0
     return np.asarray(seen.sum() * step ** np.arange(int(alphas) + n_more))
 

@@ -335,8 +335,13 @@ class Rows(ABC):
             block._add_rmatmat(weight[rows][:, None], total)
         return total[:, 0], float(xp.sum(weight, dtype=xp.float64))
 
-    def pilot(self, weight: Array | None = None, far: float | None = None, *, constant: bool = False) -> Array | None:
-        """A point near the mean of the rows if some column lies far from the origin; else None (see `data.pilot`)."""
+    def pilot(
+        self, weight: Array | None = None, far: float | None = None, *, constant: bool = False, lasting: bool = False
+    ) -> Array | None:
+        """A point near the mean of the rows if some column lies far from the origin; else None (see `data.pilot`).
+
+        One that is `lasting` is for other rows of the same columns, too, whatever these hold.
+        """
         return pilot(self, weight, far, constant) if self.can_be_centred and self.n_rows else None
 
 

@@ -94,9 +94,11 @@ class SparseRows(Rows):
         """Whether every row holds the column."""
         return np.asarray(np.bincount(self.X.indices, minlength=self.n_features) == self.n_rows)
 
-    def pilot(self, weight: np.ndarray | None = None, far: float | None = None, *, constant: bool = False) -> Any:
-        """Of columns that every row holds, such as a year beside words; 0 for all others."""
-        if not self.n_rows or self.shift is not None:
+    def pilot(
+        self, weight: Array | None = None, far: float | None = None, *, constant: bool = False, lasting: bool = False
+    ) -> Array | None:
+        """Of columns that every row holds, such as a year beside words, which others may lack; 0 for all others."""
+        if lasting or not self.n_rows or self.shift is not None:
             return None
         ends = [self.X.indices[slice(*self.X.indptr[row : row + 2])] for row in (0, self.n_rows - 1)]
         common = np.intersect1d(*ends)  # few, which saves counting all

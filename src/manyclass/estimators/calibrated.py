@@ -66,9 +66,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     early_stopping : bool or "auto", default="auto"
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
         does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
-        equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the first
-        candidate; calibration is kept for clearly less loss and fewer errors on those rows, for fewer by a standard
-        error, or, of 200 labels or more, for a tenth less loss and no more than half a point more errors.
+        a few equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the
+        first candidate; calibration is kept for clearly less loss and fewer errors on those rows, for fewer by a
+        standard error, or, of 200 labels or more, for a tenth less loss and no more than half a point more errors.
     kept_rows : int, default=20000
         Rows that `partial_fit` keeps for the link.
     <shared>

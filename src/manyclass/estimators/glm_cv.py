@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -290,10 +291,13 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         problem = task.problem
-        usual = usual_scale(problem.feature_variance, problem.rows.take(problem.sample(SEEN)))
-        alphas = penalties(self.alphas, lambda: problem.feature_variance, usual)
+
+        @cache
+        def usual() -> float:
+            return usual_scale(problem.feature_variance, problem.rows.take(problem.sample(SEEN)))
+
         return Plan(
-            alphas,
+            penalties(self.alphas, lambda: problem.feature_variance, usual),
             found,
             outside,
             mode,

@@ -48,9 +48,9 @@ class PegasosClassifier(CrossCalibrated):
             "perceptron"}, default="auto"
         Joint losses: "softmax" (eq. 6); "crammer_singer", the hinge max(0, 1 + max_{j≠y} z_j − z_y) (eq. 9), and its
         square; "perceptron", max_j z_j − z_y (eq. 11), whose predictions do not depend on alpha with
-        ``schedule="paper"``. One binary loss per
-        class against the rest, all on the same rows: "logistic" (K-binaryLR), "hinge" (K-Pegasos) and its square.
-        "auto" takes "softmax", or "logistic" when y is an indicator matrix.
+        ``schedule="paper"``. One binary loss per class against the rest, all on the same rows: "logistic"
+        (K-binaryLR), "hinge" (K-Pegasos) and its square. "auto" takes "softmax", or "logistic" when y is an indicator
+        matrix.
     schedule : {"auto", "paper"} or `manyclass.subgradient.Schedule`, default="auto"
         "paper" is Algorithm 1 as printed: steps 1/(alpha t), the last iterate, rows drawn with replacement. "auto"
         derives the first step from the data, for each feature by itself where they differ in size, averages the

@@ -66,7 +66,7 @@ class Plan:
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
     is_whole: bool = False  # every alpha is tried, where the score has turned too
-    usual: float = math.inf  # the largest alpha that leaves something of most columns; the score turns below
+    usual: Callable[[], float] = lambda: math.inf  # the largest alpha that leaves something of most columns
 
     @property
     def n_judged(self) -> int:
@@ -303,7 +303,7 @@ class DescentSearch(Search):
 
     def _has_turned(self, descents: list[Descent], known: dict[str, Any]) -> bool:
         tried, plan = known["tried"], self.plan
-        if len(tried) <= TURNED or plan.alphas[tried[-TURNED]] > plan.usual:
+        if len(tried) <= TURNED or plan.alphas[tried[-TURNED]] > plan.usual():
             return False
         if "nothing" not in known:
             known["nothing"] = self._of_nothing(descents)

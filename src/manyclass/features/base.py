@@ -101,7 +101,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         weight = check_weights(rows, None, sample_weight, None)
         rng = np.random.default_rng(check_random_state(getattr(self, "random_state", None)).randint(2**31))
         # Of any precision: features drawn at random would be others for every origin.
-        pilot = rows.pilot(weight, FAR_FROM_ORIGIN[4]) if self.moves_origin and rows.can_be_centred else None
+        pilot = rows.pilot(weight, FAR_FROM_ORIGIN[4], lasting=True) if self.moves_origin else None
         self._origin = None if pilot is None else to_numpy(pilot)
         self._learn(self._near(rows), y, weight, rng)
         self._draw(self.n_components, rows.dtype, rng)

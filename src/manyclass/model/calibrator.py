@@ -174,9 +174,8 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
         columns.append(part.targets.dense(where, values, xp) - values)
         if sums is None:
             first, second = (rows.zeros(shape, dtype=xp.float64) for shape in ((m + 1, k), (m + 1, m, k)))
-            share = _counted(weight, xp)
-            share = weight + 1.0 if share is None else share
-            pilot = xp.stack([xp.sum(share * column, axis=0) for column in columns]) / xp.sum(share)
+            counted = max(float(xp.sum(weight)), 1e-300)
+            pilot = xp.stack([xp.sum(weight * column, axis=0) for column in columns]) / counted
             sums = SumsOfEach(0.0, first, second, pilot)
         columns = [column - sums.pilot[i, :] for i, column in enumerate(columns)]
         sums.total = sums.total + xp.sum(weight)

@@ -71,18 +71,10 @@ class State:
     def begin(
         cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws, *, others_follow: bool = False
     ) -> State:
-        """W = 0, for a problem of these rows, which are those as given.
-
-        Sparse rows are not shifted where others follow, which may lack a column that all of these hold.
-        """
+        """W = 0, for a problem of these rows, which are those as given, and of others that follow."""
         index = np.array([draw(draws, position) for position in range(min(SAMPLED_ROWS, draws.n))])
         sample, weight = rows.take(index), None if problem.weight is None else problem.weight[index]
-        shift, is_dense = problem.shift, rows.can_be_centred
-        if others_follow and not is_dense:
-            shift = None
-        elif shift is None and problem.fit_intercept:
-            seen, counted = (sample, weight) if is_dense else (rows, problem.weight)
-            shift = seen.pilot(counted, FAR_FROM_ORIGIN)
+        shift = rows.pilot(problem.weight, FAR_FROM_ORIGIN, lasting=others_follow) if problem.fit_intercept else None
         sample = sample if shift is None else sample.shifted(shift)
         with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
             unit = float(sample.mean_square(weight).sum())
