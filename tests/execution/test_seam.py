@@ -159,3 +159,14 @@ def test_extreme_weights_of_parts_are_refused(data, size):
     X, y, weight = data
     with pytest.raises(ValueError, match="divide their weights by the mean"):
         fit_parts(GLMClassifier(), X, y, size * weight)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+def test_a_column_that_all_sparse_rows_of_one_part_hold_may_be_lacking_in_others(data, loss):
+    X, y, _ = data
+    year = np.where(np.arange(N) == N - 1, 0.0, 2010.0 + np.arange(N) % 7)[:, None]
+    rows = sp.csr_array(np.hstack([X * (X > 0), year])).astype(np.float32)
+    model = GLMClassifier(alpha=1e-2, loss=loss, tol=1e-6)
+    found = fit_parts(model, rows, y)
+    here = GLMClassifier(**model.get_params()).fit(rows.astype(np.float64), y)
+    np.testing.assert_allclose(found.decision_function(rows), here.decision_function(rows), atol=0.05)

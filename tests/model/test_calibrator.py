@@ -5,7 +5,7 @@ import pytest
 
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
-from manyclass.model.calibrator import Calibrator, sums_of_each
+from manyclass.model.calibrator import Calibrator, sums_of_all, sums_of_each
 
 
 def test_parts_of_the_sums_of_each_output_add_up(rng):
@@ -69,3 +69,13 @@ def test_sums_in_float32_lead_to_nearly_the_least_error(rng, monkeypatch):
     least = ((U @ np.linalg.lstsq(U, Y, rcond=None)[0] - Y) ** 2).sum(axis=1).mean()
     identity = ((V - Y) ** 2).sum(axis=1).mean()
     assert least - 1e-6 < found < least + 0.02 * (identity - least)
+
+
+@pytest.mark.parametrize("sums", [sums_of_all, sums_of_each])
+def test_rows_without_weight_are_no_part_of_the_centre_of_the_sums(rng, sums):
+    """Cubes of one that lies far away would leave nothing of the digits of all others."""
+    problem, V = calibration(rng, 60, 3, weight=np.where(np.arange(60) == 0, 0.0, 1.0))
+    V[0] = 1e5
+    found = sums(problem, V, Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain))
+    pilot = np.asarray(found.pilot)
+    assert abs(pilot).max() < 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -292,7 +291,6 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         problem = task.problem
 
-        @cache
         def usual() -> float:
             return usual_scale(problem.feature_variance, problem.rows.take(problem.sample(SEEN)))
 
@@ -305,7 +303,6 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
             left_out,
             self.loo_refits,
             None if task.weight is None else to_numpy(task.weight),
-            usual=usual,
         )
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:

@@ -66,7 +66,6 @@ class Plan:
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
     is_whole: bool = False  # every alpha is tried, where the score has turned too
-    usual: Callable[[], float] = lambda: math.inf  # the largest alpha that leaves something of most columns
 
     @property
     def n_judged(self) -> int:
@@ -302,8 +301,8 @@ class DescentSearch(Search):
             known.update(kept=kept, n_iter=n_iter, objective=objective)
 
     def _has_turned(self, descents: list[Descent], known: dict[str, Any]) -> bool:
-        tried, plan = known["tried"], self.plan
-        if len(tried) <= TURNED or plan.alphas[tried[-TURNED]] > plan.usual():
+        tried = known["tried"]
+        if len(tried) <= TURNED:
             return False
         if "nothing" not in known:
             known["nothing"] = self._of_nothing(descents)
