@@ -214,3 +214,12 @@ def test_one_row_far_from_all_others_is_no_matter(far, n_classes, rng):
     model = CalibratedLeastSquaresClassifier().fit(X, y)
     assert model.alpha_ > 0 and np.isfinite(model.predict_proba(X)).all()
     assert model.score(X, y) > (0.8 if n_classes <= 3 else 0.05)
+
+
+def test_sparse_columns_that_are_all_far_from_the_origin_do_not_seem_constant(rng):
+    X = rng.standard_normal((600, 5))
+    y = (X[:, 0] > 0).astype(int)
+    far = sp.csr_array((X + 1000.0) * (np.arange(600) > 0)[:, None]).astype(np.float32)
+    far.eliminate_zeros()  # or a row of weight 0 would hold the columns, too
+    model = CalibratedLeastSquaresClassifier(1e-3).fit(far, y, np.where(np.arange(600) > 0, 1.0, 0.0))
+    assert model.score(far[1:], y[1:]) > 0.9
