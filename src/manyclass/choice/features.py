@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.choice.frame import occurring
 from manyclass.data import ClassTargets, GeneratedRows, Rows
-from manyclass.data.generated import InUnits
+from manyclass.data.generated import in_units
 from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
+from manyclass.model.sums import column_sums
 
 SAMPLED_ROWS = 768
 """Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
@@ -26,6 +28,8 @@ CLEARLY = 0.98
 """Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
 UNLIKE = 10.0
 """How many times the spread of one column must be that of another for units to be looked at."""
+FEWEST_HELD = 8
+"""Rows that have to hold a column for its spread to be known."""
 FAR_BETTER = 0.9
 """Share of the error that units of the columns may leave to be taken: they mean another penalty, and the rows that were
 looked at are few."""
@@ -34,21 +38,36 @@ COLUMNS, IN_UNITS = "columns", "standardized columns"
 
 def column_units(problem: Problem) -> Array | None:
     """The standard deviation of each column, float64, where they differ by so much that a penalty on all coefficients
-    alike cannot be right for all; 1 for those that are constant. None elsewhere, and for rows that are sparse."""
+    alike cannot be right for all; 1 for those that are constant. None elsewhere, and for sparse rows in pieces.
+
+    That of a sparse column is what it would be if all rows held it, as words that are rare are not small; of those that
+    hardly any row holds it is that of most others.
+    """
     xp, rows = problem.xp, problem.rows
-    if not rows.can_be_centred:
+    if not (rows.can_be_centred or rows.has_arrays):
         return None
     variance = problem.feature_variance
-    varies = variance > 0
+    varies = counts = variance > 0
+    if not rows.can_be_centred:
+        held, mass = problem.sum(column_sums, _is_held)
+        counts = varies & (held * rows.n_rows >= FEWEST_HELD * mass)
+        variance = variance * mass / xp.where(varies, held, xp.ones_like(held))
     spread = xp.sqrt(xp.where(varies, variance, xp.ones_like(variance)))
-    if not bool(xp.any(varies)) or float(xp.max(spread[varies])) <= UNLIKE * float(xp.min(spread[varies])):
+    seen = spread[counts]
+    if not bool(xp.any(counts)) or float(xp.max(seen)) <= UNLIKE * float(xp.min(seen)):
         return None
-    return spread
+    return xp.where(counts | ~varies, spread, xp.sort(seen)[seen.shape[0] // 2])
+
+
+def _is_held(values: Array) -> Array:
+    """1 for each number but 0."""
+    return array_namespace(values).astype(values != 0, values.dtype)
 
 
 def advice(problem: Problem) -> str:
     """What to do about columns of very different size, for a warning; only where to look at them takes no reading."""
-    unit = column_units(problem) if math.isinf(problem.rows.block_limit) else None
+    in_memory = math.isinf(problem.rows.block_limit)
+    unit = column_units(problem) if in_memory and problem.rows.can_be_centred else None
     if unit is None:
         return ""
     ratio = float(problem.xp.max(unit) / problem.xp.min(unit))
@@ -59,6 +78,11 @@ def advice(problem: Problem) -> str:
 
 def in_units_is_better(errors: Mapping[str, float], given: str, in_units: str) -> bool:
     return in_units in errors and errors[in_units] < FAR_BETTER * errors[given]
+
+
+def in_units_is_no_worse(errors: Mapping[str, float]) -> bool:
+    """Of the columns: for a model whose penalty is chosen anew, that needs no other reason to use them."""
+    return IN_UNITS in errors and CLEARLY * errors[IN_UNITS] <= errors[COLUMNS]
 
 
 def errors_of_representations(
@@ -86,7 +110,7 @@ def errors_of_representations(
     guide = None if guide is None else to_numpy(guide)[index]
     kinds: dict[str, Rows] = {COLUMNS: sample}
     if unit is not None:
-        kinds[IN_UNITS] = GeneratedRows(sample, InUnits(unit))
+        kinds[IN_UNITS] = in_units(sample, unit)
     for name, generator in generators.items():
         generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
         kinds[name] = GeneratedRows(sample, generator.draw(n_features, rng))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manyclass.data.generated import GeneratedRows, InUnits
+from manyclass.data.generated import in_units
 from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.fit.folds import Fold
@@ -53,7 +53,7 @@ class Frame:
             near = near.variant(rows=near.rows.typed(given.xp.float64))
         if self.unit is not None:
             shift = None if given.shift is None else given.shift / self.unit
-            near = near.variant(rows=GeneratedRows(near.rows, InUnits(self.unit)), shift=shift)
+            near = near.variant(rows=in_units(near.rows, self.unit), shift=shift)
         self.problem = self._unrotated = near
         if rotate:
             self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)

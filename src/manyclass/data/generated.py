@@ -28,6 +28,12 @@ class InUnits:
         return rows.dense() / rows.asarray(self.unit)
 
 
+def in_units(rows: Rows, unit: Array) -> Rows:
+    """Rows with columns divided by a number each: when they are read, or a copy of what is stored of sparse ones."""
+    divided = rows.divided(unit)
+    return GeneratedRows(rows, InUnits(unit)) if divided is None else divided
+
+
 class GeneratedRows(Rows):
     """φ(x) for every row, of shape (n_rows, n_features_out): a block is made when it is asked for, and never held in
     full unless the transformer asks for it (``keep``): then in float16, once all blocks have been read.

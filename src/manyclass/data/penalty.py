@@ -54,10 +54,14 @@ def penalties(alphas: Any, variances: Callable[[], Array], usual: Callable[[], f
         return given
     seen = _not_zero(variances())
     step = SPAN ** (1.0 / max(int(alphas) - 1, 1))
-    outlying = max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), 1.0)
-    outlying = max(outlying, float(seen.sum()) / usual())
-    n_more = math.ceil(math.log(outlying) / -math.log(step)) if alphas > 1 else 0
+    n_more = math.ceil(math.log(outweighing(seen, usual())) / -math.log(step)) if alphas > 1 else 0
     return np.asarray(seen.sum() * step ** np.arange(int(alphas) + n_more))
+
+
+def outweighing(variances: Array, usual: float = math.inf) -> float:
+    """How many times too large the sum of the variances is for most columns, or for what is usual; at least 1."""
+    seen = _not_zero(variances)
+    return max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), float(seen.sum()) / usual, 1.0)
 
 
 def usual_scale(variances: Array, seen: Rows) -> float:

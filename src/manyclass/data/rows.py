@@ -214,6 +214,10 @@ class Rows(ABC):
         """Whether a shift costs no more than reading the rows."""
         return True
 
+    def divided(self, unit: Array) -> Rows | None:
+        """A copy with columns divided by a number each, where reading them so would fill the rows; else None."""
+        return None
+
     def recipe(self) -> Rows:
         """Of rows in parts: what `held` needs to know, without the parts."""
         return self

@@ -122,6 +122,10 @@ class SparseRows(Rows):
         self._refuse_to_fill("scaled one by one")
         return SparseRows(self._with(self.X.data * np.repeat(weight, np.diff(self.X.indptr))))
 
+    def divided(self, unit: np.ndarray) -> SparseRows:
+        X = self._with((self.X.data / unit[self.X.indices]).astype(self.dtype, copy=False))
+        return SparseRows(X, None if self.shift is None else self.shift / unit)
+
     def _refuse_to_fill(self, done: str) -> None:
         if self.shift is not None:
             raise ValueError(f"Sparse rows that are shifted cannot be {done} without being filled.")

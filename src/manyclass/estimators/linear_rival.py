@@ -15,6 +15,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS
 from manyclass.choice.frame import Frame
+from manyclass.data.penalty import outweighing
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
@@ -28,10 +29,12 @@ from manyclass.stagewise import Stage, StagewiseModel
 LINKED = "columns with a link"
 NEAR = 1.25
 """Times the error of the rival, up to which generated features may do better with more rows."""
-PENALTIES = 10.0 ** -np.arange(1, 6)
-"""By which few rows are looked at, in units of their mean squared norm."""
-COARSE = 1e-2
-"""The gap of these fits."""
+PENALTIES = 5
+"""Tenths of the mean squared norm of few rows by which these are looked at, and more where some columns outweigh
+others."""
+COARSE, FOLDS = 1e-2, 10
+"""The gap of these fits; and so many folds, as what they are compared with leaves single rows out: with more rows a
+link gains more than least squares."""
 MOST_ROWS = 8192
 """Of a second look, half of which judge, and for the penalty."""
 FEW_ROWS, HELD_OUT = 2500, 0.25
@@ -115,8 +118,11 @@ class LinearRival:
         return -best / _variance(y) if self._has_columns else 1.0 - best
 
     def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:
-        alphas = PENALTIES * float(part.xp.sum(part.feature_variance))
-        return GLMClassifierCV(alphas, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
+        variances = part.feature_variance
+        n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances)))
+        alphas = float(part.xp.sum(variances)) * 10.0 ** -np.arange(1, n_penalties + 1)
+        cv = max(min(FOLDS, part.rows.n_rows // 2), 2)
+        return GLMClassifierCV(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _errs_less(self, other: Classifier) -> bool:
         """On rows that neither it nor the other was fitted to."""

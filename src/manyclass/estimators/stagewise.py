@@ -20,6 +20,7 @@ from manyclass.choice.features import (
     errors_of_representations,
     features_to_look_at,
     in_units_is_better,
+    in_units_is_no_worse,
 )
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
@@ -75,7 +76,7 @@ class GeneratedBlocks(StagewiseEstimator):
             self.choice_ = self._choice(task)
         features = self.choice_["features"]
         if features == LINKED:
-            return (yield from LinearRival(self, task, column_units(problem)).iterates())
+            return (yield from self._rival(task, self.choice_["errors"]).iterates())
         if features not in (COLUMNS, IN_UNITS):
             return (yield from self._generated(task))
         unit = column_units(problem) if features == IN_UNITS else None
@@ -130,14 +131,17 @@ class GeneratedBlocks(StagewiseEstimator):
         way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
         given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
-        rival = self._rival(task, unit)
-        if rival is not None and rival.wins(errors, self._few_features(problem, errors)):
+        if self._has_rival and self._rival(task, errors).wins(errors, self._few_features(problem, errors)):
             features = LINKED
         return {"features": features, "representation": way, "errors": errors}
 
-    def _rival(self, task: Task, unit: Array | None) -> LinearRival | None:
-        """What may take the place of the stages."""
-        return None
+    @property
+    def _has_rival(self) -> bool:
+        """Whether a linear model with a link may take the place of the stages."""
+        return False
+
+    def _rival(self, task: Task, errors: Mapping[str, float]) -> LinearRival:
+        return LinearRival(self, task, column_units(task.problem) if in_units_is_no_worse(errors) else None)
 
     def _few_features(self, problem: Problem, errors: Mapping[str, float]) -> Self:
         """Those of the kernel with the smaller error, as many as are looked at."""
@@ -208,8 +212,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         Where blocks come from: `RandomFourierFeatures`, `RandomUnits`, `RandomPolynomials`, `Landmarks`,
         `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. None takes
         `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
-        errors on a sample of rows are smaller for these. Where the spread of one dense column is more than ten times
-        that of another, either is also tried on standardised columns (see ``choice_``).
+        errors on a sample of rows are smaller for these. Where the spread of one column is more than ten times that
+        of another, either is also tried on standardised columns (see ``choice_``).
     loss : {"auto", "squared", "calibrated", "softmax", "logistic"}, default="auto"
         "auto": "squared"; or softmax (logistic, for several labels) on the columns, with the penalty of
         `GLMClassifierCV` on up to 8192 rows, where rows left out speak for it (see ``choice_``): not with `features` or
@@ -253,8 +257,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     choice_ : dict
         Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
         `CalibratedLeastSquaresClassifier`) and the errors on rows left out (``errors``). "columns with a link" is the
-        linear model of ``loss="auto"``, of standardised columns where their spreads differ by more than ten; it is
-        fitted at once, with a ``duality_gap_``.
+        linear model of ``loss="auto"``, of standardised columns where these are no worse; it is fitted at once, with a
+        ``duality_gap_``.
     <shared>
 
     Raises
@@ -309,8 +313,9 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
     def _loss_to_begin_with(self, encoded: Labels) -> str:
         return "squared"
 
-    def _rival(self, task: Task, unit: Array | None) -> LinearRival | None:
-        return LinearRival(self, task, unit) if self.loss == "auto" and not self.early_stopping else None
+    @property
+    def _has_rival(self) -> bool:
+        return self.loss == "auto" and not self.early_stopping
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several).

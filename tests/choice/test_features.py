@@ -1,0 +1,74 @@
+"""What says whether columns are used as they are, or each in its own unit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
+from manyclass.choice.features import UNLIKE, column_units
+from manyclass.data import ClassTargets, as_rows
+from manyclass.data.generated import in_units
+from manyclass.model import SMOOTH_LOSSES, Problem
+
+
+def _problem(X, weight=None):
+    rows = as_rows(X)
+    targets = ClassTargets(np.arange(X.shape[0]) % 2, 2)
+    return Problem(rows, targets, SMOOTH_LOSSES["softmax"], 0.1, weight=weight)
+
+
+def _sparse(rng, n, d, density):
+    return np.where(rng.random((n, d)) < density, np.abs(rng.standard_normal((n, d))), 0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", [None, 2.0])
+def test_rows_in_units_are_the_same_in_every_kind_of_rows(rng, dtype, shift):
+    X, unit = _sparse(rng, 50, 7, 0.4).astype(dtype), 10.0 ** np.arange(-3.0, 4.0)
+    for held in (X, sp.csr_array(X)):
+        rows = as_rows(held)
+        given = rows if shift is None else rows.shifted(np.full(7, shift))
+        W = rng.standard_normal((7, 3)).astype(dtype)
+        wanted = (X - (shift or 0.0)) / unit @ W
+        assert_allclose(in_units(given, unit).matmat(W), wanted, rtol=1e-4, atol=1e-3 * np.abs(wanted).max())
+
+
+def test_rare_columns_are_not_small_ones_and_those_of_hardly_any_row_tell_nothing(rng):
+    X = _sparse(rng, 2000, 40, 10.0 ** rng.uniform(-2, 0, 40))
+    X[:, 0] = 0.0
+    X[0, 0] = 1e4
+    assert column_units(_problem(sp.csr_array(X))) is None
+    X[:, 1] *= 1e3
+    unit = column_units(_problem(sp.csr_array(X)))
+    others = np.delete(unit, 1)
+    assert unit[1] > 100 * np.median(unit) and others.max() < UNLIKE * others.min()
+
+
+def test_units_of_full_columns_are_their_deviations_however_they_are_held(rng):
+    X = rng.standard_normal((300, 3)) * [1.0, 20.0, 1.0] + [5.0, 0.0, 0.0]
+    weight = rng.random(300) + 0.5
+    assert_allclose(column_units(_problem(X, weight)), column_units(_problem(sp.csr_array(X), weight)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [CalibratedLeastSquaresClassifier, StagewiseClassifier])
+def test_a_sparse_column_in_other_units_does_not_hide_the_others(rng, estimator):
+    X = _sparse(rng, 1500, 30, 0.3).astype(np.float32)
+    y = (X @ rng.standard_normal((30, 5))).argmax(axis=1)
+    apart = X * np.where(np.arange(30) == 3, np.float32(1e5), np.float32(1.0))
+    alike, unlike = (
+        estimator(random_state=0).fit(sp.csr_array(Z[:1000]), y[:1000]).score(sp.csr_array(Z[1000:]), y[1000:])
+        for Z in (X, apart)
+    )
+    assert unlike > alike - 0.06
+
+
+def test_what_gains_more_with_more_rows_is_compared_by_nearly_as_many():
+    """A link on the columns is judged by tenths of the rows left out, as least squares is by single ones."""
+    rng = np.random.default_rng(3)
+    X = _sparse(rng, 2000, 200, 0.1)
+    scores = X @ rng.standard_normal((200, 12))
+    y = (scores + 0.1 * scores.std() * rng.gumbel(size=scores.shape)).argmax(axis=1)
+    model = StagewiseClassifier(random_state=0).fit(X, y)
+    assert model.choice_["features"] == "columns with a link"
+    assert model.choice_["errors"]["columns with a link"] < 0.97 * model.choice_["errors"]["columns"]
