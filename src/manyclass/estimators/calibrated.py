@@ -52,7 +52,7 @@ class CalibratedLeastSquaresClassifier(SampledStream):
         of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
         that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
         one eigendecomposition; where there is none ("products", see ``choice_``), and of hundreds of classes, no larger
-        ones are tried. Where the spread of one dense column is more than ten times that of another, and leave-one-out
+        ones are tried. Where the spread of one column is more than ten times that of another, and leave-one-out
         errors on a sample of rows are clearly smaller so, the penalty is on coefficients of standardised columns (see
         ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
