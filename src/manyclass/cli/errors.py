@@ -7,6 +7,10 @@ import os
 import re
 
 
+_BAD_VALUE = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.", re.DOTALL)
+_OPTIONS = {"random_state": "seed"}
+
+
 class CommandError(Exception):
     """Something the user can put right; the message says how."""
 
@@ -43,10 +47,28 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"{error.format_message().rstrip('.')}; see '{command} --help'", 2
     if isinstance(error, ValueError):
         # scikit-learn and the readers explain a bad value in the first paragraph, and it is the user's.
-        usage = type(error).__name__ == "InvalidParameterError"
         said = str(error).strip().split("\n\n")[0]
-        return (_with_options(said) if "memory_limit" in said else said) or repr(error), 2 if usage else 1
+        bad_value = _BAD_VALUE.fullmatch(said)
+        if bad_value:
+            return _of_option(*bad_value.groups()), 2
+        return (_with_options(said) if "memory_limit" in said else said) or repr(error), 1
     return (f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback", 1)
+
+
+def _of_option(parameter: str, allowed: str, given: str) -> str:
+    """What scikit-learn says of the value of a parameter, of the option that sets it."""
+    kinds = [kind for kind in re.split(r", (?=an? )| or ", allowed) if kind != "None" and "instance of" not in kind]
+    told = re.sub(r"a str among \{(.*?)\}", r"\1", " or ".join(kinds)).replace("'", "")
+    told = re.sub(r"an? (int|float) in the range ([\[(])(\S+), (\S+)[\])]", _of_range, told)
+    option, value = _OPTIONS.get(parameter, parameter.replace("_", "-")), given.strip("'")
+    return f"--{option} {value} cannot be used: it must be {told}"
+
+
+def _of_range(interval: re.Match[str]) -> str:
+    kind, opening, low, high = interval.groups()
+    number = "a whole number" if kind == "int" else "a number"
+    from_here = f"{number} of at least" if opening == "[" else f"{number} above"
+    return f"{from_here} {float(low):g}" + ("" if high == "inf" else f" and at most {high}")
 
 
 def _with_options(said: str) -> str:
