@@ -6,7 +6,6 @@ import errno
 import os
 import re
 
-
 _BAD_VALUE = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.", re.DOTALL)
 _OPTIONS = {"random_state": "seed"}
 
