@@ -178,7 +178,7 @@ def test_a_grid_goes_on_where_the_mean_variance_is_far_above_the_median(largest,
 def test_a_grid_goes_on_where_it_begins_far_above_most_rows(rng):
     X = rng.standard_normal((400, 5))
     X[7] = 1e5
-    usual = usual_scale(X.var(axis=0), as_rows(X))
+    usual = usual_scale(as_rows(X))
     alphas = penalties(9, lambda: X.var(axis=0), lambda: usual)
     assert 2 * 100 * 5 > usual > 100 and alphas[0] == pytest.approx(X.var(axis=0).sum())
     assert alphas[-1] < 1e-6 * usual and penalties(9, lambda: X[1:7].var(axis=0), lambda: usual).size == 9
@@ -195,4 +195,4 @@ def test_scales_are_of_small_columns_and_of_rows_that_are_not_zero():
     assert len(penalties(10, lambda: np.r_[[1e-6] * 3, np.ones(5)])) > 10
     X = np.zeros((9, 2))
     X[0] = 1.0
-    assert usual_scale(np.ones(2), as_rows(X)) > 0
+    assert usual_scale(as_rows(X)) == np.inf

@@ -137,7 +137,7 @@ def test_joint_losses_refuse_several_labels_per_row(iris):
 def test_arrays_of_other_libraries_are_refused_with_the_way_out(iris):
     torch = pytest.importorskip("torch")
     X, y = iris
-    with pytest.raises(ValueError, match="GLMClassifier"):
+    with pytest.raises(TypeError, match="GLMClassifier"):
         SDCAClassifier().fit(torch.as_tensor(X), torch.as_tensor(y))
 
 

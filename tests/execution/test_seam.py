@@ -56,7 +56,7 @@ def test_partition_bounds_in_planes_of_parts(data, kind, labels):
     model = BoundMajorizationClassifier(alpha=1e-1, tol=1e-13)
     expected = GLMClassifier(alpha=1e-1, tol=1e-13).fit(kind(X), y, weight)
     assert_same(fit_parts(model, kind(X), y, weight), expected, X)
-    with pytest.raises(ValueError, match="method='stochastic' runs on NumPy arrays"):
+    with pytest.raises(TypeError, match=r"runs compiled loops over NumPy arrays .* use GLMClassifier"):
         fit_parts(BoundMajorizationClassifier("stochastic"), X, y)
 
 

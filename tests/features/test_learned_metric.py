@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manyclass import StagewiseClassifier, StagewiseRegressor
-from manyclass.data import GeneratedRows, as_rows
+from manyclass.data import GeneratedRows, as_rows, penalty
 from manyclass.features import FeatureSubset, RandomFourierFeatures, median_squared_distance
 from manyclass.features import learned_metric as room
 
@@ -228,12 +228,12 @@ def test_every_response_guides_the_metric():
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_first_models_are_judged_by_rows_left_out(monkeypatch, dtype, d):
     """Though of few columns most waves say nothing new, and their variance is rounding."""
-    rng, seen, best = np.random.default_rng(d), [], room.best
+    rng, seen, best = np.random.default_rng(d), [], penalty.best
     X = rng.standard_normal((200, d)).astype(dtype)
     y = np.sin(2.0 * X[:, :1]) + 0.3 * rng.standard_normal((200, 1))
     waves = room.Waves(rng.standard_normal((d, 100)), rng.uniform(0.0, 6.28, 100))
     features = GeneratedRows(as_rows(X), waves)
-    monkeypatch.setattr(room, "best", lambda *given: seen.append(given) or best(*given))
+    monkeypatch.setattr(penalty, "best", lambda *given: seen.append(given) or best(*given))
     room._least_squares(features, y, None)
     ((alphas, errors),) = seen
     Z = np.hstack([np.ones((200, 1)), features.dense()]).astype(np.float64)

@@ -10,7 +10,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
 from manyclass.solvers import SOLVERS, newton_cg
-from manyclass.solvers.line_search import STEEP, Step, backtrack, step_of_each, stretched
+from manyclass.solvers.line_search import STEEP, Step, backtrack, stretched
 from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
 
@@ -209,14 +209,14 @@ def test_independent_problems_that_would_rise_stay_where_they_are(fit_intercept,
     theta = 0.1 * rng.standard_normal((F.rows.n_features + fit_intercept, 3))
     before = F.value_and_gradient(theta)
     size = np.array([0.01, 1e4, 0.01])
-    step = step_of_each(F, theta, before, -size * before.gradient)
+    step = backtrack(F, theta, before, -size * before.gradient, apart=True)
     np.testing.assert_array_equal(step.taken, [True, False, True])
     np.testing.assert_array_equal(step.theta[:, 1], theta[:, 1])
     there = F.value_and_gradient(step.theta)
     for name in ("value", "of_each", "gradient", "mean_residual"):
         np.testing.assert_allclose(getattr(step.evaluation, name), getattr(there, name), rtol=1e-10, atol=1e-14)
     assert (there.of_each[[0, 2]] < before.of_each[[0, 2]]).all() and there.value < before.value
-    assert step_of_each(F, theta, before, 1e4 * before.gradient) is None
+    assert backtrack(F, theta, before, 1e4 * before.gradient, apart=True) is None
 
 
 @pytest.mark.parametrize("curvature", ["jacobi", "identity", "kronecker"])

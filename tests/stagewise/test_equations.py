@@ -69,7 +69,7 @@ def test_random_sums_of_many_responses_choose_the_penalty_that_all_of_them_choos
     problem = Problem(as_rows(X), MatrixTargets(Y), LOSSES["squared"], 0.0)
     responses = Responses(problem, X.T @ Y / 300, Y.mean(axis=0), 300.0, 0 * Y, UPDATES["squared"], 1.0)
     known = NormalEquations.of(Moments.of(problem.rows), problem)
-    monkeypatch.setattr(equations, "ROWS_PER_DIRECTION", 1e9)
+    monkeypatch.setattr(penalty, "ROWS_PER_DIRECTION", 1e9)
     exact = known.best_alpha(responses)
     monkeypatch.setattr(penalty, "SUMS", 30)
     sketched = responses.sketched()

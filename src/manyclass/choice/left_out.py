@@ -12,13 +12,14 @@ penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyclass.choice.descent import Descent
 from manyclass.choice.methods import Shape
+from manyclass.curvature.base import with_penalty
 from manyclass.curvature.hessian import hessian_matrix, with_ones
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.curvature.sampling import RowSample, weighted_sample
@@ -56,15 +57,12 @@ def is_exact(problem: Problem) -> bool:
 
 def wants_row_space(problem: Problem) -> bool:
     """Whether the factors are smaller in as many dimensions as there are rows."""
-    rows = problem.rows
-    return rows.has_row_space and rows.n_rows < rows.n_features and not is_exact(problem)
+    return problem.rows.has_row_space and not is_exact(problem)
 
 
 def seconds_left_out(problem: Problem, *, rotated: bool = False) -> float:
     """What `left_out_scores` are expected to take, of rows that are perhaps rotated into a space of their own."""
-    shape = Shape.of(problem)
-    if rotated:
-        shape = replace(shape, d=shape.n, stored=float(shape.n) ** 2, dense=True)
+    shape = Shape.of(problem).rotated if rotated else Shape.of(problem)
     if is_exact(problem):
         return shape.hessian((shape.d + 1) * shape.k, shape.n)
     return shape.k * _seconds_of_output(shape)
@@ -167,10 +165,7 @@ def _block_of_hessian(problem: Problem, v: Array, sample: RowSample) -> Array:
         at = rows.asarray(index[start : start + block.n_rows], xp.int64)
         start += block.n_rows
         H += (X * (weight * xp.take(v, at))[:, None]).T @ X
-    H /= problem.total_weight
-    penalised = xp.astype(xp.arange(size, device=rows.device) < rows.n_features, xp.float64)
-    add_to_diagonal(H, problem.alpha * penalised)
-    return H
+    return with_penalty(H / problem.total_weight, problem)
 
 
 def _residuals(problem: Problem, part: slice, Z: Array) -> tuple[Array, Array, Array]:

@@ -114,7 +114,7 @@ def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice
 def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator[Method]:
     shape, per_step = Shape.of(problem), INDEPENDENT_PASSES_PER_STEP if problem.loss.separable else PASSES_PER_STEP
     plain = max(per_step * quadratic_steps(problem, tol), FEWEST_PASSES)
-    n, k, speed, rows = shape.n, shape.k, shape.speed, problem.rows
+    n, rows = shape.n, problem.rows
     in_metric = QuasiNewton() if solver is None else solver
     cost = in_metric.step_cost(problem)
     # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
@@ -125,8 +125,8 @@ def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator
         inner = shape
         before = memory = 0.0
         if row_space:
-            inner = Shape(n, n, k, n * n, True, speed, rows.itemsize)
-            before = shape.gram_of_rows() + speed.seconds_of_decomposition(n) + shape.seconds_of_pass()
+            inner = shape.rotated
+            before = shape.seconds_of_rotation + shape.seconds_of_pass()
             memory = 3 * 8.0 * n * n
         fewest, most = METRIC_PASSES
         metric = max(fewest, min(METRIC_SHARE * plain, most) if inner.dense else SPARSE_METRIC_SHARE * plain)
@@ -179,6 +179,15 @@ class Shape:
         return (
             4.0 * self.stored * self.stored / max(self.d, 1) / self.speed.sparse + 3.0 * self.n**2 / self.speed.stream
         )
+
+    @property
+    def rotated(self) -> Shape:
+        """Of the same rows in the space that they span."""
+        return replace(self, d=self.n, stored=float(self.n) ** 2, dense=True)
+
+    @property
+    def seconds_of_rotation(self) -> float:
+        return self.gram_of_rows() + self.speed.seconds_of_decomposition(self.n)
 
     def hessian(self, size: int, n_rows: float) -> float:
         """Of so many parameters over so many rows, and its factor."""

@@ -83,8 +83,7 @@ def represent(
             )
         return tuple(found)
     if problem.rows.has_row_space:
-        inner = Shape(n, n, k, n * n, True, speed, shape.itemsize)
-        found.append(with_matrix("row-space", inner, shape.gram_of_rows() + speed.seconds_of_decomposition(n)))
+        found.append(with_matrix("row-space", shape.rotated, shape.seconds_of_rotation))
     sampled = min(n, SAMPLED_ROWS)
     choosing = (
         speed.seconds_of_decomposition(sampled) + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0

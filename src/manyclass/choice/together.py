@@ -224,9 +224,8 @@ class _LossOfEach:
 
     def losses_and_mean(self, Z: Array, rows: slice, targets: _TargetsOfEach, xp: Any) -> tuple[Array, Array]:
         if self.separable:
-            matched = Z * targets.dense(rows, Z, xp)
-            potentials, P = self.loss.potentials_and_mean(Z, xp)
-            return potentials - matched, P
+            losses, P = self.loss.losses_and_mean(Z, rows, targets, xp)
+            return losses, P
         of_each = targets.of_each(rows)
         losses, P = self.loss.losses_and_mean(_one_model_a_row(Z, self.n, xp), slice(None), of_each, xp)
         return xp.reshape(losses, (int(Z.shape[0]), -1)), xp.reshape(P, Z.shape)

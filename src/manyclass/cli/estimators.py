@@ -52,7 +52,7 @@ def build(solver: str, parameters: Mapping[str, Any]) -> Any:
     given = {option: value for option, value in parameters.items() if value is not None}
     if "loss" in given and name in LOSSES_OF:
         try:
-            check_loss(name, given["loss"], estimator._also_losses)
+            check_loss(type(estimator), given["loss"])
         except ValueError as error:
             able = [other for other, (owner, _) in ESTIMATORS.items() if given["loss"] in LOSSES_OF.get(owner, ())]
             raise UsageError(f"{error}" + f" Here: --solver {', '.join(able)}" * bool(able)) from error

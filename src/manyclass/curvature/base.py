@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, add_to_diagonal
 from manyclass.model import Problem
 
 MATRICES = 4
@@ -22,6 +22,14 @@ def without_constant(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
         return H
     kept = xp.repeat(varies[: int(H.shape[0]) // n_outputs], n_outputs)
     return H * xp.astype(kept[:, None] & kept[None, :], H.dtype)
+
+
+def with_penalty(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
+    """H as `without_constant`, and alpha on the diagonal but for the intercept."""
+    H = without_constant(H, problem, n_outputs)
+    penalised = problem.xp.arange(int(H.shape[0]), device=problem.rows.device) < problem.rows.n_features * n_outputs
+    add_to_diagonal(H, problem.alpha * problem.xp.astype(penalised, H.dtype))
+    return H
 
 
 class Curvature(ABC):
@@ -76,3 +84,20 @@ class Curvature(ABC):
     def is_of(self, problem: Problem, theta: Array) -> bool:
         """Whether it is known that a `refresh` at the point theta would change nothing."""
         return False
+
+
+class OneUnitEach(Curvature):
+    """H = diag(D) for every output."""
+
+    is_diagonal = True
+
+    def _set(self, problem: Problem, of_features: Array, of_intercept: float) -> None:
+        xp, rows = problem.xp, problem.rows
+        # A feature that is always 0 has no gradient either; any positive number serves.
+        scale = xp.where(of_features > 0, of_features, xp.ones_like(of_features))
+        if problem.fit_intercept:
+            scale = xp.concat([scale, rows.asarray([of_intercept], dtype=scale.dtype)])
+        self._scale = xp.astype(scale, rows.dtype)[:, None]
+
+    def solve(self, gradient: Array) -> Array:
+        return gradient / self._scale

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import OneUnitEach
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 
 
-class Diagonal(Curvature):
+class Diagonal(OneUnitEach):
     """H = L·diag(D) + alpha·I with D_j = (1/S) Σ_i s_i |x_ij| (Σ_l |x_il| + 1), the 1 for the intercept.
 
     By Cauchy's inequality (wᵀx)² ≤ Σ_l |x_l| · Σ_j |x_j| w_j², so diag(D) dominates the second moment; it takes one
@@ -17,23 +17,13 @@ class Diagonal(Curvature):
     """
 
     name = "diagonal"
-    is_diagonal = True
     majorizes = True
     center = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
-        xp, rows = problem.xp, problem.rows
         total, intercept = problem.sum(_magnitudes)
         L, S = problem.loss.lipschitz, problem.total_weight
-        # A feature that is always 0 has no gradient either; any positive number serves.
-        features = L * total[:, 0] / S + problem.alpha
-        features = xp.where(features > 0, features, xp.ones_like(features))
-        if problem.fit_intercept:
-            features = xp.concat([features, rows.asarray([L * intercept / S], dtype=xp.float64)])
-        self._diagonal = xp.astype(features, rows.dtype)
-
-    def solve(self, gradient: Array) -> Array:
-        return gradient / self._diagonal[:, None]
+        self._set(problem, L * total[:, 0] / S + problem.alpha, L * intercept / S)
 
 
 def _magnitudes(part: Problem) -> tuple[Array, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.curvature.base import Curvature, without_constant
+from manyclass.curvature.base import Curvature, with_penalty
 from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Metric
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
@@ -118,10 +118,7 @@ def hessian_matrix(problem: Problem, theta: Array, sample: RowSample = ALL_ROWS)
     problem.n_passes += problem.sum(n_sampled, sample) / max(rows.n_rows, 1)
     H = problem.sum(_pair_sums, sample, *problem.unpack(theta), problem.center)
     H = xp.reshape(xp.permute_dims(H, (1, 0, 3, 2)), (size * k, size * k)) / problem.total_weight
-    H = without_constant(H, problem, k)
-    penalised = xp.astype(xp.arange(size * k, device=rows.device) < rows.n_features * k, xp.float64)
-    add_to_diagonal(H, problem.alpha * penalised)
-    return H
+    return with_penalty(H, problem, k)
 
 
 def _square_sums(part: Problem, sample: RowSample, center: Array) -> tuple[Array, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import OneUnitEach
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, uniform_sample
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 
 
-class Jacobi(Curvature):
+class Jacobi(OneUnitEach):
     """H = h·diag(Σ̂) + alpha, h for the intercept: the mean over the outputs of the diagonal of ∇²F.
 
     A change of variables that gives every column the unit of its spread where the penalty does not outweigh it, with
@@ -19,7 +19,6 @@ class Jacobi(Curvature):
     """
 
     name = "jacobi"
-    is_diagonal = True
     majorizes = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
@@ -29,19 +28,10 @@ class Jacobi(Curvature):
         super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
-        xp, loss = problem.xp, problem.loss
         total, weights = problem.sum(_traces, self._sample, *problem.unpack(theta))
         h = total / weights / problem.n_outputs if weights > 0 else 0.0
-        h = max(h, problem.rows.precision * loss.lipschitz)
-        scale = h * self._variance + problem.alpha
-        # A column that is always 0 has no gradient either.
-        scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-        if problem.fit_intercept:
-            scale = xp.concat([scale, h * xp.ones_like(scale[:1])])
-        self._scale = xp.astype(scale, problem.rows.dtype)
-
-    def solve(self, gradient: Array) -> Array:
-        return gradient / self._scale[:, None]
+        h = max(h, problem.rows.precision * problem.loss.lipschitz)
+        self._set(problem, h * self._variance + problem.alpha, h)
 
 
 def _traces(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[float, float]:

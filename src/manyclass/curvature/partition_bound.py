@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.curvature.base import without_constant
+from manyclass.curvature.base import with_penalty
 from manyclass.curvature.class_bounds import ClassBound, class_bound
 from manyclass.curvature.hessian import Hessian, with_ones
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
 
 LARGEST = 8192
@@ -52,13 +52,10 @@ class PartitionBound(Hessian):
 
 def bound_curvature(problem: Problem, theta: Array) -> Array:
     """H of `PartitionBound` in float64; parameter i·n_outputs + a is that of feature i (last: intercept), output a."""
-    bound, rows, xp, k = class_bound(problem.loss.name), problem.rows, problem.xp, problem.n_outputs
-    total = PairSums(bound, k, int(theta.shape[0]), xp, rows.device)
+    bound, k = class_bound(problem.loss.name), problem.n_outputs
+    total = PairSums(bound, k, int(theta.shape[0]), problem.xp, problem.rows.device)
     total.total = problem.sum(_bound_sums, *problem.unpack(theta), problem.center)
-    H = without_constant(total.matrix() / problem.total_weight, problem, k)
-    penalised = xp.astype(xp.arange(int(H.shape[0]), device=rows.device) < rows.n_features * k, xp.float64)
-    add_to_diagonal(H, problem.alpha * penalised)
-    return H
+    return with_penalty(total.matrix() / problem.total_weight, problem, k)
 
 
 def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:

@@ -22,7 +22,7 @@ from manyclass.data.moments import Moments
 from manyclass.data.place import HERE, Elsewhere
 from manyclass.data.rows import Array, Rows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
-from manyclass.data.validation import check_rows, check_size
+from manyclass.data.validation import at_most_one, check_rows, check_size
 from manyclass.execution import Executor, Parts
 
 FEW = 1 << 11
@@ -212,7 +212,7 @@ class PartedLabels(Labels):
         return PartedTargets(1 if is_one else self.n_classes, found, rows, of_classes)
 
     def weights(
-        self, rows: Rows, sample_weight: Parts | None, class_weight: Any, *, balances_rows: bool = False
+        self, rows: Rows, sample_weight: Parts | None, class_weight: Any, *, balances_rows: bool, relative: bool
     ) -> Any:
         """Of the rows, by part, or None where all are 1; see `check_weights`."""
         if sample_weight is None and class_weight is None:
@@ -227,6 +227,7 @@ class PartedLabels(Labels):
                     table = counts.sum() / (self.n_classes * counts)
             else:
                 table = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
+            table = at_most_one(table) if relative else table
         return self.strata.map(_weights, sample_weight, self.classes, table, rows.dtype)
 
     @property

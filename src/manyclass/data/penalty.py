@@ -64,12 +64,10 @@ def outweighing(variances: Array, usual: float = math.inf) -> float:
     return max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), float(seen.sum()) / usual, 1.0)
 
 
-def usual_scale(variances: Array, seen: Rows) -> float:
-    """The largest penalty that does not leave next to nothing of most columns, or of most of the rows seen."""
-    varying, ones = _not_zero(variances), seen.ones(seen.n_features)[:, None]
-    of_columns = float(len(varying) * np.median(varying))
-    of_rows = float(np.median(to_numpy(seen.map(square).matmat(ones))))
-    return OUTLYING * min(of_columns, of_rows if of_rows > 0 else of_columns)
+def usual_scale(seen: Rows) -> float:
+    """The largest penalty that does not leave next to nothing of most of the rows seen."""
+    lengths = to_numpy(seen.map(square).matmat(seen.ones(seen.n_features)[:, None]))
+    return OUTLYING * float(np.median(lengths)) or math.inf
 
 
 def _not_zero(variances: Array) -> np.ndarray:
@@ -107,6 +105,18 @@ class Spectrum:
         most, least = math.log10(LARGEST), math.log10(max(LEAST, 10.0 * precision))
         grid = 10.0 ** (most - np.arange(1 + math.floor(PER_DECADE * (most - least) + 1e-9)) / PER_DECADE)
         return grid * (scale if scale > 0 else 1.0)
+
+    def best_penalty(
+        self, precision: float, n: float, squares: Callable[[], Array], errors: Callable[[np.ndarray], np.ndarray]
+    ) -> float:
+        """Of the grid, by generalised cross-validation where rows are many, else by leave-one-out `errors`.
+
+        `squares` and n are as in `generalised_cross_validation`.
+        """
+        alphas = self.grid(precision)
+        if n >= ROWS_PER_DIRECTION * int(self.eigenvalues.shape[0]):
+            return best(alphas, self.generalised_cross_validation(alphas, squares(), n))
+        return best(alphas, errors(alphas))
 
     def generalised_cross_validation(self, alphas: np.ndarray, squares: Array, n: float) -> np.ndarray:
         """Mean squared residual over the squared share of the degrees of freedom that are left (Golub, Heath and

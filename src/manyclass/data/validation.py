@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -175,39 +176,55 @@ def check_weights(
     is_part: bool = False,
     may_be_none: bool = False,
     balances_rows: bool = False,
+    relative: bool = False,
 ) -> Array | None:
     """Non-negative weights of the rows in the dtype of X, or None when all are 1.
 
     `class_weight` multiplies `sample_weight`, as in scikit-learn's `LogisticRegression`; other rows may hold classes of
     it that these do not where this `is_part`; all may weigh nothing where `may_be_none`. Where it
     `balances_rows`, "balanced" goes by how many rows a class has, rather than by what they weigh.
+
+    What is left out of a row that weighs more than 1 is one of its copies. Where the weights are `relative`, those of
+    classes are no copies, nor are those of rows that are no whole numbers: they are divided by the largest.
     """
     if sample_weight is None and class_weight is None:
         return None
     _check_class_weight(class_weight)
     if not rows.place.is_here and y is not None:
-        return y.weights(rows, sample_weight, class_weight, balances_rows=balances_rows)
+        return y.weights(rows, sample_weight, class_weight, balances_rows=balances_rows, relative=relative)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):
         sample_weight = to_numpy(sample_weight)
     like = np.empty((rows.n_rows, 1))
     options = {"ensure_non_negative": True, "allow_all_zero_weights": may_be_none}
     weight = _check_sample_weight(sample_weight, like, dtype=np.float64, **options)
+    if relative and not is_part and (weight != np.rint(weight)).any():
+        weight = at_most_one(weight)
     if class_weight is not None:
         labels = y.toarray() if sp.issparse(y) else to_numpy(y)
         if labels.ndim > 1:
-            weight = weight * compute_sample_weight(class_weight, labels)
+            of_rows = compute_sample_weight(class_weight, labels)
+            weight = weight * (at_most_one(of_rows) if relative else of_rows)
         else:  # classes are balanced by the weight of their rows: a weight of 2 is the same as the row given twice
             classes, codes = np.unique(labels, return_inverse=True)
+            given = list(class_weight.values()) if isinstance(class_weight, dict) else []
             if is_part and isinstance(class_weight, dict):
                 class_weight = {label: class_weight[label] for label in classes.tolist() if label in class_weight}
             with np.errstate(divide="ignore", invalid="ignore"):  # of classes of which every row weighs nothing
                 counted = None if balances_rows else weight
                 of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=counted)
+                if relative:
+                    of_class = at_most_one(of_class, given)
                 weight = np.where(weight > 0, weight * of_class[codes], 0.0)
     if not (may_be_none or weight.sum() > 0):
         raise ValueError("All sample weights are zero; give at least one row a positive weight.")
     check_size(float(weight.max(initial=0.0)), is_part=is_part)
     return rows.asarray(weight)
+
+
+def at_most_one(weight: np.ndarray, others: Sequence[float] = ()) -> np.ndarray:
+    """Weights, divided by the largest of them and some others if that is above 1."""
+    finite = weight[np.isfinite(weight)]
+    return weight / max(float(finite.max(initial=1.0)), *others, 1.0)
 
 
 def check_size(weight: float, *, is_part: bool = False) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 
 from manyclass.diagnostics.spectra import Spectrum, check_matrix, spectrum
+from manyclass.features.base import response_columns
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def response_correlation(
     if y is None:
         raise ValueError("response_correlation requires y, the responses of the rows, but it is None.")
     rows = check_matrix(X)
-    Y = responses(y)
+    Y = response_columns(y)
     if len(Y) != rows.n_rows:
         raise ValueError(f"X has {rows.n_rows} rows but y has {len(Y)}; give one response per row of X.")
     if center:
@@ -122,17 +122,3 @@ def response_correlation(
     found = spectrum(X, center=center, n_components=n_components, random_state=random_state)
     centred = rows.shifted(rows.mean()) if center else rows
     return ResponseCorrelation(found, found.components @ centred.rmatmat(Y) / rows.n_rows)
-
-
-def responses(y: Any) -> np.ndarray:
-    """y as float64 of shape (n_rows, n_responses); see `response_correlation`."""
-    values = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-    if values.ndim == 2:
-        return values.astype(np.float64)
-    kind = type_of_target(values)
-    if kind == "continuous":
-        return values.astype(np.float64)[:, None]
-    classes, codes = np.unique(values, return_inverse=True)
-    if len(classes) <= 2:
-        return np.asarray((2.0 * codes - 1.0)[:, None])
-    return np.asarray(codes[:, None] == np.arange(len(classes)), dtype=np.float64)

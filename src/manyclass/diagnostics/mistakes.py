@@ -10,7 +10,8 @@ from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.penalty import Spectrum, best
 from manyclass.data.rows import to_numpy
-from manyclass.diagnostics.correlation import ResponseCorrelation, responses
+from manyclass.diagnostics.correlation import ResponseCorrelation
+from manyclass.features.base import response_columns
 
 JUDGED, FOLDS = 3000, 10
 """Rows that are left out of least squares, so many parts in turn, to see what they are taken for."""
@@ -61,7 +62,7 @@ def left_out(found: ResponseCorrelation, rows: Rows, labels: Labels) -> Mistakes
     least squares what discriminants are on the columns themselves (Hastie, Tibshirani and Buja, 1994).
     """
     guide = to_numpy(labels.guide)
-    Y = responses(guide)
+    Y = response_columns(guide)
     mean = Y.mean(axis=0)
     scale = np.sqrt(np.mean((Y - mean) ** 2, axis=0))
     spectrum = Spectrum(found.eigenvalues, found.covariance * np.where(scale > 0, scale, 1.0), float(rows.n_rows))

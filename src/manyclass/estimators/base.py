@@ -28,7 +28,7 @@ from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
-from manyclass.estimators.vocabulary import check_loss, known_as
+from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
@@ -63,8 +63,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     ``status_`` and ``history_`` are written to files as strings and numbers: a model needs no trust in their types.
     """
 
-    _also_losses: ClassVar[tuple[str, ...]] = ()
-    """What the parameter ``loss`` may be beside the losses of `vocabulary`."""
+    _divides_by_weight: ClassVar[bool] = True
+    """Whether alpha is that of the mean over the rows, so that it is the ratios of weights that matter."""
 
     _model_parts: ClassVar[tuple[type, ...]] = ()
     """Classes that a fitted model consists of beside estimators and generators of features; files may name them."""
@@ -190,6 +190,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_rows(self, rows: Rows) -> None:
         """Refuse rows that the estimator cannot work with."""
+        if self._compiles and not rows.can_be_visited:
+            raise TypeError(
+                f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices here: pass those, "
+                "or use GLMClassifier, which computes where X is."
+            )
 
     _memory_advice = "fit fewer rows, or use GLMClassifier or PegasosClassifier, whose memory does not grow with them"
 
@@ -227,7 +232,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         super()._validate_params()
         loss = vars(self).get("loss")
         if isinstance(loss, str):
-            check_loss(known_as(type(self)), loss, self._also_losses)
+            check_loss(type(self), loss)
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
         rng = generator(self.random_state)
@@ -252,7 +257,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         return loss, encoded.targets(rows, loss.label_values, one_column=one_column)
 
     def _row_weights(self, rows: Rows, y: Any, sample_weight: Any) -> Any:
-        return check_weights(rows, y, sample_weight, getattr(self, "class_weight", None))
+        class_weight = getattr(self, "class_weight", None)
+        return check_weights(rows, y, sample_weight, class_weight, relative=self._divides_by_weight)
 
     def _run(self, task: Task, X: Any = None, y: Any = None, sample_weight: Any = None) -> Run:
         held_out_loss = None if task.held_out is None else partial(self._held_out_loss, task)

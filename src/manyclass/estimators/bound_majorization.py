@@ -12,7 +12,6 @@ from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
 from manyclass.choice import Choice, choose
 from manyclass.choice.frame import Frame, occurring
 from manyclass.curvature.partition_bound import PartitionBound
-from manyclass.data import Rows
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
@@ -88,9 +87,10 @@ class BoundMajorizationClassifier(LinearClassifier):
     Raises
     ------
     ValueError
-        If X or y hold NaN or infinity, y holds one class, shapes disagree, `rank` is given for the batch method, the
-        stochastic one is given rows that are neither NumPy arrays nor CSR, or there are too many parameters for a full
-        curvature where one is asked for.
+        If X or y hold NaN or infinity, y holds one class, shapes disagree, `rank` is given for the batch method, or
+        there are too many parameters for a full curvature where one is asked for.
+    TypeError
+        If the stochastic method is given rows that are neither NumPy arrays nor CSR.
 
     Examples
     --------
@@ -145,14 +145,6 @@ class BoundMajorizationClassifier(LinearClassifier):
         if self.rank is not None or not isinstance(self.step, str):
             name = "step" if self.rank is None else "rank"
             raise ValueError(f"{name} belongs to method='stochastic'; leave it out, or leave out method='batch'.")
-
-    def _check_rows(self, rows: Rows) -> None:
-        if not self._is_stochastic:
-            return
-        told = "method='stochastic' runs on NumPy arrays; use method='batch', or GLMClassifier, instead."
-        rows.place.refuse(told)
-        if not rows.is_numpy:
-            raise ValueError(told)
 
     def _n_threads(self, problem: Problem) -> int | None:
         if not self._is_stochastic:

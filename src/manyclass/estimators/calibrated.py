@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import reduce
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,12 +13,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.costs import FOLDS, MANY_ROWS
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent, tries_penalties
-from manyclass.data import Moments, Rows
+from manyclass.choice.ridge_path import moments_by_fold
+from manyclass.data import MatrixTargets, Rows
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
 from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.fit import Iterates
+from manyclass.fit.folds import Fold
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, Trials
@@ -211,13 +212,8 @@ def _equations(
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]
     if fold is None:
         return {}, []
-    pieces = []
-    for number in range(n_folds):
-        index = np.flatnonzero(fold == number)
-        chosen = problem.rows.asarray(index, problem.xp.int64)
-        weight = None if problem.weight is None else problem.xp.take(problem.weight, chosen, axis=0)
-        pieces.append(Moments.of(problem.rows.take(index), weight=weight))
-    whole = reduce(Moments.merge, pieces)
+    folds = [Fold(part.weight, np.flatnonzero(fold == number), None, True) for number, part in enumerate(parts)]
+    whole, known = moments_by_fold(problem.variant(targets=MatrixTargets(problem.rows.zeros((len(fold), 0)))), folds)
     return {0: NormalEquations.of(whole, problem)}, [
-        NormalEquations.of(whole.without(piece), part) for piece, part in zip(pieces, parts, strict=True)
+        NormalEquations.of(one, part) for one, part in zip(known, parts, strict=True)
     ]

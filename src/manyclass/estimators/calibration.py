@@ -36,7 +36,12 @@ class CrossCalibrated(LinearClassifier):
 
     calibrate: str | None
     max_time: float | None
+    tol: float
     calibration_: np.ndarray
+
+    @property
+    def _has_probabilities(self) -> bool:
+        return self.calibrate is not None or super()._has_probabilities
 
     @property
     def _link(self) -> str:
@@ -89,8 +94,7 @@ class CrossCalibrated(LinearClassifier):
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
             Y = targets.dense(slice(None), Z[:0], xp)
             weight = None if task.weight is None else in_copies(to_numpy(task.weight).astype(np.float64))
-            links = (_SigmoidCalibration().fit(z, y, weight) for z, y in zip(Z.T, Y.T, strict=True))
-            return -np.array([(link.a_, link.b_) for link in links]).T
+            return np.array([self._sigmoid(z, y, weight) for z, y in zip(Z.T, Y.T, strict=True)]).T
         link = SMOOTH_LOSSES[self._link]
         if n_outputs == 1 and link.column_loss is not None:
             link = SMOOTH_LOSSES[link.column_loss]
@@ -98,6 +102,20 @@ class CrossCalibrated(LinearClassifier):
         def loss(log_slope: float) -> float:
             return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], xp)
 
-        middle = -np.log(max(float(np.std(Z)), 1e-30))
-        slope = np.exp(minimize_scalar(loss, bounds=(middle - 8.0, middle + 8.0), method="bounded").x)
+        steepest = np.log(self._steepest)
+        middle = min(-np.log(max(float(np.std(Z)), 1e-30)), steepest)
+        slope = np.exp(minimize_scalar(loss, bounds=(middle - 8.0, min(middle + 8.0, steepest)), method="bounded").x)
         return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
+
+    def _sigmoid(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+        """Slope and offset of one output, or 0 and that of all rows alike where scores tell the less the larger they
+        are, or differ by what `tol` has left over."""
+        link = _SigmoidCalibration().fit(z, y, weight)
+        if 0.0 <= -link.a_ <= self._steepest:
+            return -link.a_, -link.b_
+        return 0.0, -_SigmoidCalibration().fit(0.0 * z, y, weight).b_
+
+    @property
+    def _steepest(self) -> float:
+        """The slope at which what is left of a loss of 1 decides between two classes."""
+        return 0.5 / max(self.tol, 1e-12)

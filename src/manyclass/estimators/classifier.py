@@ -21,6 +21,16 @@ from manyclass.estimators.parted import by_part
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
 
 
+def gives_probabilities(estimator: Classifier) -> bool:
+    if estimator._has_probabilities:
+        return True
+    also = ", calibrate='sigmoid'" if hasattr(estimator, "_calibrate") else ""  # what CrossCalibrated can do
+    raise AttributeError(
+        f"loss={estimator._loss_in_use!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'){also}, "
+        "or put CalibratedClassifierCV around this classifier."
+    )
+
+
 class Classifier(ClassifierMixin, Estimator):
     """The label with the largest score; of two classes, or of several labels at once, those with a positive one.
 
@@ -83,6 +93,31 @@ class Classifier(ClassifierMixin, Estimator):
             )
         blocks = rows.blocks(rows.rows_per_block(n_classes))
         return self._labels(rows.xp.concat([self._best(self._scores(block), top_k) for _, block in blocks]))
+
+    @available(gives_probabilities)
+    @by_part
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : array of shape (n_samples, n_classes)
+            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
+            probability of one label.
+        """
+        return self._probabilities(self._scores(self._fitted_rows(X)))
+
+    @available(gives_probabilities)
+    @by_part
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of `predict_proba`."""
+        P = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return array_namespace(P).log(P)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right.
@@ -158,6 +193,14 @@ class Classifier(ClassifierMixin, Estimator):
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
     @property
+    def _loss_in_use(self) -> str:
+        return str(getattr(self, "loss_", None) or getattr(self, "loss", "auto"))
+
+    @property
+    def _has_probabilities(self) -> bool:
+        return self._loss_in_use not in LOSSES or LOSSES[self._loss_in_use].probabilistic
+
+    @property
     def _link(self) -> str:
         """The loss whose link makes probabilities of scores."""
         return self.loss_
@@ -181,48 +224,11 @@ class Classifier(ClassifierMixin, Estimator):
         return codes if self.multilabel_ else decode(self.classes_, codes)
 
 
-def gives_probabilities(estimator: LinearClassifier) -> bool:
-    name = str(getattr(estimator, "loss_", None) or getattr(estimator, "loss", "auto"))
-    loss = LOSSES.get(name)
-    if loss is not None and not loss.probabilistic and getattr(estimator, "calibrate", None) is None:
-        also = ", calibrate='sigmoid'" if hasattr(estimator, "_calibrate") else ""  # what CrossCalibrated can do
-        raise AttributeError(
-            f"loss={name!r} gives scores but no probabilities; use loss='softmax' (or 'logistic'){also}, or put "
-            "CalibratedClassifierCV around this classifier."
-        )
-    return True
-
-
 class LinearClassifier(LinearModel, Classifier):
     """Probabilities from scores z = W x + b.
 
     With two classes there is one output, positive for ``classes_[1]``.
     """
-
-    @available(gives_probabilities)
-    @by_part
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : array of shape (n_samples, n_classes)
-            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
-            probability of one label.
-        """
-        return self._probabilities(self._scores(self._fitted_rows(X)))
-
-    @available(gives_probabilities)
-    @by_part
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of `predict_proba`."""
-        P = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return array_namespace(P).log(P)
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 

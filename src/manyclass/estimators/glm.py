@@ -110,7 +110,6 @@ class GLMClassifier(ExactStream, LinearClassifier):
         "curvature": [StrOptions({"auto", *CURVATURES})],
         "warm_start": ["boolean"],
     }
-    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
     _fits_parts: ClassVar[bool] = True
 
     alpha: float = 1e-4

@@ -150,7 +150,6 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         "loo_refits": [Interval(Integral, 0, None, closed="left")],
         "calibrate": [StrOptions({"temperature"}), None],
     }
-    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
     _fits_parts: ClassVar[bool] = True
     _model_parts: ClassVar[tuple[type, ...]] = (*ExactStream._model_parts, Conformity)
 
@@ -292,7 +291,7 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
         problem = task.problem
 
         def usual() -> float:
-            return usual_scale(problem.feature_variance, problem.rows.take(problem.sample(SEEN)))
+            return usual_scale(problem.rows.take(problem.sample(SEEN)))
 
         return Plan(
             penalties(self.alphas, lambda: problem.feature_variance, usual),

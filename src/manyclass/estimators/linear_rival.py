@@ -121,7 +121,7 @@ class LinearRival:
         variances = part.feature_variance
         n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances)))
         alphas = float(part.xp.sum(variances)) * 10.0 ** -np.arange(1, n_penalties + 1)
-        cv = max(min(FOLDS, part.rows.n_rows // 2), 2)
+        cv = FOLDS if part.rows.n_rows >= 2 * FOLDS else 5
         return GLMClassifierCV(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _errs_less(self, other: Classifier) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Rows
 from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
@@ -144,7 +143,6 @@ class PegasosClassifier(CrossCalibrated):
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "warm_start": ["boolean"],
     }
-    _also_losses = ("auto",)
 
     alpha: float = 1e-4
     _: KW_ONLY
@@ -213,13 +211,6 @@ class PegasosClassifier(CrossCalibrated):
     # -- from the estimator's parameters to the solver's --------------------------------------------------------------
 
     _compiles = True
-
-    def _check_rows(self, rows: Rows) -> None:
-        if not rows.can_be_visited:
-            raise TypeError(
-                f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices: pass those, or "
-                "use GLMClassifier, which computes on any array library's device."
-            )
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         table = problem.rows.n_features * problem.n_outputs * problem.rows.itemsize

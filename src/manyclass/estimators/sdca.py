@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Rows
 from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
 from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
@@ -44,13 +43,6 @@ class DualEstimator(LinearModel):
     _dual_alpha: float
 
     _compiles = True
-
-    def _check_rows(self, rows: Rows) -> None:
-        if not rows.can_be_visited:
-            raise ValueError(
-                "Dual coordinate ascent runs on NumPy arrays and SciPy CSR matrices; convert X with numpy.asarray, or "
-                "use GLMClassifier, which computes where X is."
-            )
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         # The present ones, those of the best point, and what is made of them while the gap is measured.
@@ -185,7 +177,9 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
     Raises
     ------
     ValueError
-        If X or y hold NaN or infinity, y holds one class, shapes disagree, or X is not on the CPU in NumPy or CSR form.
+        If X or y hold NaN or infinity, y holds one class, shapes disagree.
+    TypeError
+        If X is not on the CPU in NumPy or CSR form.
 
     Notes
     -----
@@ -223,7 +217,6 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
         **CLASS_WEIGHT,
         **CALIBRATE,
     }
-    _also_losses = ("auto",)
 
     loss: str = "auto"
     _: KW_ONLY

@@ -292,7 +292,6 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         **CLASS_WEIGHT,
         "loss": [str],
     }
-    _also_losses: ClassVar[tuple[str, ...]] = ("auto",)
 
     features: FeatureGenerator | None = None
     _: KW_ONLY

@@ -17,7 +17,6 @@ from manyclass.data.threads import blas_threads, multiplications, threads_for
 from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.linear import constant_model
-from manyclass.estimators.parted import by_part
 from manyclass.fit import Clock, Iterate, Iterates, changed
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
@@ -174,21 +173,7 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     basis: Any = (1, 2, 3)
 
-    @by_part
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : array of shape (n_samples, n_classes)
-            In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
-            probability of one label. Probabilities can be exactly 0, except for losses with a link.
-        """
-        return self._probabilities(self._scores(self._fitted_rows(X)))
+    _has_probabilities = True
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 

@@ -192,7 +192,8 @@ class ExactStream(Classifier):
             raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
         rows, y = check_labelled(self, X, y, reset=is_first)
         class_weight = getattr(self, "class_weight", None)
-        return rows, y, check_weights(rows, y, sample_weight, class_weight, is_part=True, may_be_none=True)
+        options = {"is_part": True, "may_be_none": True, "relative": self._divides_by_weight}
+        return rows, y, check_weights(rows, y, sample_weight, class_weight, **options)
 
     def _refuse_after_fit(self) -> None:
         raise ValueError(

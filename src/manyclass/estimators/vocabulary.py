@@ -24,17 +24,11 @@ LOSSES_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def known_as(kind: type) -> str:
-    """The name in the table of an estimator, or of that which it is derived from."""
-    return next(one.__name__ for one in kind.__mro__ if one.__name__ in LOSSES_OF)
-
-
-def check_loss(estimator: str, loss: str, also: tuple[str, ...] = ()) -> None:
-    """Refuse a loss that the estimator does not fit.
-
-    `also` are names beside losses that the parameter allows, such as "auto".
-    """
-    allowed = (*also, *LOSSES_OF[estimator])
+def check_loss(kind: type, loss: str) -> None:
+    """Refuse a loss that an estimator, or that which it is derived from, does not fit; "auto" is one where it is the
+    default."""
+    estimator = next(one.__name__ for one in kind.__mro__ if one.__name__ in LOSSES_OF)
+    allowed = (*(["auto"] if getattr(kind, "loss", "") == "auto" else []), *LOSSES_OF[estimator])
     if loss in allowed:
         return
     others = [name for name, losses in LOSSES_OF.items() if loss in losses]

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
@@ -220,10 +219,12 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def response_columns(y: Any, index: Any = slice(None)) -> np.ndarray:
-    """Responses of some rows, of shape (n_rows, n_outputs), float64: as given, or of classes whether it is this one."""
+    """Responses of some rows, of shape (n_rows, n_outputs), float64: as given; of two classes −1 and 1, of more whether
+    it is this one."""
     y = y.tocsr()[index].toarray() if hasattr(y, "toarray") else to_numpy(y)[index]
-    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
-        y = LabelBinarizer().fit_transform(y)
+    if y.ndim == 1 and type_of_target(y) != "continuous":
+        classes, codes = np.unique(y, return_inverse=True)
+        y = 2.0 * codes - 1.0 if len(classes) <= 2 else codes[:, None] == np.arange(len(classes))
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
 
 

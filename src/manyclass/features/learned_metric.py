@@ -11,7 +11,7 @@ from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
 from manyclass.data.factor import eigh_in_place
 from manyclass.data.moments import varying
-from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, random_sums
+from manyclass.data.penalty import Spectrum, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
 from manyclass.features.base import affordable_rows, median_squared_distance, response_columns
@@ -114,12 +114,12 @@ def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None)
         return np.zeros((features.n_features, Y.shape[1]))
     factor, mean = moments.factor(precision=precision), moments.target_mean
     spectrum = Spectrum.of(factor, moments.cross_covariance, moments.weight, True)
-    alphas, n = spectrum.grid(precision), problem.effective_rows(weight)
-    if n >= ROWS_PER_DIRECTION * features.n_features:
-        squares = squares_of(problem, lambda where: targets.Y[where, :] - mean, 0.0 * mean) / moments.weight
-        errors = spectrum.generalised_cross_validation(alphas, squares, n)
-    else:
-        blocks = rotated(problem, spectrum.vectors, moments.mean, GRAM_BLOCK_BYTES // 4)
-        judged = ((Z, targets.Y[where, :] - mean, mass) for where, Z, mass in blocks)
-        errors = spectrum.leave_one_out(alphas, judged, precision)
-    return to_numpy(spectrum.vectors @ spectrum.coefficients(best(alphas, errors)))
+    blocks = rotated(problem, spectrum.vectors, moments.mean, GRAM_BLOCK_BYTES // 4)
+    judged = ((Z, targets.Y[where, :] - mean, mass) for where, Z, mass in blocks)
+    alpha = spectrum.best_penalty(
+        precision,
+        problem.effective_rows(weight),
+        lambda: squares_of(problem, lambda where: targets.Y[where, :] - mean, 0.0 * mean) / moments.weight,
+        lambda alphas: spectrum.leave_one_out(alphas, judged, precision),
+    )
+    return to_numpy(spectrum.vectors @ spectrum.coefficients(alpha))

@@ -27,6 +27,8 @@ def gap(tol: float) -> float:
 class Single(GLMClassifier):
     """One penalty, in the units of a sum over the rows, and scikit-learn's tolerance."""
 
+    _divides_by_weight: ClassVar[bool] = False
+
     def _task(self, *given: Any) -> Task:
         task = super()._task(*given)
         task.problem.alpha /= task.problem.total_weight
@@ -43,6 +45,7 @@ class Folds(GLMClassifierCV):
     """Splits and weights as scikit-learn has them."""
 
     _routed: Bunch
+    _divides_by_weight: ClassVar[bool] = False
     _fits_parts: ClassVar[bool] = False
 
     @checks_parameters

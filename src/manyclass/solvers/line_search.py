@@ -33,44 +33,30 @@ class Step:
     taken: np.ndarray | None = None  # which of the independent problems have gone there, where some stayed
 
 
-def step_of_each(
-    problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, **options: bool
+def backtrack(
+    problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, *, apart: bool = False, **options: bool
 ) -> Step | None:
-    """The step of length 1 by those of the independent problems that it takes down, as in `backtrack`; or None.
-
-    The others stay where they are, rather than cost a pass or hold the others back: a quasi-Newton method has learnt
-    from what they have seen how far they may go.
-    """
-    tried = theta + direction
-    seen = problem.value_and_gradient(tried, **options)
-    if not math.isfinite(seen.value):
-        return None
-    slope = problem.inner_of_each(evaluation.gradient, direction)
-    goes = (slope < 0) & np.logical_or(*_outcome(problem, evaluation, seen, direction, 1.0, slope))
-    if not goes.any():
-        return None
-    step = Step(tried, seen, np.ones(problem.n_independent), direction, seen)
-    return _by_those(problem, goes, theta, evaluation, step)
-
-
-def backtrack(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, **options: bool) -> Step | None:
     """A step from `theta` along `direction` that lowers the objective, or None where rounding allows none.
 
     Starts at length 1, the natural one in the metric of a curvature, and shrinks by quadratic interpolation. Where the
     decrease drowns in rounding, a step is accepted if the slope has shrunk without the objective visibly rising (the
     approximate Wolfe condition of Hager and Zhang, 2005). Each of the independent problems has a length of its own;
-    those that promise little, beside what the others gain, may stay where they are.
+    those that promise little, beside what the others gain, may stay where they are; and where they go `apart` all that
+    the step of length 1 does not take down, rather than cost a pass or hold the others back: a quasi-Newton method has
+    learnt from what they have seen how far they may go.
     """
     slope = np.atleast_1d(problem.inner_of_each(evaluation.gradient, direction))
     falls = slope < 0
     length = falls * 1.0
     if not falls.any():
         return None
-    for _ in range(30):
+    for trial in range(30):
         move = _times(problem, length, direction)
         seen = problem.value_and_gradient(theta + move, **options)
         descends, is_flat = _outcome(problem, evaluation, seen, direction, length, slope)
         goes = ~falls | descends | is_flat
+        if apart and not trial and (goes & falls).any():
+            return _by_those(problem, goes & falls, theta, evaluation, Step(theta + move, seen, length, move, seen))
         if goes.all() or (descends.any() and slope[~goes].sum() >= NEGLIGIBLE * slope[goes & falls].sum()):
             break
         change = _values(problem, seen) - _values(problem, evaluation)

@@ -12,7 +12,7 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
-from manyclass.solvers.line_search import Step, backtrack, step_of_each
+from manyclass.solvers.line_search import Step, backtrack
 from manyclass.solvers.newton_cg import NewtonCG
 
 MEMORY = 10
@@ -64,10 +64,8 @@ class QuasiNewton(Solver):
                 pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
             direction = -pairs.solve(evaluation.gradient)
-            step = None
-            if problem.n_independent > 1:
-                step = step_of_each(problem, theta, evaluation, direction, with_row_weight=weighs)
-            step = step or backtrack(problem, theta, evaluation, direction, with_row_weight=weighs)
+            apart = problem.n_independent > 1
+            step = backtrack(problem, theta, evaluation, direction, apart=apart, with_row_weight=weighs)
             if step is None:
                 if not pairs.forget():
                     break

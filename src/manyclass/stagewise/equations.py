@@ -13,7 +13,7 @@ import numpy as np
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor
 from manyclass.data.moments import varying
-from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best, path_of_rows, random_sums
+from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
 from manyclass.model import Problem
@@ -172,15 +172,13 @@ class NormalEquations(Equations):
         share, responses = self.share, responses.sketched()
         cross = self._centred(responses.cross, responses.mean)
         spectrum = Spectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
-        n = responses.stage.effective_rows(responses.stage.weight)
-        alphas = spectrum.grid(responses.stage.rows.precision)
-        if n >= ROWS_PER_DIRECTION * int(spectrum.eigenvalues.shape[0]):
-            squares = responses.sum(squares_of_responses) / responses.total_weight
-            errors = spectrum.generalised_cross_validation(alphas, squares, n)
-        else:
-            center = self.center if self.fit_intercept else 0.0 * self.center
-            errors = responses.sum(errors_left_out, spectrum, alphas, center)
-        return share * best(alphas, errors)
+        n, center = responses.stage.effective_rows(responses.stage.weight), self.center * float(self.fit_intercept)
+        return share * spectrum.best_penalty(
+            responses.stage.rows.precision,
+            n,
+            lambda: responses.sum(squares_of_responses) / responses.total_weight,
+            lambda alphas: responses.sum(errors_left_out, spectrum, alphas, center),
+        )
 
 
 class ProductEquations(Equations):
