@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -193,6 +194,11 @@ def decode(classes: Array, codes: Array) -> Array:
 def on_host(values: Any) -> Any:
     """Arrays as NumPy's; anything else as it is."""
     return to_numpy(values) if is_array_api_obj(values) else values
+
+
+def unmistakable(y: np.ndarray) -> Any:
+    """Classes, or an indicator that stays one where it has a single column: a dense one would be classes."""
+    return sp.csr_array(y) if y.ndim == 2 else y
 
 
 def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str, *, several: bool | None = None) -> Labels:

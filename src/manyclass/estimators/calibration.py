@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.optimize import minimize_scalar
-from scipy.sparse import csr_array
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from manyclass.data.labels import unmistakable
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
@@ -70,8 +70,7 @@ class CrossCalibrated(LinearClassifier):
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
-        y = to_numpy(task.encoded.guide)
-        y = csr_array(y) if y.ndim == 2 else y  # a dense column would be classes
+        y = unmistakable(to_numpy(task.encoded.guide))
         try:
             parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
         except ValueError as error:

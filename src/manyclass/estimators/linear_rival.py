@@ -151,9 +151,9 @@ class LinearRival:
         problem = self._frame.problem
         part = problem.taken(problem.sample(min(n_rows, problem.rows.n_rows)))
         Y = to_numpy(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp)) > 0
-        if self.task.encoded.is_multilabel:
-            return part, Y.astype(np.int64)
-        return part, Y[:, 0].astype(np.int64) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        if Y.shape[1] == 1:  # two classes, or a single label
+            return part, Y[:, 0].astype(np.int64)
+        return part, Y.astype(np.int64) if self.task.encoded.is_multilabel else Y.argmax(axis=1)
 
     def _fit(self, model: Any, part: Problem, y: np.ndarray, share: float = SHARE_OF_TIME) -> Any:
         clock = self.task.clock

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows
-from manyclass.data.labels import encode, of_present
+from manyclass.data.labels import encode, of_present, unmistakable
 from manyclass.data.memory import told
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.estimators.automatic.candidates import in_random_order
@@ -39,6 +39,7 @@ class Labelled:
         if index is not None:
             X, y, weight = X[index], y[index], None if weight is None else weight[index]
         limit = {} if self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
+        y = unmistakable(y)
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)
 
     def some(self, n_rows: int) -> np.ndarray:
