@@ -1,4 +1,4 @@
-"""What a penalty that is chosen must not depend on: the unit of weights; and labels that are a single column."""
+"""Class weights where a penalty is chosen, and labels that are a single column."""
 
 import numpy as np
 import pytest
@@ -37,28 +37,28 @@ def rare():
 
 
 @EACH
-@pytest.mark.parametrize("kind", [np.asarray, lambda y: np.c_[y, 1 - y]], ids=["classes", "labels"])
-def test_a_class_weight_is_no_number_of_copies(make, kind, rare):
+def test_a_class_weight_is_no_number_of_copies(make, rare):
     """What is left out is a row, however much its class weighs: else no penalty is too small for the heavy ones."""
     X, y, X_test, y_test = rare
-    weight = np.where(y == 1, 1.0, y.mean() / (1.0 - y.mean()))
-    as_classes = make(class_weight="balanced").fit(X, kind(y)) if kind is np.asarray else make().fit(
-        X, kind(y), 30.5 * weight
-    )  # fmt: skip
-    as_rows = make().fit(X, kind(y), weight)
-    assert as_classes.alpha_ == pytest.approx(as_rows.alpha_, rel=1e-6)
-    np.testing.assert_allclose(*(model.decision_function(X_test) for model in (as_classes, as_rows)), atol=5e-3)
-    if kind is np.asarray:
-        assert balanced_accuracy_score(y_test, as_classes.predict(X_test)) > 0.72
+    of_classes = {0: 1.0, 1: (1.0 - y.mean()) / y.mean()}
+    as_rows = make().fit(X, y, np.where(y == 1, 1.0, 1.0 / of_classes[1]))
+    for class_weight in ("balanced", of_classes):
+        model = make(class_weight=class_weight).fit(X, y)
+        assert model.alpha_ == pytest.approx(as_rows.alpha_, rel=1e-6)
+        np.testing.assert_allclose(*(one.decision_function(X_test) for one in (model, as_rows)), atol=5e-3)
+        assert balanced_accuracy_score(y_test, model.predict(X_test)) > 0.72
 
 
-@EACH
-def test_weights_that_are_no_whole_numbers_have_no_unit(make, rng):
-    X, y = load_iris(return_X_y=True)
-    X, y, weight = X[:, :2], y, rng.uniform(0.5, 1.5, len(y))
-    models = [make().fit(X, y, unit * weight) for unit in (1.0, 1e3)]
-    assert models[0].alpha_ == pytest.approx(models[1].alpha_, rel=1e-6)
-    np.testing.assert_allclose(*(model.decision_function(X) for model in models), atol=1e-4)
+def test_a_class_weight_is_no_number_of_copies_in_pieces(rare):
+    X, y, *_ = rare
+    make = CHOOSING["gcv"]
+    of_classes = {1: 48.5}
+    pieces = make(class_weight=of_classes)
+    for part in np.array_split(np.arange(len(y)), 3):
+        pieces.partial_fit(X[part], y[part], **({"classes": [0, 1]} if part[0] == 0 else {}))
+    whole = make(class_weight=of_classes).fit(X, y)
+    assert pieces.alpha_ == pytest.approx(whole.alpha_)
+    np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_class_weights_add_to_a_penalty_of_sums_as_scikit_learn_has_them():

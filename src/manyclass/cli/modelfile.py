@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 from manyclass.data.readers import Dataset
-from manyclass.data.readers.dataset import as_labels
+from manyclass.data.readers.dataset import as_labels, quoted
 from manyclass.data.readers.numpy_files import check_members
 from manyclass.data.readers.source import one_line
 
@@ -83,6 +84,11 @@ class Schema:
         unknown = [name for name in names if name not in self.label_names]
         if unknown:
             raise CommandError(f"{path} has the label '{unknown[0]}', which the model was not fitted on: leave it out")
+        missing = [name for name in self.label_names if name not in names]
+        if missing and dataset.zero_based is None:  # rows of LIBSVM name those that they have
+            raise CommandError(
+                f"{path} has no column for {quoted(missing)}, which the model has labels of: name them all"
+            )
         ordered = np.zeros((len(y), len(self.label_names)), dtype=y.dtype)
         ordered[:, [self.label_names.index(name) for name in names]] = y
         return dataclasses.replace(dataset, y=ordered, label_names=self.label_names)
@@ -143,13 +149,14 @@ class Model:
 
 def save(model: Model, path: Path, force: bool = False) -> None:
     """Write the model whole or not at all."""
-    import skops.io
-
+    skops = _skops()
+    # What only another fit would begin with, and as large as the scores of all rows.
+    model.classifier.__dict__.pop("dual_coef_", None)
     content = {"manyclass_model": _VERSION, "estimator": model.estimator, "schema": vars(model.schema)}
     with whole_file(path, force) as temporary:
         # An open file, as skops adds a suffix to names it does not like.
         with temporary.open("xb") as file:
-            skops.io.dump(content, file)
+            skops.dump(content, file)
         foreign = _foreign_types(temporary)
         if foreign:
             raise CommandError(f"the model holds {foreign[0]}, which could not be loaded again: it was not saved")
@@ -157,15 +164,13 @@ def save(model: Model, path: Path, force: bool = False) -> None:
 
 def load(path: Path) -> Model:
     """Read a model, trusting no type but this package's own."""
-    import skops.io
-
     with path.open("rb"):
         pass  # to fail as any file does that cannot be opened
     try:
         with zipfile.ZipFile(path) as archive:
             check_members(archive)
         foreign = _foreign_types(path)
-        model = None if foreign else _model(path, skops.io.load(path, trusted=sorted(trusted_types())))
+        model = None if foreign else _model(path, _skops().load(path, trusted=sorted(trusted_types())))
     except CommandError:
         raise
     except Exception as error:
@@ -194,10 +199,22 @@ def trusted_types() -> set[str]:
     return {f"{kind.__module__}.{kind.__qualname__}" for kind in estimators + parts}
 
 
-def _foreign_types(path: Path) -> list[str]:
-    import skops.io
+def _skops() -> Any:
+    """skops.io, without PyTorch: it imports all of scikit-learn, of which one module would take seconds for that."""
+    name = "sklearn.externals.array_api_compat.torch"
+    is_here = name in sys.modules
+    if not is_here:
+        sys.modules[name] = None  # type: ignore[assignment]  # as Python marks what cannot be imported
+    try:
+        import skops.io
+    finally:
+        if not is_here:
+            del sys.modules[name]
+    return skops.io
 
-    return sorted(set(skops.io.get_untrusted_types(file=path)) - trusted_types())
+
+def _foreign_types(path: Path) -> list[str]:
+    return sorted(set(_skops().get_untrusted_types(file=path)) - trusted_types())
 
 
 def _model(path: Path, content: Any) -> Model:

@@ -47,7 +47,8 @@ def refusal(name: object, value: Any, row: int, column: int, columns: Sequence[s
         what = "is infinite"
     elif not np.isnan(value):
         what, mend = f"is too large to compute with ({value:g})", "correct such cells or scale the column"
+    how = "" if columns is None else " with drop (--drop on the command line)"
     return (
-        f"{name}: the value in row {row + 1}, column {called} {what}: {mend}, remove the rows, or leave the column out "
-        "with drop (--drop on the command line)"
+        f"{name}: the value in row {row + 1}, column {called} {what}: {mend}, remove the rows, or leave the column out"
+        f"{how}"
     )

@@ -184,8 +184,8 @@ def check_weights(
     it that these do not where this `is_part`; all may weigh nothing where `may_be_none`. Where it
     `balances_rows`, "balanced" goes by how many rows a class has, rather than by what they weigh.
 
-    What is left out of a row that weighs more than 1 is one of its copies. Where the weights are `relative`, those of
-    classes are no copies, nor are those of rows that are no whole numbers: they are divided by the largest.
+    What is left out of a row that weighs more than 1 is one of its copies. A class weight is none: where weights are
+    `relative`, those of classes are divided by the largest.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -197,8 +197,6 @@ def check_weights(
     like = np.empty((rows.n_rows, 1))
     options = {"ensure_non_negative": True, "allow_all_zero_weights": may_be_none}
     weight = _check_sample_weight(sample_weight, like, dtype=np.float64, **options)
-    if relative and not is_part and (weight != np.rint(weight)).any():
-        weight = at_most_one(weight)
     if class_weight is not None:
         labels = y.toarray() if sp.issparse(y) else to_numpy(y)
         if labels.ndim > 1:

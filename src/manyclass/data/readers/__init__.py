@@ -38,6 +38,8 @@ FORMATS = {entry.NAME: entry for entry in _MODULES}
     What messages say that a damaged file is not.
 ``sniff(head)``
     Whether a file that starts with these bytes may have this format.
+``TAKES``
+    What it knows of columns by name or place, of "target", "drop" and a number of "labels" at the end; else nothing.
 ``read(source, request)``
     The `Dataset`.
 ``read_chunks(source, request, n_rows)``
@@ -123,6 +125,7 @@ def read(
     request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based, text_labels))
     source, entry = _open(path, format)
     with translated(path, entry.WHAT):
+        _check_taken(entry, request)
         dataset: Dataset = entry.read(source, request)
         _check_shape(dataset, request)
     if request.labels_path is None:
@@ -159,6 +162,7 @@ def stored(
 def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Dataset:
     source, entry = _open(path, name)
     with translated(path, entry.WHAT):
+        _check_taken(entry, request)
         found: Dataset | None = entry.stored(source, request) if hasattr(entry, "stored") else None
         if found is None and hasattr(entry, "read_chunks"):
 
@@ -207,6 +211,23 @@ def _open(path: Path, name: str | None = None) -> tuple[Source, Any]:
             if entry.sniff(source.head):
                 return source, entry
         raise DataFileError(f"it is in none of the known formats: convert it to one of {known}")
+
+
+def _check_taken(entry: Any, request: Request) -> None:
+    """Refuse what the format could not but leave unheard."""
+    takes = getattr(entry, "TAKES", ())
+    asked = {
+        "target": bool(request.targets) and request.features is None,  # else perhaps of files of another format
+        "drop": bool(request.drop),
+        "labels": request.n_label_columns is not None,
+    }
+    unheard = [name for name, is_asked in asked.items() if is_asked and name not in takes]
+    if unheard:
+        name = "a number of label columns" if unheard[0] == "labels" else unheard[0]
+        raise DataFileError(
+            f"{name} (--{unheard[0]} on the command line) names columns of tables, and {entry.NAME} files are none: "
+            "leave it out, or save the rows as CSV or Parquet"
+        )
 
 
 def _check_shape(dataset: Dataset, request: Request) -> None:

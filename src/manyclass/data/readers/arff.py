@@ -18,6 +18,7 @@ from manyclass.data.readers.source import Source
 from manyclass.data.readers.tables import Layout, refuse_text
 
 NAME, SUFFIXES, WHAT = "arff", (".arff",), "correct ARFF"
+TAKES = ("target", "drop", "labels")
 _FALSE_TRUE = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t")}
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,"'][^\s,]*|)"""
 # White space is not given back: a line of blanks would take the cube of its length to fail.

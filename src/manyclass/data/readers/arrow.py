@@ -19,6 +19,7 @@ from manyclass.data.readers.tables import Layout, array_without_copy, label_colu
 from manyclass.data.stores import Pieces, Repeated, Store
 
 NAME, SUFFIXES, WHAT = "arrow", (".arrow", ".feather", ".ipc"), "a whole Arrow file"
+TAKES = ("target", "drop", "labels")
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 
 

@@ -16,6 +16,7 @@ from manyclass.data.readers.tables import Layout, label_column, labels_of
 from manyclass.data.stores import Store
 
 NAME, SUFFIXES, WHAT = "parquet", (".parquet", ".pq"), "a whole Parquet file"
+TAKES = ("target", "drop", "labels")
 _BUFFER_BYTES = 1 << 20
 """Of a column that is read from the file at a time; without it a row group is, which may be all of it."""
 

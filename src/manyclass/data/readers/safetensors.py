@@ -18,6 +18,7 @@ from manyclass.data.readers.source import Source
 from manyclass.data.stores import Pieces
 
 NAME, SUFFIXES, WHAT = "safetensors", (".safetensors",), "a whole safetensors file"
+TAKES = ("target",)
 _TYPES = {
     **{"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "BOOL": "|b1"},
     **{

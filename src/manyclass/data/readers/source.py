@@ -8,6 +8,8 @@ import errno
 import gzip
 import io
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,10 +35,17 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         with path.open("rb") as file:
-            magic = file.read(8)
+            # What comes through a pipe comes once.
+            self._piped = file.read() if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode) else None
+            magic = file.read(8) if self._piped is None else self._piped[:8]
         found = [opener for prefix, opener in _COMPRESSIONS if magic.startswith(prefix)]
         self.is_compressed = bool(found)
         self._open: Callable[..., IO[Any]] = found[0] if found else open
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file at `path` holds the content as it is."""
+        return not self.is_compressed and self._piped is None
 
     @property
     def suffix(self) -> str:
@@ -45,18 +54,21 @@ class Source:
         return (path.with_suffix("") if path.suffix.lower() in _COMPRESSED_SUFFIXES else path).suffix.lower()
 
     def binary(self) -> IO[bytes]:
-        return self._open(self.path, "rb")
+        if self._piped is None:
+            return self._open(self.path, "rb")
+        piped = io.BytesIO(self._piped)
+        return self._open(piped, "rb") if self.is_compressed else piped
 
     def seekable(self) -> Path | IO[bytes]:
         """The path itself, or the decompressed content: zip and Parquet files are read from their end."""
-        if not self.is_compressed:
+        if self.is_plain:
             return self.path
         with self.binary() as file:
             return io.BytesIO(file.read())
 
     def memory(self) -> Any:
         """The content as one buffer: the file mapped, or decompressed."""
-        if not self.is_compressed:
+        if self.is_plain:
             return mapped(self.path)
         with self.binary() as file:
             return file.read()
@@ -75,7 +87,11 @@ class Lines(Source):
     """Some lines of a text file, read as if they were a file of their own."""
 
     def __init__(self, source: Source, content: bytes) -> None:
-        self.path, self.is_compressed, self._source, self._content = source.path, True, source, content
+        self.path, self._source, self._content = source.path, source, content
+
+    @property
+    def is_plain(self) -> bool:
+        return False
 
     def binary(self) -> IO[bytes]:
         return io.BytesIO(self._content)

@@ -34,6 +34,7 @@ from manyclass.data.readers.source import Source, first_line
 from manyclass.data.readers.tables import Layout
 
 NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
+TAKES = ("target", "drop", "labels")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
 _WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?")
@@ -139,7 +140,7 @@ class _Text:
         try:
             # Arrow's threads may let go of what they read from after Python has ended, which a file of Python's own
             # does not survive.
-            path, is_plain = os.fsencode(self.source.path), not self.source.is_compressed
+            path, is_plain = os.fsencode(self.source.path), self.source.is_plain
             with pa.OSFile(path) if is_plain else self.source.binary() as file:
                 yield read(file, reading, parsing, converting)
         except pa.ArrowException as error:
