@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from manyclass.data.readers import companion_labels, read
+from manyclass.data.readers import DataFileError, companion_labels, read
 
 ROOT = Path(__file__).resolve().parent
 CACHE = ROOT / ".cache"
@@ -92,6 +92,11 @@ def title(name: str) -> str:
     return Path(name.partition(",")[0]).name.partition(".")[0] if is_file(name) else name
 
 
+def check_one_label(name: str, y: np.ndarray) -> None:
+    if y.ndim == 2:
+        raise SystemExit(f"{name} has several labels in a row, and this is for one: give a set that has one.")
+
+
 def rows(name: str) -> Rows:
     """Training rows of a set in the folder, or all rows of a file; y as it is there."""
     return part_of(*_all_rows(name))
@@ -111,10 +116,11 @@ def _all_rows(name: str) -> Rows:
     raise SystemExit(f"There is no data set and no file {name!r}.")
 
 
-def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
+def split(name: str, test_size: float = 0.2, stratify: bool = False, several: bool = True) -> Split:
     """Training and test rows of a set or a file, labels as class codes 0 .. k − 1 (an indicator matrix as it is).
 
-    Sets and files without test rows of their own are divided at random, the same way each time.
+    Sets and files without test rows of their own are divided at random, the same way each time. Rows with several
+    labels are refused unless they are wanted.
     """
     first, _, second = name.partition(",")
     own = Path(second) if second else (found_data_dir() or Path()) / "libsvm" / f"{name}.t.gz"  # where there is one
@@ -130,6 +136,8 @@ def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
         index, out = train_test_split(index, test_size=test_size, random_state=0, stratify=y if stratify else None)
         X, y, X_test, y_test = X[index], y[index], X[out], y[out]
     X, y, X_test, y_test = *part_of(X, y), *part_of(X_test, y_test)
+    if not several:
+        check_one_label(name, y)
     if y.ndim == 2:
         return X, y, X_test, y_test
     codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)[1]
@@ -139,7 +147,10 @@ def split(name: str, test_size: float = 0.2, stratify: bool = False) -> Split:
 def _read(path: Path, n_features: int | None = None) -> Rows:
     if path.is_dir():
         return _images(path, "train")
-    found = read(path, features=n_features)
+    try:
+        found = read(path, features=n_features)
+    except (DataFileError, OSError) as error:
+        raise SystemExit(str(error)) from None
     if found.y is None:
         raise SystemExit(f"{path} holds no labels.")
     return found.X, found.y

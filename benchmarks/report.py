@@ -17,6 +17,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
+from benchmarks import data
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -108,10 +110,18 @@ class Table:
                 _open[-1].tables.append(self)
             return
         RESULTS.mkdir(exist_ok=True)
+        name = of_files(name)
         head = f"`{command or given_command()}` on {environment()}\n\n"
         unfinished = RESULTS / f"{name}.md.tmp"
         unfinished.write_text(head + str(self))
         unfinished.replace(RESULTS / f"{name}.md")
+
+
+def of_files(name: str) -> str:
+    """The name of a result, with those of files that the command line gives: results on the usual sets stay."""
+    given = [word.rpartition("=")[2] for word in sys.argv[1:]]
+    titles = [data.title(word) for word in given if data.is_file(word)]
+    return "_".join([name, *(title for title in dict.fromkeys(titles) if title not in name)])
 
 
 @contextmanager
@@ -148,7 +158,7 @@ def figure(
             ax.set_xscale("linear")
         if not any(math.isfinite(other.dataLim.height) for other in ax.get_shared_y_axes().get_siblings(ax)):
             ax.set_yscale("linear")
-    path = _open[-1].picture() if _open else RESULTS / f"{name}.png"
+    path = _open[-1].picture() if _open else RESULTS / f"{of_files(name)}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=120)
     plt.close(fig)

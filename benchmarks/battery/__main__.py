@@ -74,16 +74,15 @@ def main(
         elif one is Part.LIMITS:
             grid = limits.LIMITS[:2] if quick else limits.LIMITS
             publish_limits(
-                [one for name in (found if names else LIMITED) for one in limits.contest(name, grid)], as_json
+                [one for name in (found if names else LIMITED) for one in limits.contest(name, grid)], suffix, as_json
             )
         elif one is Part.THREADS:
             some = found if names else THREADED[:2] if quick else THREADED
             raced_threads = (one for name in some for one in threads.contest(name, limit))
             publish_threads([shown(one, threads.rows_of, as_json) for one in raced_threads], suffix, as_json)
         elif not names:
-            publish_classes(
-                [1000] if quick else list(classes.CLASSES), 10_000 if quick else classes.N_ROWS, limit, as_json
-            )
+            counts, n_rows = ([1000], 10_000) if quick else (list(classes.CLASSES), classes.N_ROWS)
+            publish_classes(counts, n_rows, limit, suffix, as_json)
 
 
 def compared(name: str, limit: float, as_json: bool) -> errors.Result:
@@ -191,12 +190,12 @@ def publish_errors(results: list[errors.Result], limit: float, suffix: str, as_j
         table.publish("battery_errors" + suffix)
 
 
-def publish_limits(results: list[limits.Result], as_json: bool) -> None:
+def publish_limits(results: list[limits.Result], suffix: str, as_json: bool) -> None:
     table = report.Table("How max_time is kept", ["case", "estimator", "max_time, s", "took, s", "beyond, s", "status"])
     for one in sorted(results, key=lambda one: one.over, reverse=True):
         table.add(one.case, one.estimator, one.limit, f"{one.seconds:.2f}", f"{max(one.over, 0):.2f}", one.status)
     table.note("Beyond is what a fit took past 1.1 times its limit and 0.2 s.")
-    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_limits")
+    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_limits" + suffix)
 
 
 def publish_threads(results: list[threads.Result], suffix: str, as_json: bool) -> None:
@@ -209,7 +208,7 @@ def publish_threads(results: list[threads.Result], suffix: str, as_json: bool) -
         table.publish("battery_threads" + suffix)
 
 
-def publish_classes(counts: list[int], n_rows: int, limit: float, as_json: bool) -> None:
+def publish_classes(counts: list[int], n_rows: int, limit: float, suffix: str, as_json: bool) -> None:
     columns = ["classes", "estimator", "s", "gap", "status", "errors, %", "largest coefficient", "memory, GB"]
     table = report.Table(f"{n_rows} unit-norm rows of {classes.N_FEATURES} features, balanced classes", columns)
     for n_classes in counts:
@@ -222,7 +221,7 @@ def publish_classes(counts: list[int], n_rows: int, limit: float, as_json: bool)
             table.add(n_classes, name, *cells, f"{found.largest_coefficient:.2g}", f"{found.gigabytes:.1f}")
             print(json.dumps(asdict(found)) if as_json else table.rows[-1], flush=True)
     if not as_json:
-        table.publish("battery_classes")
+        table.publish("battery_classes" + suffix)
 
 
 def chosen(names: list[str]) -> list[str]:

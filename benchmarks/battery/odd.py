@@ -120,7 +120,8 @@ def contest(seed: int, limit: float) -> list[Result]:
         result.seconds, result.status = time.perf_counter() - start, fitted.status_.name
         result.gap = float(getattr(fitted, "duality_gap_", np.nan))
         loss = getattr(fitted, "loss_", None)
-        if np.isfinite(result.gap) and loss in ("softmax", "logistic", "squared"):
+        # Where the penalty was chosen it may be on coefficients of columns in other units.
+        if np.isfinite(result.gap) and loss in ("softmax", "logistic", "squared") and not hasattr(fitted, "alpha_"):
             if (loss, fitted.alpha) not in least:
                 least[loss, fitted.alpha] = odd.least(loss, fitted.alpha, limit)
             result.behind = _behind(odd, fitted, loss, least[loss, fitted.alpha])

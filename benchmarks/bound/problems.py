@@ -129,7 +129,7 @@ def mnist_components(n_rows: int = 10_000, name: str = "mnist", split: int | Non
 
     The first `n_rows` training rows and all test rows; with `split`, n_rows and a ninth of that at random from all.
     """
-    X, y, X_test, y_test = data.split(name)
+    X, y, X_test, y_test = data.split(name, several=False)
     if split is not None:
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
         n_test = min(n_rows // 9, len(y) // 10)
@@ -180,5 +180,5 @@ def of(name: str) -> Problem:
     """Two groups of 20 Newsgroups, or the rows of a set or file as they are."""
     if name == "newsgroups":
         return newsgroups()
-    X, y, X_test, y_test = data.split(name)
+    X, y, X_test, y_test = data.split(name, several=False)
     return Problem(data.title(name), with_bias(X), y, with_bias(X_test), y_test)

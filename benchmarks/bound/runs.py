@@ -129,7 +129,7 @@ def sbm(
         block_rows=1 if each_row else None,
     )
 
-    def note() -> None:  # before each row, so after the one before it
+    def note(seconds: float = 0.0) -> None:  # before each row, so after the one before it
         if not np.array_equal(solver.theta, run.thetas[-1]):
             run.add(solver.theta, run.passes[-1] + 1 / len(problem.y), watch.seconds)
 

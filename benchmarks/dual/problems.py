@@ -36,6 +36,7 @@ def rows(name: str) -> Rows:
     if name in text.PROBLEMS:
         return text.load(name)[:2]
     X, y = data.rows(name)
+    data.check_one_label(name, y)
     return sparse.csr_matrix(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64), y
 
 

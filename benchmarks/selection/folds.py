@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from benchmarks import report
+from benchmarks import data, report
 from benchmarks.battery import cases
 from benchmarks.selection.timing import in_process, quietly
 from manyclass import GLMClassifierCV
@@ -42,6 +42,7 @@ def main(
     options: dict[str, Any] = {"cv": StratifiedKFold(5), "scoring": "neg_log_loss"}
     for name in names or CASES:
         X, y = cases.arrays(name)
+        data.check_one_label(name, y)
         train, test = train_test_split(np.arange(len(y)), test_size=1 / 3, random_state=0, stratify=y)
         train, test = np.sort(train), np.sort(test)
         part = X[train], y[train]

@@ -46,9 +46,10 @@ def main(
         fit, seconds = quietly(partial(GLMClassifier(float(alpha)).fit, X[train], y[train]))
         single.append(seconds)
         table.add("GLMClassifier", f"{alpha:.2g}", f"{seconds:.2f}", f"{fit.n_passes_:.0f}")
+    ended = f"; the search ends where the score has turned, at {tried[-1]:.2g}" * (len(tried) < n_alphas)
     table.note(
-        f"The path takes {ours / max(single):.2f} times as long as the hardest single fit; the search ends where the "
-        f"score has turned, at {tried[-1]:.2g}; the final fit to {len(train)} rows is part of it."
+        f"The path takes {ours / max(single):.2f} times as long as the hardest single fit{ended}; the final fit to "
+        f"{len(train)} rows is part of it."
     )
     table.publish("selection_grid" + ("" if name == "mnist-fourier" else f"_{data.title(name)}"))
 

@@ -41,6 +41,8 @@ METHODS: dict[str, Callable[[float, int], Any]] = {
 def tabular(name: str) -> data.Split:
     """A dense set or file, standardised."""
     X, y, X_test, y_test = data.split(name, test_size=0.25, stratify=True)
+    if not isinstance(X, np.ndarray):
+        raise SystemExit(f"{name} is sparse, and the columns are standardised here: give a dense set.")
     scaler = StandardScaler().fit(X.astype(np.float64))
     return scaler.transform(X), y, scaler.transform(X_test), y_test
 

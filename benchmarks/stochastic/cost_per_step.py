@@ -127,7 +127,7 @@ def main(
     for name in data or ["rcv1-like-4", "rcv1-like-53"]:
         whole = load(name)
         again = -(-sizes[-1] // len(whole.y))
-        X = sparse.vstack([whole.X] * again).tocsr()[: sizes[-1]]
+        X = sparse.vstack([sparse.csr_array(whole.X)] * again).tocsr()[: sizes[-1]]
         y = np.tile(whole.y, again)[: sizes[-1]]
         k = whole.n_classes
         parts = [Problem(X[:n], y[:n], whole.X_test[:1], whole.y_test[:1]) for n in sizes]

@@ -33,7 +33,7 @@ class CuttingPlanes:
 def fit(X: sparse.csr_matrix, y: np.ndarray, alpha: float, tol: float = TOL) -> CuttingPlanes:
     """W whose objective is at most `tol` above the least one; `y` holds class codes."""
     n, k = X.shape[0], int(y.max()) + 1
-    columns, rows = X.T.tocsr(), np.arange(n)
+    columns, rows = sparse.csr_array(X.T), np.arange(n)
     W = np.zeros((X.shape[1], k), dtype=X.dtype)
     planes, offsets = [W], np.zeros(1)  # the first is 0: a mean loss is not below it
     gram, shares = np.zeros((1, 1)), np.ones(1)

@@ -70,7 +70,7 @@ def load(name: str) -> Problem:
     """
     if name in text.PROBLEMS:
         return Problem(*text.load(name))
-    X, y, X_test, y_test = data.split(name)
+    X, y, X_test, y_test = data.split(name, several=False)
     if name == "mnist" or not isinstance(X, np.ndarray):
         return Problem(X, y, X_test, y_test)
     scaler, root = StandardScaler().fit(X), np.sqrt(X.shape[1])

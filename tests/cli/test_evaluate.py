@@ -206,3 +206,14 @@ def test_sets_are_counted_by_their_size_and_hold_no_label_that_the_model_never_s
         assert one["covered"] == pytest.approx(own.mean())
         assert other["covered"] == pytest.approx((own & (iris[1] != "setosa")).mean())
     assert any(one["empty"] != one["single"] for one in known)
+
+
+def test_labels_of_the_model_that_were_not_named_are_not_taken_for_absent(run, run_ok, tmp_path, rng):
+    X = rng.standard_normal((90, 3))
+    rows = [",".join([*map(str, x), *map(str, (x > 0).astype(int))]) for x in X.round(3)]
+    path = tmp_path / "several.csv"
+    path.write_text("\n".join(["a,b,c,l0,l1,l2", *rows]) + "\n")
+    run_ok("fit", path, "--labels", 3, "--solver", "newton", "--output", tmp_path / "several.skops")
+    result = run("evaluate", tmp_path / "several.skops", path, "--target", "l0")
+    assert result.code == 1 and "has no column for 'l1', 'l2', which the model has labels of: name them" in result.err
+    assert "Hamming loss" in run_ok("evaluate", tmp_path / "several.skops", path)

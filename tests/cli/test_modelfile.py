@@ -168,3 +168,11 @@ def test_other_objects_are_refused(tmp_path, content):
     skops.io.dump(content, tmp_path / "m.skops")
     with pytest.raises(CommandError, match="holds no fitted model"):
         load(tmp_path / "m.skops")
+
+
+def test_models_do_not_hold_what_the_rows_they_were_fitted_to_give_away(run_ok, tmp_path, iris_csv):
+    """Of SDCA there is a dual variable for every row and class."""
+    path = tmp_path / "sdca.skops"
+    run_ok("fit", iris_csv, "--solver", "sdca", "--output", path)
+    model = load(path)
+    assert not hasattr(model.classifier, "dual_coef_") and model.classifier.coef_.shape == (3, 4)

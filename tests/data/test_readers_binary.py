@@ -75,7 +75,7 @@ class TestNumPy:
             (text, text),
             (text.astype("S"), text),
             (Y[:, None], Y),
-            (Y == 2, Y == 2),
+            (Y == 2, (Y == 2).astype(str)),
         ]:
             dataset = read(features, labels=write("y.npy", saved(np.save, labels)))
             assert dataset.y.tolist() == expected.tolist()

@@ -196,7 +196,7 @@ def as_csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shap
 def as_labels(values: ArrayLike) -> NDArray[Any]:
     """Class labels from numbers or text: integers where all are whole, else floats, else text."""
     labels = np.asarray(values)
-    if labels.dtype.kind in "OSU":
+    if labels.dtype.kind in "OSUb":  # true and false are names
         classes, codes = np.unique(labels.astype(str), return_inverse=True)
         return labels_from_codes(classes.tolist(), codes)
     is_whole = labels.dtype.kind in "iu"
