@@ -55,6 +55,8 @@ FIT = [
     ("huge.csv --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
     ("huge.csv --solver pegasos --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
     ("nan.svm", 1, "the value in row 2, column 2 is missing"),
+    ("iris.csv --target species --target species", 2, "--target species is given twice, or dropped by --drop"),
+    ("iris.csv --target species --drop species", 2, "--target species is given twice, or dropped by --drop"),
     ("iris.csv --class-weight foo", 2, "--class-weight foo cannot be used: it must be balanced"),
     ("iris.csv --seed -5", 2, "--seed -5 cannot be used: it must be a whole number of at least 0 and at most"),
     ("iris.csv --max-time 0", 2, "--max-time 0.0 cannot be used: it must be a number above 0"),

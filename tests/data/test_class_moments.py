@@ -306,3 +306,9 @@ def test_rows_may_leave_in_a_lower_precision_than_they_came():
     moments = ClassMoments.of(X, y, s)
     moments.forget(X[5:].astype(np.float32), y[5:], s[5:])
     assert moments.n == 5 and moments.weights.sum() == pytest.approx(s[:5].sum())
+
+
+def test_sums_that_do_not_fit_are_refused_before_they_are_made():
+    X = sp.csr_array(([1.0, 2.0], ([0, 1], [5, 2_000_000])), shape=(2, 4_000_000))
+    with pytest.raises(MemoryError, match=r"products of 4000000 features would take .* of memory, more than"):
+        ClassMoments.of(X, [0, 1])

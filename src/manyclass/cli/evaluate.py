@@ -211,7 +211,9 @@ def _set_scores(model: Model, X: Any, y: Any, wanted: float) -> dict[str, float]
 
 def _table(labels: Any, columns: Any) -> list[dict[str, Any]]:
     names = ("label", "precision", "recall", "f1", "support")
-    return [dict(zip(names, row, strict=True)) for row in zip(labels, *columns, strict=True)]
+    *shares, support = columns
+    rows = zip(labels, *shares, np.asarray(support, dtype=np.int64), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def described(figures: dict[str, float | None]) -> list[tuple[str, str]]:

@@ -32,6 +32,9 @@ class DataOptions:
             raise UsageError(f"there is no format '{self.format}': choose one of {', '.join(FORMATS)}")
         if self.target and self.labels is not None:
             raise UsageError("--target names a column and --labels says where labels are otherwise: give one of them")
+        twice = [name for name in self.target if self.target.count(name) > 1 or name in self.drop]
+        if twice:
+            raise UsageError(f"--target {twice[0]} is given twice, or dropped by --drop: give it once")
 
     @property
     def labels_are_columns(self) -> bool:

@@ -12,7 +12,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features, as_labels
-from manyclass.data.readers.source import Lines, Source
+from manyclass.data.readers.source import Lines, Source, first_line
 
 NAME, SUFFIXES, WHAT = "libsvm", (".libsvm", ".svm", ".svmlight"), "LIBSVM text"
 # Without going back (++): of twenty thousand digits that are no number, every end would be tried with every other.
@@ -111,4 +111,9 @@ def _fault(source: Source, error: Exception) -> str:
         for number, line in enumerate(file, start=1):
             if not _is_row(line):
                 return f"line {number} ('{line.strip()[:40]}') is not 'label index:number …': correct it"
-    return f"it cannot be read as LIBSVM text ({error}): correct it"
+            indices = [
+                int(word.partition(":")[0]) for word in line.partition("#")[0].split() if _FEATURE.fullmatch(word)
+            ]
+            if any(later <= earlier for earlier, later in itertools.pairwise(indices)):
+                return f"the features of line {number} are not in rising order, or one is there twice: sort them"
+    return f"it cannot be read as LIBSVM text ({first_line(error)}): correct it"
