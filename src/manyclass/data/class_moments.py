@@ -104,8 +104,8 @@ class ClassMoments:
         needed, (room, which) = COPIES * 8.0 * rows.n_features**2, room_for(None)
         if needed > room:
             raise MemoryError(
-                f"Sums of products of {rows.n_features} features would take {told(needed)} of memory, more than {which}: "
-                "use fewer, or fit all rows at once by GLMClassifier."
+                f"Sums of products of {rows.n_features} features would take {told(needed)} of memory, more than "
+                f"{which}: use fewer, or fit all rows at once by GLMClassifier."
             )
         given = None if sample_weight is None else rows.asarray(weight)
         members = _members(y, len(found), weight)
