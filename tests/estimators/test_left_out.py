@@ -217,3 +217,11 @@ def test_rows_that_are_all_but_fitted_are_moved_by_a_tiny_penalty():
     assert model.alpha_ > 1e-5 and model.loo_score_ == pytest.approx(-loss, abs=0.4)
     sets = model.predict_set(X[150:], coverage=0.8)
     assert 0.65 < sets[np.arange(1000), y[150:]].mean() < 0.95
+
+
+def test_rows_that_a_tiny_penalty_fits_are_left_out_all_the_same(rng):
+    """Of labels that nothing tells of, no model is better than the shares of the classes."""
+    X, y = rng.standard_normal((98, 399)), rng.integers(0, 12, 98)
+    model = GLMClassifierCV(cv="loo").fit(X, y)
+    assert np.all(np.diff(model.scores_[0, -4:]) < 0)
+    assert model.alpha_ > 1.0 and model.best_score_ > -2.6

@@ -143,7 +143,7 @@ def test_looks_see_the_weights_of_classes_once_and_no_callbacks(monkeypatch):
     monkeypatch.setattr("manyclass.estimators.linear_rival.NEAR", np.inf)
     options = {"n_components": 128, "block_size": 64, "random_state": 0}
     model = StagewiseClassifier(class_weight=weights, **options).set_callbacks(Seen()).fit(X, y)
-    other = StagewiseClassifier(**options).fit(X, codes, sample_weight=np.array([2.0, 1.0, 0.5])[codes])
+    other = StagewiseClassifier(**options).fit(X, codes, sample_weight=np.array([1.0, 0.5, 0.25])[codes])
     assert seen == [model]
     assert model.choice_["features"] == other.choice_["features"] == LINKED
     assert_allclose(model.coef_, other.coef_)

@@ -31,8 +31,9 @@ from manyclass.model import Problem
 
 EXACT = 1024
 """Most parameters for which H is the Hessian itself; above, it is taken for each output by itself."""
-NEGLIGIBLE = 1e-5
-"""Differences of a probability from its target that move no score, though with a tiny penalty by 1e4 times as much."""
+NEGLIGIBLE, UNMOVED = 1e-5, 1e-2
+"""Differences of a probability from its target that move no score, but for a penalty so small that they move one by
+more than this."""
 MATRICES = 3
 """Of a block of H, its factor and a copy."""
 LEAST_LEFT = 0.05
@@ -129,12 +130,15 @@ def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
     share = _share(problem, weight)
     assert share is not None
     ahead = _seconds_of_output(Shape.of(problem))
+    # H is alpha·I where rows are all but fitted.
+    square = max(float(xp.sum(problem.feature_variance)), 1e-300)
+    negligible = min(NEGLIGIBLE, UNMOVED * problem.alpha / (square * float(xp.max(share))))
     for output in range(problem.n_outputs):
         clock.check(ahead)
         v = V[:, output]
         sample = weighted_sample(to_numpy(v * weight), 2 * sampled_rows(rows.n_features), rng)
         metric = Metric(_block_of_hessian(problem, v, sample), float(xp.finfo(xp.float64).eps))
-        pulling = to_numpy(xp.abs(g[:, output]) > NEGLIGIBLE)
+        pulling = to_numpy(xp.abs(g[:, output]) > negligible)
         found, moved = [], RowSample(np.flatnonzero(pulling), None)
         for block, _ in moved.blocks(problem):
             X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
