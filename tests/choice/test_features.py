@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
-from manyclass.choice.features import UNLIKE, column_units
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, GLMClassifierCV, StagewiseClassifier
+from manyclass.choice.features import IN_UNITS, UNLIKE, advice, column_units, errors_of_representations
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.generated import in_units
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -72,3 +72,39 @@ def test_what_gains_more_with_more_rows_is_compared_by_nearly_as_many():
     model = StagewiseClassifier(random_state=0).fit(X, y)
     assert model.choice_["features"] == "columns with a link"
     assert model.choice_["errors"]["columns with a link"] < 0.97 * model.choice_["errors"]["columns"]
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_units_belong_to_their_columns_where_others_are_empty(rng, empty):
+    X = _sparse(rng, 500, 12, 0.3)
+    X[:, 8:12] *= not empty
+    X[:, 5] *= 1e4
+    y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((500, 3)), axis=1)
+    targets = ClassTargets(y, 3)
+
+    def errors(X):
+        problem = Problem(as_rows(sp.csr_array(X.astype(np.float32))), targets, SMOOTH_LOSSES["softmax"], 0.1)
+        return errors_of_representations(problem, column_units(problem))[IN_UNITS]
+
+    assert errors(X) == errors(X[:, :8]) if empty else errors(X) < 0.6
+
+
+@pytest.mark.parametrize(
+    "make", [GLMClassifier, GLMClassifierCV, CalibratedLeastSquaresClassifier, StagewiseClassifier], ids=str
+)
+@pytest.mark.parametrize("unit", [1.0, 1e5])
+def test_a_column_far_from_the_origin_beside_empty_ones(rng, make, unit):
+    X = _sparse(rng, 400, 20, 0.3)
+    X[:, 8:12], X[:, 3] = 0.0, 2000.0 + rng.standard_normal(400)
+    X[:, 5] *= unit
+    y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((400, 3)), axis=1)
+    held = sp.csr_array(X.astype(np.float32))
+    assert make().fit(held, y).score(held, y) == pytest.approx(make().fit(X, y).score(X, y), abs=0.03)
+
+
+def test_columns_of_sparse_rows_keep_their_precision_and_are_not_advised_on(rng):
+    X = sp.csr_array(_sparse(rng, 200, 5, 0.5).astype(np.float32))
+    assert in_units(as_rows(X), np.arange(1.0, 6.0)).dtype == np.float32
+    X = sp.csr_array(X.toarray() * np.float32([1, 1, 1, 1, 1e5]))
+    assert column_units(_problem(X)) is not None and advice(_problem(X)) == ""
+    assert "StandardScaler" in advice(_problem(X.toarray()))

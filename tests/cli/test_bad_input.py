@@ -55,6 +55,7 @@ FIT = [
     ("huge.csv --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
     ("huge.csv --solver pegasos --memory-limit 8kB", 1, "row 1, column 'sl' is too large to compute with"),
     ("nan.svm", 1, "the value in row 2, column 2 is missing"),
+    ("nan.svm", 1, "or leave the column out"),
     ("iris.csv --target species --target species", 2, "--target species is given twice, or dropped by --drop"),
     ("iris.csv --target species --drop species", 2, "--target species is given twice, or dropped by --drop"),
     ("iris.csv --class-weight foo", 2, "--class-weight foo cannot be used: it must be balanced"),

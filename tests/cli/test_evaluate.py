@@ -217,3 +217,12 @@ def test_labels_of_the_model_that_were_not_named_are_not_taken_for_absent(run, r
     result = run("evaluate", tmp_path / "several.skops", path, "--target", "l0")
     assert result.code == 1 and "has no column for 'l1', 'l2', which the model has labels of: name them" in result.err
     assert "Hamming loss" in run_ok("evaluate", tmp_path / "several.skops", path)
+
+
+def test_text_of_which_no_label_is_known_is_refused(run, run_ok, tmp_path):
+    for name, labels in (("lower", ("true", "false")), ("title", ("True", "False"))):
+        rows = [f"{number},{labels[number % 2]}" for number in range(40)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,label", *rows]) + "\n")
+    run_ok("fit", tmp_path / "lower.csv", "--solver", "newton", "--output", tmp_path / "m.skops")
+    result = run("evaluate", tmp_path / "m.skops", tmp_path / "title.csv")
+    assert result.code == 1 and "has none of the labels that the model was fitted on, but 'True'" in result.err

@@ -80,6 +80,7 @@ class TestLIBSVM:
             ("1 1:2\ncat 1:3\n", r"line 2 \('cat 1:3'\) is not 'label index:number …'"),
             ("1 1:2\n1 2:x\n", "line 2"),
             ("1 2:2 1:1\n", "features of line 1 are not in rising order"),
+            ("0 1:1\n1 1:1 1:2\n", "line 2 are not in rising order, or one is there twice"),
             ("1 99999999999999999999:1\n", "cannot be read as LIBSVM"),
             ("", "is empty"),
             ("1\n2\n", "no row has a feature"),

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from manyclass import GLMClassifier
 from manyclass.data import as_rows, memory, validation
-from manyclass.data.validation import check_rows
+from manyclass.data.validation import check_rows, check_weights
 
 N, D = 60, 7
 
@@ -125,3 +125,16 @@ def test_weights_beyond_the_sums_are_refused_in_a_sentence(size, dtype):
     X, y = np.arange(8).reshape(4, 2).astype(dtype), np.arange(4) % 2
     with pytest.raises(ValueError, match=r"Rows weigh .* divide their weights by the mean"):
         GLMClassifier().fit(X, y, sample_weight=size * np.arange(1, 5))
+
+
+def test_class_weights_are_at_most_one_where_they_are_relative():
+    rows, y = as_rows(np.ones((6, 2))), np.array([0, 0, 0, 0, 0, 1])
+    weights = check_weights(rows, y, None, "balanced", relative=True)
+    np.testing.assert_allclose(weights, [0.2] * 5 + [1.0])
+    weights = check_weights(rows, np.zeros(6, dtype=int), None, {0: 1.0, 1: 50.0}, is_part=True, relative=True)
+    np.testing.assert_allclose(weights, 1.0 / 50.0)  # of a part that has none of the heavy class, too
+    weights = check_weights(rows, np.c_[y, 1 - y], None, "balanced", relative=True)
+    assert weights.max() == 1.0 and weights.min() < 0.1
+    assert check_weights(rows, y, None, "balanced").max() == pytest.approx(3.0)
+    zero = check_weights(rows, y, [1.0, 1, 1, 1, 1, 0], "balanced", relative=True)
+    assert np.isfinite(zero).all() and zero[-1] == 0.0

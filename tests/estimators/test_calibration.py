@@ -142,3 +142,23 @@ def test_scores_that_tell_nothing_give_the_share_of_each_class(calibrate, kind):
         share = np.full(1000, y[:n].mean())
         limit = 1.25 if calibrate == "sigmoid" else 2.5  # one slope alone cannot say how rare a class is
         assert log_loss(y[n:], model.predict_proba(X[n:])) < limit * log_loss(y[n:], np.c_[1 - share, share])
+
+
+@EACH
+def test_scores_that_a_strong_penalty_makes_small_still_tell(calibrate, rng):
+    y = np.arange(1200) % 2
+    X = rng.standard_normal((1200, 5))
+    X[:, 0] = np.where(y == 1, 3.0, -3.0) + 0.3 * X[:, 0]
+    model = SDCAClassifier(alpha=1000.0, loss="hinge", calibrate=calibrate, random_state=0).fit(X[:600], y[:600])
+    assert np.abs(model.decision_function(X)).max() < 0.1
+    assert log_loss(y[600:], model.predict_proba(X[600:])) < 0.05
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@EACH
+def test_a_tolerance_of_zero_and_class_weights_are_no_matter(calibrate, rng):
+    X, y = rng.standard_normal((400, 3)), (rng.random(400) < 0.05).astype(int)
+    options = {"loss": "hinge", "calibrate": calibrate, "max_iter": 20, "random_state": 0}
+    assert np.isfinite(SDCAClassifier(tol=0.0, **options).fit(X, y).predict_proba(X)).all()
+    P = SDCAClassifier(class_weight="balanced", **options | {"max_iter": 500}).fit(X, y).predict_proba(X)
+    assert P[:, 1].mean() == pytest.approx(0.5, abs=0.15)

@@ -1,6 +1,7 @@
 """Where a linear model with a link predicts better than least squares on any features, it is what loss="auto" fits."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import GLMClassifier, GLMClassifierCV, StagewiseClassifier
+from manyclass.data import ClassTargets, as_rows
 from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.features import RandomFourierFeatures
 from manyclass.fit import Status
+from manyclass.model import SMOOTH_LOSSES, Problem
 from tests.problems import Callback
 
 
@@ -215,3 +218,19 @@ def test_rows_of_which_hardly_any_differ_are_fitted(X):
     y = np.arange(len(X)) % 2
     model = StagewiseClassifier().fit(X, y)
     assert model.predict(X).shape == y.shape
+
+
+def test_units_are_those_of_the_look_and_folds_as_many_as_rows_allow(rng):
+    def rival(X, errors=None):
+        y = np.arange(len(X)) % 2
+        problem = Problem(as_rows(X), ClassTargets(y, 2), SMOOTH_LOSSES["softmax"], 0.1)
+        task = SimpleNamespace(problem=problem, encoded=SimpleNamespace(is_multilabel=False, is_binary=True))
+        return StagewiseClassifier()._rival(task, errors or {}), problem
+
+    X = rng.standard_normal((40, 3)) * [1.0, 1.0, 1e5]
+    for in_units, has_unit in ((0.5, False), (0.19, True)):
+        assert (rival(X, {"columns": 0.2, "standardized columns": in_units})[0].unit is not None) is has_unit
+    for n, folds in ((12, 5), (40, 10)):
+        one, problem = rival(X[:n])
+        assert one._look(problem).cv == folds
+    assert len(one._look(problem).alphas) > len(rival(rng.standard_normal((40, 3)))[0]._look(rival(X[:, :2])[1]).alphas)

@@ -103,7 +103,8 @@ def errors_of_representations(
     n_drawn = features_to_look_at(n_columns, n_components) if generators else 0
     n_rows, n_features = _affordable(most, n_drawn, n_columns, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
-    part, _ = occurring(problem.taken(index))
+    part, columns = occurring(problem.taken(index))
+    unit = unit if unit is None or columns is None else unit[columns]
     sample, targets = part.rows, part.targets
     weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)

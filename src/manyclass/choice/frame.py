@@ -26,7 +26,8 @@ def occurring(problem: Problem) -> tuple[Problem, np.ndarray | None]:
     rows, columns = problem.rows.occurring(EMPTY)
     if columns is None or not len(columns):
         return problem, None
-    return problem.variant(rows=rows), columns
+    shift = None if problem.shift is None else problem.shift[columns]
+    return problem.variant(rows=rows, shift=shift), columns
 
 
 class Frame:
@@ -52,7 +53,7 @@ class Frame:
         if wide:
             near = near.variant(rows=near.rows.typed(given.xp.float64))
         if self.unit is not None:
-            shift = None if given.shift is None else given.shift / self.unit
+            shift = None if near.shift is None else near.shift / self.unit
             near = near.variant(rows=in_units(near.rows, self.unit), shift=shift)
         self.problem = self._unrotated = near
         if rotate:

@@ -108,6 +108,11 @@ class Schema:
                 f"{path} has labels that are {given} and the model was fitted on {fitted}: "
                 "give labels like those of the training data"
             )
+        if is_text and was_text and not np.isin(y, self.classes).any():
+            raise CommandError(
+                f"{path} has none of the labels that the model was fitted on, but '{y[0]}' and others: give labels "
+                f"like '{self.classes[0]}', or name their column with --target"
+            )
 
 
 @dataclass(frozen=True)

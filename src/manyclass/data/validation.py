@@ -222,7 +222,7 @@ def check_weights(
 def at_most_one(weight: np.ndarray, others: Sequence[float] = ()) -> np.ndarray:
     """Weights, divided by the largest of them and some others if that is above 1."""
     finite = weight[np.isfinite(weight)]
-    return weight / max(float(finite.max(initial=1.0)), *others, 1.0)
+    return weight / max([float(finite.max(initial=1.0)), *others])
 
 
 def check_size(weight: float, *, is_part: bool = False) -> None:

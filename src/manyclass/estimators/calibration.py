@@ -101,20 +101,31 @@ class CrossCalibrated(LinearClassifier):
         def loss(log_slope: float) -> float:
             return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], xp)
 
-        steepest = np.log(self._steepest)
-        middle = min(-np.log(max(float(np.std(Z)), 1e-30)), steepest)
-        slope = np.exp(minimize_scalar(loss, bounds=(middle - 8.0, min(middle + 8.0, steepest)), method="bounded").x)
+        # Between slopes of which scores, and of which their differences, tell next to nothing and next to all.
+        low, high = (-np.log(max(float(size), 1e-30)) for size in (np.sqrt(np.mean(Z**2)), np.std(Z)))
+        slope = np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded").x)
+        if slope > self._steepest:
+            steep, less = (link.values(Z * one, slice(None), targets, xp) for one in (slope, self._steepest))
+            slope = slope if _is_clearly_less(steep, less) else self._steepest
         return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
 
     def _sigmoid(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
         """Slope and offset of one output, or 0 and that of all rows alike where scores tell the less the larger they
-        are, or differ by what `tol` has left over."""
-        link = _SigmoidCalibration().fit(z, y, weight)
+        are, or differ by what `tol` may have left over and tell nothing clearly."""
+        link, constant = _SigmoidCalibration().fit(z, y, weight), _SigmoidCalibration().fit(0.0 * z, y, weight)
         if 0.0 <= -link.a_ <= self._steepest:
             return -link.a_, -link.b_
-        return 0.0, -_SigmoidCalibration().fit(0.0 * z, y, weight).b_
+        sign = np.where(y > 0, 1.0, -1.0)
+        steep, alike = (np.logaddexp(0.0, sign * (one.a_ * z + one.b_)) for one in (link, constant))
+        return (-link.a_, -link.b_) if link.a_ < 0.0 and _is_clearly_less(steep, alike) else (0.0, -constant.b_)
 
     @property
     def _steepest(self) -> float:
         """The slope at which what is left of a loss of 1 decides between two classes."""
         return 0.5 / max(self.tol, 1e-12)
+
+
+def _is_clearly_less(losses: np.ndarray, others: np.ndarray) -> bool:
+    """Whether the mean over the rows is, by more than two standard errors."""
+    gain = np.asarray(others) - np.asarray(losses)
+    return bool(gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain)))

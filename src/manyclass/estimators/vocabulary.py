@@ -27,8 +27,9 @@ LOSSES_OF: dict[str, tuple[str, ...]] = {
 def check_loss(kind: type, loss: str) -> None:
     """Refuse a loss that an estimator, or that which it is derived from, does not fit; "auto" is one where it is the
     default."""
-    estimator = next(one.__name__ for one in kind.__mro__ if one.__name__ in LOSSES_OF)
-    allowed = (*(["auto"] if getattr(kind, "loss", "") == "auto" else []), *LOSSES_OF[estimator])
+    known = next(one for one in kind.__mro__ if one.__name__ in LOSSES_OF)
+    estimator = known.__name__
+    allowed = (*(["auto"] if getattr(known, "loss", "") == "auto" else []), *LOSSES_OF[estimator])
     if loss in allowed:
         return
     others = [name for name, losses in LOSSES_OF.items() if loss in losses]

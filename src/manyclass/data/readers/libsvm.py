@@ -112,7 +112,7 @@ def _fault(source: Source, error: Exception) -> str:
             if not _is_row(line):
                 return f"line {number} ('{line.strip()[:40]}') is not 'label index:number …': correct it"
             indices = [
-                int(word.partition(":")[0]) for word in line.partition("#")[0].split() if _FEATURE.fullmatch(word)
+                float(word.partition(":")[0]) for word in line.partition("#")[0].split() if _FEATURE.fullmatch(word)
             ]
             if any(later <= earlier for earlier, later in itertools.pairwise(indices)):
                 return f"the features of line {number} are not in rising order, or one is there twice: sort them"

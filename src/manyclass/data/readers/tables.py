@@ -301,6 +301,8 @@ def label_column(names: Sequence[str]) -> str:
 
 def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool = False) -> NDArray[Any]:
     """Class labels or responses, of which none is missing; `start` rows came before in the file."""
+    if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
+        column = column.cast(pa.bool_())
     if pa.types.is_boolean(column.type):  # as they are read from text, and from arrays
         column = pa.chunked_array([pc.if_else(column, "True", "False")]) if len(column) else column.cast(pa.string())
     if is_list(column.type):
