@@ -144,3 +144,11 @@ def test_adapting_a_metric_that_weighs_rows_takes_their_second_moments_and_a_fac
     assert by_name["kronecker"].look > 2.0 * factor
     assert by_name["kronecker"].look < by_name["kronecker"].set_up + factor
     assert by_name["jacobi"].look == 0.0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rotated_rows_are_dense_and_as_wide_as_many(sparse):
+    shape = Shape.of(problem(200, 5000, 3, sparse=sparse))
+    square = shape.rotated
+    assert (square.n, square.d, square.k, square.stored, square.dense) == (200, 200, 3, 200.0**2, True)
+    assert square.seconds_of_pass() < Shape.of(problem(200, 5000, 3)).seconds_of_pass()

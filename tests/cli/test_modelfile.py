@@ -7,6 +7,8 @@ import operator
 import os
 import pickle
 import re
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -176,3 +178,11 @@ def test_models_do_not_hold_what_the_rows_they_were_fitted_to_give_away(run_ok, 
     run_ok("fit", iris_csv, "--solver", "sdca", "--output", path)
     model = load(path)
     assert not hasattr(model.classifier, "dual_coef_") and model.classifier.coef_.shape == (3, 4)
+
+
+def test_models_are_loaded_without_pytorch(iris_model):
+    """skops imports all of scikit-learn, a module of which would take seconds for it."""
+    code = (
+        f"import sys; from manyclass.cli.modelfile import load; load(__import__('pathlib').Path({str(iris_model)!r}))"
+    )
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)

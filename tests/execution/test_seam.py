@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
 
-from manyclass import BoundMajorizationClassifier, GLMClassifier
+from manyclass import BoundMajorizationClassifier, GLMClassifier, GLMClassifierCV
 from manyclass.curvature import CURVATURES
 from manyclass.data.parted import parted
 from manyclass.execution.base import add, n_bytes
@@ -170,3 +170,13 @@ def test_a_column_that_all_sparse_rows_of_one_part_hold_may_be_lacking_in_others
     found = fit_parts(model, rows, y)
     here = GLMClassifier(**model.get_params()).fit(rows.astype(np.float64), y)
     np.testing.assert_allclose(found.decision_function(rows), here.decision_function(rows), atol=0.05)
+
+
+def test_class_weights_are_no_copies_of_rows_in_parts_either(rng):
+    X, y = rng.standard_normal((600, 30)), (rng.random(600) < 0.05).astype(int)
+    X[y == 1, :2] += 1.0
+    for class_weight in ("balanced", {0: 1.0, 1: 20.0}):
+        one = GLMClassifierCV(loss="squared", cv="gcv", class_weight=class_weight)
+        parts = fit_parts(GLMClassifierCV(loss="squared", cv="gcv", class_weight=class_weight), X, y)
+        assert parts.alpha_ == pytest.approx(one.fit(X, y).alpha_)
+        assert_same(parts, one, X)
