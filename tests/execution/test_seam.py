@@ -173,7 +173,7 @@ def test_a_column_that_all_sparse_rows_of_one_part_hold_may_be_lacking_in_others
 
 
 def test_class_weights_are_no_copies_of_rows_in_parts_either(rng):
-    X, y = rng.standard_normal((600, 30)), (rng.random(600) < 0.05).astype(int)
+    X, y = rng.standard_normal((N, 10)), (rng.random(N) < 0.1).astype(int)
     X[y == 1, :2] += 1.0
     for class_weight in ("balanced", {0: 1.0, 1: 20.0}):
         one = GLMClassifierCV(loss="squared", cv="gcv", class_weight=class_weight)
