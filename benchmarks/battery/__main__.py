@@ -195,7 +195,10 @@ def publish_limits(results: list[limits.Result], suffix: str, as_json: bool) -> 
     for one in sorted(results, key=lambda one: one.over, reverse=True):
         table.add(one.case, one.estimator, one.limit, f"{one.seconds:.2f}", f"{max(one.over, 0):.2f}", one.status)
     table.note("Beyond is what a fit took past 1.1 times its limit and 0.2 s.")
-    print(json.dumps([asdict(one) for one in results])) if as_json else table.publish("battery_limits" + suffix)
+    if as_json:
+        print(json.dumps([asdict(one) for one in results]))
+    else:
+        table.publish("battery_limits" + suffix)
 
 
 def publish_threads(results: list[threads.Result], suffix: str, as_json: bool) -> None:

@@ -43,7 +43,6 @@ def through_a_pipe(path, content):
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress, bz2.compress])
 @pytest.mark.parametrize("how", [read, stored])
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
 def test_a_pipe_is_read_whole(tmp_path, packed, how):
     rows = "".join(f"{number % 3} 1:{number} 2:1\n" for number in range(20000))  # of several heads
     found = how(through_a_pipe(tmp_path / "rows.svm", packed(rows.encode())))
@@ -53,7 +52,6 @@ def test_a_pipe_is_read_whole(tmp_path, packed, how):
     assert len(found.y) == 20000 and found.feature_names == ("a", "b")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
 def test_arrays_and_labels_come_through_pipes(files):
     for name in ("rows.npz", "rows.npy"):
         pipe = through_a_pipe(files / f"pipe_{name}", (files / name).read_bytes())

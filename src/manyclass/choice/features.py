@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from manyclass.choice.frame import occurring
 from manyclass.data import ClassTargets, GeneratedRows, Rows
@@ -16,7 +15,6 @@ from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
-from manyclass.model.sums import column_sums
 
 SAMPLED_ROWS = 768
 """Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
@@ -44,24 +42,19 @@ def column_units(problem: Problem) -> Array | None:
     hardly any row holds it is that of most others.
     """
     xp, rows = problem.xp, problem.rows
-    if not (rows.can_be_centred or rows.has_arrays):
+    held = rows.holding(problem.weight)
+    if held is None and not rows.can_be_centred:
         return None
     variance = problem.feature_variance
     varies = counts = variance > 0
-    if not rows.can_be_centred:
-        held, mass = problem.sum(column_sums, _is_held)
-        counts = varies & (held * rows.n_rows >= FEWEST_HELD * mass)
-        variance = variance * mass / xp.where(varies, held, xp.ones_like(held))
+    if held is not None:
+        counts = varies & (held * rows.n_rows >= FEWEST_HELD * problem.total_weight)
+        variance = variance * problem.total_weight / xp.where(varies, held, xp.ones_like(held))
     spread = xp.sqrt(xp.where(varies, variance, xp.ones_like(variance)))
     seen = spread[counts]
     if not bool(xp.any(counts)) or float(xp.max(seen)) <= UNLIKE * float(xp.min(seen)):
         return None
     return xp.where(counts | ~varies, spread, xp.sort(seen)[seen.shape[0] // 2])
-
-
-def _is_held(values: Array) -> Array:
-    """1 for each number but 0."""
-    return array_namespace(values).astype(values != 0, values.dtype)
 
 
 def advice(problem: Problem) -> str:

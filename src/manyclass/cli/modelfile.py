@@ -7,7 +7,7 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,15 +206,13 @@ def trusted_types() -> set[str]:
 
 def _skops() -> Any:
     """skops.io, without PyTorch: it imports all of scikit-learn, of which one module would take seconds for that."""
-    name = "sklearn.externals.array_api_compat.torch"
-    is_here = name in sys.modules
-    if not is_here:
-        sys.modules[name] = None  # type: ignore[assignment]  # as Python marks what cannot be imported
+    name, modules = "sklearn.externals.array_api_compat.torch", cast(dict[str, Any], sys.modules)
+    is_hidden = modules.setdefault(name, None) is None  # as Python marks what cannot be imported
     try:
         import skops.io
     finally:
-        if not is_here:
-            del sys.modules[name]
+        if is_hidden:
+            del modules[name]
     return skops.io
 
 

@@ -218,6 +218,10 @@ class Rows(ABC):
         """A copy with columns divided by a number each, where reading them so would fill the rows; else None."""
         return None
 
+    def holding(self, weight: Array | None) -> Array | None:
+        """Σ s over the rows that hold each column, where these are told from others; None where all hold all."""
+        return None
+
     def recipe(self) -> Rows:
         """Of rows in parts: what `held` needs to know, without the parts."""
         return self
@@ -381,11 +385,6 @@ def add_to_diagonal(matrix: Array, values: Array | float) -> None:
     xp = array_namespace(matrix)
     flat = xp.reshape(matrix, (-1,), copy=False)
     flat[:: int(matrix.shape[0]) + 1] += values
-
-
-def smallest(values: Array, xp: Any) -> float | None:
-    """The least of some numbers; None of none, and in namespaces that would have to wait for their device."""
-    return values.min() if is_numpy_namespace(xp) and values.size else None
 
 
 def to_numpy(values: Array) -> np.ndarray:

@@ -122,6 +122,10 @@ class SparseRows(Rows):
         self._refuse_to_fill("scaled one by one")
         return SparseRows(self._with(self.X.data * np.repeat(weight, np.diff(self.X.indptr))))
 
+    def holding(self, weight: np.ndarray | None) -> np.ndarray:
+        of_each = None if weight is None else np.repeat(weight, np.diff(self.X.indptr)).astype(np.float64)
+        return np.bincount(self.X.indices, of_each, minlength=self.n_features).astype(np.float64)
+
     def divided(self, unit: np.ndarray) -> SparseRows:
         X = self._with((self.X.data / unit[self.X.indices]).astype(self.dtype, copy=False))
         return SparseRows(X, None if self.shift is None else self.shift / unit)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import is_numpy_namespace
 
-from manyclass.data.rows import Array, smallest
+from manyclass.data.rows import Array
 from manyclass.data.targets import Targets
 from manyclass.model.sets import ConvexSet
 
@@ -191,3 +192,8 @@ def xlogx(P: Array, xp: Any) -> Array:
     """P log P, continued by 0 at P = 0."""
     positive = P > 0
     return xp.where(positive, P * xp.log(xp.where(positive, P, xp.ones_like(P))), xp.zeros_like(P))
+
+
+def smallest(values: Array, xp: Any) -> float | None:
+    """The least of some numbers; None of none, and in namespaces that would have to wait for their device."""
+    return values.min() if is_numpy_namespace(xp) and values.size else None

@@ -1,7 +1,7 @@
 from typing import Any
 
-from manyclass.data.rows import Array, smallest
-from manyclass.model.losses.base import SmoothLoss, flushed, xlogx
+from manyclass.data.rows import Array
+from manyclass.model.losses.base import SmoothLoss, flushed, smallest, xlogx
 from manyclass.model.sets import Simplex
 
 FEW_COLUMNS = 32
