@@ -178,7 +178,8 @@ def test_held_out_rows_splitters_and_scorers(digits):
     assert model.score(X_test, y_test) == pytest.approx(model.best_score_, abs=0.01)
     few = X[:200], y[:200]
     for loss in ("softmax", "squared"):
-        splitter = ShuffleSplit(3, test_size=0.3, train_size=0.5, random_state=0)
+        # No row that judges is within 0.01 of a tie, of which rounding would decide.
+        splitter = ShuffleSplit(3, test_size=0.3, train_size=0.5, random_state=6)
         model = GLMClassifierCV([1e-2], loss=loss, cv=splitter, scoring="balanced_accuracy", tol=1e-9).fit(*few)
         expected = cross_val_score(
             GLMClassifier(1e-2, loss=loss, tol=1e-9), *few, cv=splitter, scoring="balanced_accuracy"
