@@ -162,8 +162,9 @@ def test_dual_ascent_on_chunks_closes_the_same_gap(data, rows, loss, fit_interce
     expected = model.fit(*data)
     epochs, coef = expected.n_iter_, expected.coef_
     model.fit(rows, data[1])
-    assert model.duality_gap_ <= 1e-5 and model.n_iter_ < 2 * epochs + 20
-    np.testing.assert_allclose(model.coef_, coef, atol=3e-3)
+    assert model.duality_gap_ <= 1e-5 and model.n_iter_ < 4 * epochs + 20
+    # Strong convexity: each is within (2 · 1e-5 F(0)/alpha)^½ = 0.045 of the minimum.
+    assert np.linalg.norm(model.coef_ - coef) < 0.09
 
 
 def test_dual_ascent_on_chunks_of_two_classes_and_of_responses(data, rows):

@@ -169,7 +169,8 @@ def test_a_column_that_all_sparse_rows_of_one_part_hold_may_be_lacking_in_others
     model = GLMClassifier(alpha=1e-2, loss=loss, tol=1e-6)
     found = fit_parts(model, rows, y)
     here = GLMClassifier(**model.get_params()).fit(rows.astype(np.float64), y)
-    np.testing.assert_allclose(found.decision_function(rows), here.decision_function(rows), atol=0.05)
+    # The row without the year is 2010 of its coefficients away from all others.
+    np.testing.assert_allclose(found.decision_function(rows), here.decision_function(rows), rtol=5e-3, atol=0.05)
 
 
 def test_class_weights_are_no_copies_of_rows_in_parts_either(rng):

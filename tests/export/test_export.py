@@ -68,7 +68,8 @@ def test_onnx(name, load):
     model, X = fitted(name, load)
     labels, values = session_of(model).run(None, {"X": X})
     expected = expected_of(model, X)
-    np.testing.assert_allclose(values.reshape(expected.shape), expected, atol=1e-5)
+    # A learned link may be steep: in float32, sums in another order are another probability in the fifth digit.
+    np.testing.assert_allclose(values.reshape(expected.shape), expected, atol=1e-4)
     assert np.mean(labels == model.predict(X)) > 0.99
 
 

@@ -79,15 +79,14 @@ def left_out_scores(problem: Problem, coef: Array, intercept: Array, clock: Cloc
     Raises `OutOfTime` where there is no time for the next factor.
     """
     theta = problem.pack(coef, intercept)
-    W, b = problem.unpack(theta)
     if is_exact(problem):
-        return _exactly(problem, theta, W, b)
-    return _by_outputs(problem, W, b, clock)
+        return _exactly(problem, theta)
+    return _by_outputs(problem, *problem.unpack(theta), clock)
 
 
-def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
+def _exactly(problem: Problem, theta: Array) -> Array:
     xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
-    H = hessian_matrix(problem, theta)
+    (W, b), H = problem.unpack(theta), hessian_matrix(problem, theta)
     if problem.fit_intercept:
         # No row pulls at the intercept of a class whose rows all weigh nothing, or of a label that all rows have.
         unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= problem.rows.precision, xp.float64)
@@ -96,8 +95,10 @@ def _exactly(problem: Problem, theta: Array, W: Array, b: Array) -> Array:
         H[-k:, -k:] += 1.0 / k  # nor at a common shift
     # A share of each, as features may be of any size.
     add_to_diagonal(H, 1e-3 * problem.rows.precision**0.75 * xp.linalg.diagonal(H))
-    # Feature, output, output, feature.
-    inverse = xp.permute_dims(xp.reshape(xp.linalg.inv(H), (size, k, size, k)), (0, 1, 3, 2))
+    # In units in which its diagonal is 1; feature, output, output, feature.
+    unit = xp.linalg.diagonal(H) ** -0.5
+    inverse = xp.linalg.inv(H * unit[:, None] * unit[None, :]) * unit[:, None] * unit[None, :]
+    inverse = xp.permute_dims(xp.reshape(inverse, (size, k, size, k)), (0, 1, 3, 2))
     inverse, found = xp.reshape(inverse, (size, -1)), []
     for part, block, weight in problem.blocks(GRAM_BLOCK_BYTES // (k * size)):
         X = xp.astype(with_ones(block, problem, problem.center), xp.float64)

@@ -28,6 +28,7 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.left_out import (
     Check,
     check_room,
+    is_exact,
     left_out_scores,
     refits,
     seconds_left_out,
@@ -37,7 +38,7 @@ from manyclass.choice.methods import Method
 from manyclass.choice.together import Together
 from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
 from manyclass.fit import Iterate, Iterates, Status, restore
@@ -173,10 +174,7 @@ class DescentSearch(Search):
         needed = seconds_of_path(method, 3, plan.n_judged)
         needed += 3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0
         is_short = saved is None and needed > clock.deadline - clock.started - clock.seconds
-        self.frame = Frame(self.task.problem, rotate=method.row_space if is_short else rotate, drops_empty=True)
-        problem = self.frame.problem
-        if leaves_each_out:
-            check_room(problem)
+        problem = self._framed(method.row_space if is_short else rotate, leaves_each_out)
         curvature = path_curvature(problem, method, self.task.rng)
 
         def descent(one: Problem, leader: Descent | None = None, tol: float = tol) -> Descent:
@@ -219,6 +217,18 @@ class DescentSearch(Search):
             more = self._left_out(full, outcome.model)
             yield Iterate(lambda: self.selected(outcome.model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return outcome.status
+
+    def _framed(self, rotate: bool, leaves_each_out: bool) -> Problem:
+        """The problem that is fitted to, of the frame that is set."""
+        given = self.task.problem
+        # What a tiny penalty leaves of the curvature, and squares of small columns, are rounding in float32.
+        is_small = given.rows.n_rows * given.rows.row_bytes <= BLOCK_BYTES
+        self.frame = Frame(
+            given, rotate=rotate, wide=leaves_each_out and is_small and is_exact(given), drops_empty=True
+        )
+        if leaves_each_out:
+            check_room(self.frame.problem)
+        return self.frame.problem
 
     def _descents(self, descent: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
         """One of all folds, or one for each with the first as their leader."""
