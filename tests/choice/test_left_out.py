@@ -17,4 +17,4 @@ def test_outputs_by_themselves_are_exact_for_the_squared_loss(weighted, rng):
     for _ in range(3):
         theta = theta - H.solve(F.value_and_gradient(theta).gradient)
     W, b = F.unpack(theta)
-    np.testing.assert_allclose(left_out._by_outputs(F, W, b, Clock()), left_out._exactly(F, theta, W, b), atol=1e-4)
+    np.testing.assert_allclose(left_out._by_outputs(F, W, b, Clock()), left_out._exactly(F, theta), atol=1e-4)
