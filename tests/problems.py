@@ -9,6 +9,7 @@ from manyclass.curvature.class_bounds import CLASS_BOUNDS
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Clock, Run
 from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.model.problem import nothing
 from tests.oracles import glm as oracle
 
 ESTIMATORS = {
@@ -85,5 +86,5 @@ def run(problem, solver, curvature, start=None, max_time=None, **limits):
 
     fallback = problem.constant_model()
     outcome = Run(clock, **limits)(iterates(), lambda: problem.coefficients(fallback))
-    problem.on_block = None
+    problem.on_block = nothing
     return outcome

@@ -133,7 +133,8 @@ def sbm(
         if not np.array_equal(solver.theta, run.thetas[-1]):
             run.add(solver.theta, run.passes[-1] + 1 / len(problem.y), watch.seconds)
 
-    objective.on_block = note if each_row else None
+    if each_row:
+        objective.on_block = note
     for iterate in islice(solver.iterates(), passes):
         if each_row:
             note()

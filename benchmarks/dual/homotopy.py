@@ -24,6 +24,7 @@ from manyclass.dual.ascent import ROUNDING, start_state
 from manyclass.dual.state import DualState
 from manyclass.fit import Clock, Run
 from manyclass.model import LOSSES, Loss, Problem
+from manyclass.model.problem import nothing
 
 ALPHA = 1e-6
 TRAIN_SHARE = 0.8
@@ -140,7 +141,7 @@ def reference(problem: DualProblem, limit: float) -> tuple[float, float, DualMod
     run = Run(limits.clock, limits.tol, limits.max_iter)
     problem.problem.on_block = limits.clock.check
     found = run(ascend(problem, [problem.alpha], limits, proximal=True, measure_every=20), lambda: None)
-    problem.problem.on_block = None
+    problem.problem.on_block = nothing
     return found.history[-1].objective, max(record["dual"] for record in found.history), found.model
 
 

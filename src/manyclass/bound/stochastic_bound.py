@@ -12,6 +12,7 @@ from manyclass.data import Rows
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, OutOfTime, Status
 from manyclass.model import Evaluation, Problem
+from manyclass.model.problem import nothing
 from manyclass.solvers.base import iterate
 
 LARGEST_SHARE = 0.05
@@ -108,7 +109,7 @@ class StochasticBound:
         self.residuals = np.zeros((problem.rows.n_rows, shape[1])) if refresh else None
         self.settled: _Settled | None = None
         self.n_passes, self._share = 0, 0.0
-        self._watch: Callable[[], None] | None = None
+        self._watch: Callable[..., None] = nothing
         self.softmax = problem.loss.domain.exclusive
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
@@ -133,13 +134,13 @@ class StochasticBound:
         """The objective after so many passes and a share of one; looking is no part of the algorithm and no pass."""
         problem, dtype = self.problem, self.problem.rows.dtype
         # Short beside a pass, and all that makes a model of it: not to be cut off.
-        self._watch, problem.on_block = problem.on_block, None
+        self._watch, problem.on_block = problem.on_block, nothing
         evaluation = problem.value_and_gradient(self.theta.astype(dtype))
         if self.refresh and self._share == 1.0:
             evaluation = self._settle(growing, evaluation)
         problem.n_passes = n_before + self._share
         found = iterate(problem, self.curvature, self.theta.astype(dtype), evaluation, int(problem.n_passes))
-        problem.on_block, self._watch = self._watch, None
+        problem.on_block, self._watch = self._watch, nothing
         return found
 
     def _pass(self, growing: bool) -> None:
@@ -189,8 +190,7 @@ class StochasticBound:
     def _renew(self) -> None:
         """The curvature of the pass that is over, unless there is no time for another."""
         try:
-            if self._watch is not None:
-                self._watch()
+            self._watch()
         except OutOfTime:
             self.curvature.discard()
         else:
@@ -258,8 +258,7 @@ class StochasticBound:
             rows, targets = problem.rows.take(index), problem.targets.take(index)
             last = 0
             while last < len(index):
-                if problem.on_block is not None:
-                    problem.on_block(time.perf_counter() - began)
+                problem.on_block(time.perf_counter() - began)
                 began = time.perf_counter()
                 part = slice(last, min(last + self.block_rows, len(index)))
                 last = part.stop

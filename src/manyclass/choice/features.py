@@ -15,6 +15,7 @@ from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
+from manyclass.model.losses import Mistakes
 
 SAMPLED_ROWS = 768
 """Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
@@ -111,12 +112,11 @@ def errors_of_representations(
     has_classes = isinstance(targets, ClassTargets)
     found = {}
     for name, kind in kinds.items():
-        if problem.on_block is not None:
-            problem.on_block()
+        problem.on_block()
         alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
         residual = left_out(best(alphas, errors))
         if has_classes:
-            found[name] = _share_wrong(residual, Y, xp)
+            found[name] = float(xp.mean(Mistakes().values(Y - residual, slice(None), targets, xp)))
         else:
             found[name] = float(xp.sum(residual**2)) / max(float(xp.sum((Y - xp.mean(Y, axis=0)) ** 2)), 1e-300)
     return found
@@ -137,15 +137,6 @@ def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float 
             break
         share /= 2
     return max(int(share * n_rows), 2), max(int(share * n_drawn), 1)
-
-
-def _share_wrong(residual: Any, Y: Any, xp: Any) -> float:
-    """A model of all other rows predicts y − r."""
-    predicted = Y - residual
-    if Y.shape[1] > 1:
-        return float(xp.mean(xp.astype(xp.argmax(predicted, axis=1) != xp.argmax(Y, axis=1), xp.float64)))
-    middle = 0.5 * (xp.max(Y) + xp.min(Y))
-    return float(xp.mean(xp.astype((predicted > middle) != (middle < Y), xp.float64)))
 
 
 def columns_suffice(errors: Mapping[str, float]) -> bool:

@@ -43,10 +43,9 @@ class PartitionBound(Hessian):
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         began = time.perf_counter()
         H = bound_curvature(problem, theta)
-        if problem.on_block is not None:
-            # A factor cannot be interrupted. It has size³/6 multiplications, at two thirds of the speed of the
-            # n·size²/2 of the products before it.
-            problem.on_block((time.perf_counter() - began) * int(H.shape[0]) / max(2 * problem.rows.n_rows, 1))
+        # A factor cannot be interrupted. It has size³/6 multiplications, at two thirds of the speed of the
+        # n·size²/2 of the products before it.
+        problem.on_block((time.perf_counter() - began) * int(H.shape[0]) / max(2 * problem.rows.n_rows, 1))
         return H
 
 
@@ -64,8 +63,7 @@ def _bound_sums(part: Problem, W: Array, b: Array, center: Array) -> Array:
     total = PairSums(bound, part.n_outputs, rows.n_features + part.fit_intercept, xp, rows.device)
     began = time.perf_counter()
     for where, block in rows.blocks(rows_per_block(rows.n_rows, rows.n_features, total.n_pairs, rows.itemsize)):
-        if part.on_block is not None:
-            part.on_block(time.perf_counter() - began)
+        part.on_block(time.perf_counter() - began)
         began = time.perf_counter()
         weights = bound.weights(loss.normalise(part.scores(block, W, b), xp), xp)
         if part.weight is not None:

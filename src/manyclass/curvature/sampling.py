@@ -37,8 +37,7 @@ class RowSample:
         rows, xp = problem.rows, problem.xp
         step = rows.rows_per_block(problem.n_outputs, block_bytes)
         for part, block in rows.blocks(step) if self.index is None else rows.blocks_of(self.index, step):
-            if problem.on_block is not None:
-                problem.on_block()
+            problem.on_block()
             weight = problem.weight
             if weight is not None:
                 index = self.index

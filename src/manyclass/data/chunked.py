@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,9 @@ class ChunkedRows(Rows):
         shift = None if self.shift is None else self.shift[columns]
         places = (np.arange(self.n_features) if self._places is None else self._places)[columns]
         first = self._first[:, columns]
-        return self._like(store=self.store.select(columns), shift=shift, _first=first, _places=places)
+        return self._like(
+            store=Transformed(self.store, itemgetter((slice(None), columns))), shift=shift, _first=first, _places=places
+        )
 
     def _whole(self) -> Rows:
         needed = self.n_rows * self.row_bytes

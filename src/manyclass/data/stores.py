@@ -51,10 +51,6 @@ class Store(ABC):
                 break
         return stacked(found)[np.argsort(order, kind="stable")]
 
-    def select(self, columns: np.ndarray) -> Store:
-        """Some columns of the same rows."""
-        return Repeated(lambda: (chunk[:, columns] for chunk in self.chunks(1 << 14)), self.n_rows)
-
 
 class Repeated(Store):
     """Whatever can be read from its beginning again and again.

@@ -185,8 +185,7 @@ class _Ascent:
 
     def _on_slice(self) -> None:
         """Between the slices of an epoch, where it may end."""
-        if self.problem.problem.on_block is not None:
-            self.problem.problem.on_block()
+        self.problem.problem.on_block()
         self.limits.clock.check(ahead=seconds_of_handing_over(self.problem))
 
     def _is_due(self) -> bool:

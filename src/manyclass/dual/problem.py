@@ -74,8 +74,7 @@ class DualProblem:
             yield slice(0, self.n_rows), self.rows
             return
         for part, block in self.problem.rows.visits(rng):
-            if self.problem.on_block is not None:
-                self.problem.on_block()
+            self.problem.on_block()
             yield part, block.arrays()
 
     def gather(self, weight: np.ndarray, total: np.ndarray) -> None:

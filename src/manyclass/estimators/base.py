@@ -33,6 +33,7 @@ from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record,
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
 from manyclass.model.losses import Mistakes
+from manyclass.model.problem import nothing
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__ and "<shared>" in cls.__doc__:
-            cls.__doc__ = complete_docstring(cls.__doc__, tuple(cls.__annotations__))
+            cls.__doc__ = complete_docstring(cls.__doc__, cls)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -211,7 +212,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Mean loss of a model on the held-out rows, where iterates do not say it themselves."""
         assert task.held_out is not None
         loss = Mistakes() if task.problem.loss.scale_free else task.problem.loss
-        return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=None, loss=loss), *model)
+        return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=nothing, loss=loss), *model)
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
         """The gap, or measure, at which to stop, and the iterations after which."""

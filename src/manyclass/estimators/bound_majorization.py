@@ -16,7 +16,7 @@ from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
 from manyclass.solvers.majorize import Majorize
@@ -27,7 +27,7 @@ by it."""
 
 
 @dataclass(eq=False, repr=False)
-class BoundMajorizationClassifier(LinearClassifier):
+class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
     """Multinomial logistic regression by bound majorization, batch or stochastic, without a step size to tune.
 
     Minimises, over W of shape (n_features, n_classes) and an unpenalised intercept b,
@@ -118,16 +118,9 @@ class BoundMajorizationClassifier(LinearClassifier):
     rank: int | None = None
     alpha: float = 1e-4
     step: str | float = "refreshed"
-    fit_intercept: bool = True
-    class_weight: Any = None
-    tol: float = 1e-3
     max_iter: int = 500
-    max_time: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
+    tol: float = 1e-3
     warm_start: bool = False
-    random_state: Any = None
 
     @property
     def _is_stochastic(self) -> bool:

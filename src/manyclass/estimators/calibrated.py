@@ -17,7 +17,7 @@ from manyclass.choice.ridge_path import moments_by_fold
 from manyclass.data import MatrixTargets, Rows
 from manyclass.data.rows import Array
 from manyclass.estimators.base import Task
-from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.fit import Iterates
 from manyclass.fit.folds import Fold
@@ -28,7 +28,7 @@ from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquatio
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedLeastSquaresClassifier(SampledStream):
+class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
     """Least squares with an unknown link: *Least Squares Revisited*, Algorithm 2.
 
     From ŷ = 0, alternates between least squares on the residuals and least squares on functions of the predictions,
@@ -132,15 +132,9 @@ class CalibratedLeastSquaresClassifier(SampledStream):
     alpha: float | str = "auto"
     _: KW_ONLY
     basis: Sequence[float | Callable[[Array], Array]] = (1, 2, 3)
-    fit_intercept: bool = True
-    class_weight: Any = None
     tol: float = 1e-5
     max_iter: int = 100
-    max_time: float | None = None
     early_stopping: bool | str = "auto"
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    random_state: Any = None
     kept_rows: int = 20_000
 
     def _holds_out(self, rows: Rows) -> bool:

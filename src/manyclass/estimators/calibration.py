@@ -35,7 +35,6 @@ class CrossCalibrated(LinearClassifier):
     """
 
     calibrate: str | None
-    max_time: float | None
     tol: float
     calibration_: np.ndarray
 

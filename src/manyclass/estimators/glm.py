@@ -12,7 +12,7 @@ from manyclass.curvature import CURVATURES
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -21,7 +21,7 @@ from manyclass.solvers.quasi_newton import QuasiNewton
 
 
 @dataclass(eq=False, repr=False)
-class GLMClassifier(ExactStream, LinearClassifier):
+class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     """Generalized linear classifier whose solver needs one d×d factor whatever the number of classes.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -117,16 +117,9 @@ class GLMClassifier(ExactStream, LinearClassifier):
     loss: str = "auto"
     solver: str = "auto"
     curvature: str = "auto"
-    fit_intercept: bool = True
-    class_weight: Any = None
-    tol: float = 1e-3
     max_iter: int = 500
-    max_time: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
+    tol: float = 1e-3
     warm_start: bool = False
-    random_state: Any = None
 
     def _validate_params(self) -> None:
         super()._validate_params()

@@ -21,7 +21,7 @@ from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
 from manyclass.estimators.ridge_search import RidgeSearch
 from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
@@ -36,7 +36,7 @@ OUTWEIGHED, SHARE_OF_COLUMNS = 100.0, 0.2
 
 
 @dataclass(eq=False, repr=False)
-class GLMClassifierCV(ExactStream, LinearClassifier):
+class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     """`GLMClassifier` with the penalty chosen by rows that a model has not seen, for the price of a few fits.
 
     The objective is that of `GLMClassifier`; the model is fitted to all rows at the best of `alphas`.
@@ -162,12 +162,8 @@ class GLMClassifierCV(ExactStream, LinearClassifier):
     leave_one_out: bool = False
     loo_refits: int = 0
     calibrate: str | None = None
-    fit_intercept: bool = True
-    class_weight: Any = None
-    tol: float = 1e-3
     max_iter: int = 500
-    max_time: float | None = None
-    random_state: Any = None
+    tol: float = 1e-3
 
     def predict_set(self, X: Any, coverage: float = 0.9, by_class: bool = False) -> np.ndarray:
         """Sets of labels that hold the true one, or all true ones, with a given probability (see `Conformity`).

@@ -11,6 +11,7 @@ from manyclass.data.targets import column_totals
 from manyclass.data.threads import blas_threads, threads_of_products
 from manyclass.estimators.base import Estimator, Task
 from manyclass.model import Problem
+from manyclass.model.problem import nothing
 
 
 class LinearModel(Estimator):
@@ -52,7 +53,7 @@ def constant_model(problem: Problem) -> tuple[Array, Array]:
     rows, xp = problem.rows, problem.xp
     mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
     if problem.fit_intercept:
-        mean = problem.variant(on_block=None).sum(_target_sum) / problem.total_weight
+        mean = problem.variant(on_block=nothing).sum(_target_sum) / problem.total_weight
         if problem.loss.probabilistic:
             inside = xp.clip(mean, 1e-6, 1.0 - 1e-6)
             mean = problem.loss.scores(inside, xp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from textwrap import indent
 from typing import Any, TypeVar
@@ -40,6 +41,31 @@ RUN: dict[str, list[Any]] = {
     "random_state": ["random_state"],
 }
 """Constraints of what means the same in every estimator."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Timed:
+    """Parameters of every fit."""
+
+    fit_intercept: bool = True
+    max_time: float | None = None
+    random_state: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HoldsOut(Timed):
+    """And of fits that rows they have not seen may end."""
+
+    early_stopping: Any = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Balanced:
+    """And of classifiers."""
+
+    class_weight: Any = None
 
 
 VISIT, EPOCH = 300, 100_000
@@ -109,14 +135,14 @@ _SHARED_ATTRIBUTES = {
 }
 
 
-def complete_docstring(doc: str, parameters: tuple[str, ...]) -> str:
+def complete_docstring(doc: str, estimator: type) -> str:
     """Put what means the same in every estimator into its docstring: one place for it, and nothing to look up.
 
-    The line ``<shared>`` in the list of parameters stands for those of `parameters` that the docstring does not explain
-    itself, and in the list of attributes for those of every fit.
+    The line ``<shared>`` in the list of parameters stands for those of the estimator that the docstring does not
+    explain itself, and in the list of attributes for those of every fit.
     """
     explained = set(re.findall(r"^    (\w+) : ", doc, flags=re.MULTILINE))
-    own = {name: text for name, text in _SHARED_PARAMETERS.items() if name in parameters}
+    own = {name: text for name, text in _SHARED_PARAMETERS.items() if hasattr(estimator, name)}
     for shared in (own, _SHARED_ATTRIBUTES):
         entries = (f"{name} : {text}" for name, text in shared.items() if name not in explained)
         doc = doc.replace("    <shared>\n", indent("\n".join(entries), "    ") + "\n", 1)

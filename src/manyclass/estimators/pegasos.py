@@ -15,7 +15,16 @@ from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, checks_parameters, epochs, generator, seed_of
+from manyclass.estimators.parameters import (
+    CLASS_WEIGHT,
+    RUN,
+    Balanced,
+    HoldsOut,
+    checks_parameters,
+    epochs,
+    generator,
+    seed_of,
+)
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.model import Problem
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
@@ -25,7 +34,7 @@ FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
 
 
 @dataclass(eq=False, repr=False)
-class PegasosClassifier(CrossCalibrated):
+class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     """Linear classifier fitted by stochastic subgradient steps of length 1/(alpha t), all classes jointly.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -149,16 +158,9 @@ class PegasosClassifier(CrossCalibrated):
     loss: str = "auto"
     schedule: str | Schedule = "auto"
     max_iter: float | str = "auto"
-    fit_intercept: bool = True
-    class_weight: Any = None
     calibrate: str | None = None
     tol: float = 1e-3
-    max_time: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
     warm_start: bool = False
-    random_state: Any = None
 
     @checks_parameters
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -14,7 +14,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.linear import LinearModel
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, epochs
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut, epochs
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates
 from manyclass.model import Problem
@@ -23,7 +23,8 @@ FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
 """Epochs that are always allowed, and multiplications up to which more are."""
 
 
-class DualEstimator(LinearModel):
+@dataclass(eq=False, repr=False)
+class DualEstimator(HoldsOut, LinearModel):
     """The call of the solver, and the dual variables that it leaves beside a model."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -35,12 +36,12 @@ class DualEstimator(LinearModel):
         "warm_start": ["boolean"],
     }
 
-    homotopy: str | bool | int
-    tol: float
-    max_iter: int | str
-    warm_start: bool
-    dual_coef_: np.ndarray
-    _dual_alpha: float
+    _: KW_ONLY
+    alpha: float = 1e-4
+    homotopy: str | bool | int = "auto"
+    tol: float = 1e-3
+    max_iter: int | str = "auto"
+    warm_start: bool = False
 
     _compiles = True
 
@@ -103,7 +104,7 @@ class DualEstimator(LinearModel):
 
 
 @dataclass(eq=False, repr=False)
-class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
+class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier):
     """Linear classifier by stochastic dual coordinate ascent, stopped on its duality gap.
 
     Minimises, over W of shape (n_features, n_outputs) and an unpenalised intercept b,
@@ -220,19 +221,7 @@ class SDCAClassifier(CrossCalibrated, DualEstimator, LinearClassifier):
 
     loss: str = "auto"
     _: KW_ONLY
-    alpha: float = 1e-4
-    homotopy: str | bool | int = "auto"
-    fit_intercept: bool = True
-    class_weight: Any = None
     calibrate: str | None = None
-    tol: float = 1e-3
-    max_iter: int | str = "auto"
-    max_time: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    warm_start: bool = False
-    random_state: Any = None
 
     def _iterates(self, task: Task) -> Iterates:
         self._calibrate(task)
@@ -293,14 +282,3 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     loss: str = "squared"
     _: KW_ONLY
     epsilon: float = 0.1
-    alpha: float = 1e-4
-    homotopy: str | bool | int = "auto"
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int | str = "auto"
-    max_time: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    warm_start: bool = False
-    random_state: Any = None

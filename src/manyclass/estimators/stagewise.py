@@ -30,7 +30,7 @@ from manyclass.data.rows import Array
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.linear_rival import LINKED, LinearRival
-from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN
+from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
@@ -50,12 +50,18 @@ FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourier
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class GeneratedBlocks(StagewiseEstimator):
+@dataclass(eq=False, repr=False)
+class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     """Blocks of generated features."""
 
-    features: FeatureGenerator | None
-    n_components: int | None
-    block_size: int
+    features: FeatureGenerator | None = None
+    _: KW_ONLY
+    alpha: float | str = "auto"
+    n_components: int | None = 8192
+    block_size: int = 1024
+    max_iter: int = 1
+    n_models: int = 1
+    n_iter_no_change: int = 10
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
@@ -189,7 +195,7 @@ class GeneratedBlocks(StagewiseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
+class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
     """Stagewise regression over generated features: *Least Squares Revisited*, Algorithm 3.
 
     From ŷ = 0, stage t generates a block of p new features φ_t(x), fits what is left over,
@@ -293,21 +299,8 @@ class StagewiseClassifier(GeneratedBlocks, StagewiseClassifierBase):
         "loss": [str],
     }
 
-    features: FeatureGenerator | None = None
     _: KW_ONLY
     loss: str = "auto"
-    alpha: float | str = "auto"
-    n_components: int | None = 8192
-    block_size: int = 1024
-    max_iter: int = 1
-    n_models: int = 1
-    fit_intercept: bool = True
-    class_weight: Any = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 10
-    max_time: float | None = None
-    random_state: Any = None
 
     def _loss_to_begin_with(self, encoded: Labels) -> str:
         return "squared"
@@ -367,20 +360,6 @@ n_iter_no_change, max_time, random_state
     >>> bool(model.score(X[300:], y[300:]) > 0.4)
     True
     """
-
-    features: FeatureGenerator | None = None
-    _: KW_ONLY
-    alpha: float | str = "auto"
-    n_components: int | None = 8192
-    block_size: int = 1024
-    max_iter: int = 1
-    n_models: int = 1
-    fit_intercept: bool = True
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 10
-    max_time: float | None = None
-    random_state: Any = None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several)."""

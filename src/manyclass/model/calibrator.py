@@ -73,8 +73,7 @@ class Calibrator:
             return _map_of_each(problem.sum(sums_of_each, V, self), self.basis.index(1), problem.rows)
         began = time.perf_counter()
         moments = problem.sum(sums_of_all, V, self)
-        if problem.on_block is not None:
-            problem.on_block(DECOMPOSITION * (time.perf_counter() - began) * width / n)
+        problem.on_block(DECOMPOSITION * (time.perf_counter() - began) * width / n)
         xp, k = problem.xp, problem.n_outputs
         coef, intercept = _step(moments, width, problem.rows.precision)
         first = self.basis.index(1) * k
@@ -119,8 +118,7 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
     sums, seconds = None, 0.0
     # A block as large as the Gram matrix, or of many rows: adding that up then costs little beside the products.
     for where, block in rows.blocks(min(rows.rows_per_block(width, max(BLOCK_BYTES, 8 * width**2)), MOST_ROWS)):
-        if part.on_block is not None:
-            part.on_block(seconds)
+        part.on_block(seconds)
         began = time.perf_counter()
         values = xp.astype(block.dense(), dtype, copy=False)
         functions = DenseRows(calibrator.functions(values, xp))

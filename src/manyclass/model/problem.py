@@ -31,6 +31,10 @@ ROUNDING = 64.0
 """Units in the last place of its mean square that the variance of a constant column may be away from 0."""
 
 
+def nothing(ahead: float = 0.0) -> None:
+    """What is called between blocks where nobody waits."""
+
+
 class Problem(Parameters):
     """F(W, b) = (1/S) Σ_i s_i ℓ(z_i, y_i) + (alpha/2) ‖W‖²_F with z_i = Wᵀx_i + b and S = Σ_i s_i.
 
@@ -63,8 +67,9 @@ class Problem(Parameters):
         Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
     n_looks : int
         How often solvers have adapted their metric.
-    on_block : callable, optional
-        Called before each block of rows is read; may raise to end the run.
+    on_block : callable
+        Called before each block of rows is read, with the seconds that what follows may take at least; may raise to end
+        the run.
     share : float
         Of all rows, in the problem of a part of them (see `map`).
     memory_limit : float, optional
@@ -96,7 +101,7 @@ class Problem(Parameters):
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.n_looks = 0
-        self.on_block: Callable[..., None] | None = None
+        self.on_block: Callable[..., None] = nothing
         self.memory_limit: float | None = None
 
     @property
@@ -145,7 +150,7 @@ class Problem(Parameters):
     @cached_property
     def recipe(self) -> Any:
         """All but the rows, their targets and weights, sent to the parts once."""
-        plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=None)
+        plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=nothing)
         return self.rows.place.parts.broadcast(plain)
 
     def sample(self, n_rows: int) -> np.ndarray:
@@ -270,8 +275,7 @@ class Problem(Parameters):
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
         """(which rows, those rows, their weights) in order."""
         for part, block in self.rows.blocks(self.rows.rows_per_block(self.n_outputs, block_bytes)):
-            if self.on_block is not None:
-                self.on_block()
+            self.on_block()
             yield part, block, None if self.weight is None else self.weight[part, ...]
 
     def scores(self, block: Rows, W: Array, b: Array) -> Array:

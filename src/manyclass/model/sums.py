@@ -96,8 +96,7 @@ def squares_of(part: Problem, responses: Callable[[slice], Array], total: Array)
     """Σ s r² of each output, added to `total`."""
     xp = part.xp
     for where in slices(part.rows.n_rows, part.rows.rows_per_block(part.n_outputs)):
-        if part.on_block is not None:
-            part.on_block()
+        part.on_block()
         square = responses(where) ** 2
         if part.weight is not None:
             square = square * xp.astype(part.weight[where], xp.float64)[:, None]

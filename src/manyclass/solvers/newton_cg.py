@@ -136,8 +136,7 @@ def _products(part: Problem, pieces: list[Piece], W: Array, b: Array) -> tuple[A
     total = held.zeros((held.n_features, part.n_outputs), dtype=xp.float64)
     intercept = held.zeros((part.n_outputs,), dtype=xp.float64)
     for kept, rows, P, scale in pieces:
-        if part.on_block is not None:
-            part.on_block()
+        part.on_block()
         block = kept if kept is not None else (held.part(rows) if isinstance(rows, slice) else held.take(rows))
         R = loss.hessian_product(P, part.scores(block, W, b), xp)
         R = R * scale[:, None]

@@ -170,8 +170,7 @@ def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterator[Scored]:
     """Block by block, made where they are not held."""
     if not isinstance(scored, Unheld):
         for piece in scored:
-            if part.on_block is not None:
-                part.on_block()
+            part.on_block()
             yield piece
         return
     xp, k = part.xp, part.n_outputs

@@ -334,8 +334,7 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
         if sums is not None and heavy is None:
             sums.add(chunk, None if weight is None else weight[rows])
         for part, few in chunk.blocks(step):  # where outputs are many it is they that take memory and time
-            if stage.on_block is not None:
-                stage.on_block()
+            stage.on_block()
             inside = slice(rows.start + part.start, rows.start + part.stop)
             of_rows = None if given is None else given[part]
             residual = weighted_residual(update, state, inside, of_rows)
@@ -348,8 +347,7 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
     step = features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)
     for start in range(0, 0 if heavy is None else len(heavy), step):
         assert heavy is not None
-        if stage.on_block is not None:
-            stage.on_block()
+        stage.on_block()
         chosen = heavy[start : start + step]
         sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
     return cross, mean, curvature, sums.result()

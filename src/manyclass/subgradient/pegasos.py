@@ -106,8 +106,7 @@ class Pegasos:
         work = max(int(SLICE_WORK / max(non_zeros * state.n_outputs, 1.0) / batch), 1) * batch
         while state.drawn < end:
             self._run(min(state.drawn + work, end))
-            if self.problem.on_block is not None:
-                self.problem.on_block()
+            self.problem.on_block()
 
     def _run(self, stop: int) -> None:
         memory, rule = self.state.memory, self.rule

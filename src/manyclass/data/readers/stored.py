@@ -42,9 +42,6 @@ class Guarded(Store):
         with self._guard():
             return self.guarded.take(index)
 
-    def select(self, columns: NDArray[Any]) -> Store:
-        return Guarded(self.guarded.select(columns), self._guard)
-
 
 def joined(parts: Sequence[Dataset]) -> Dataset:
     """Several files as one."""
