@@ -28,6 +28,11 @@ FITS = {
         f"GLMClassifier {solver}": ("GLMClassifier", {"solver": solver, "tol": 1e-9, "max_iter": 80})
         for solver in ("quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
     },
+    "GLMClassifier sampled": ("GLMClassifier", {"curvature": "sampled-hessian", "alpha": 1e-7, "tol": 1e-12}),
+    "GLMClassifier sampled newton-cg": (
+        "GLMClassifier",
+        {"curvature": "sampled-hessian", "solver": "newton-cg", "alpha": 1e-7, "tol": 1e-12},
+    ),
     "GLMClassifier kronecker": ("GLMClassifier", {"curvature": "kronecker", "alpha": 1e-7, "tol": 1e-12}),
     "GLMClassifier alpha=0": ("GLMClassifier", {"alpha": 0, "max_iter": 40, "tol": 1e-9}),
     "GLMClassifier held out": ("GLMClassifier", {"early_stopping": True, "alpha": 1e-6, "n_iter_no_change": 3}),
@@ -77,6 +82,8 @@ FITS = {
     "BoundMajorizationClassifier paper": ("BoundMajorizationClassifier", {"max_iter": 6, "tol": 0, "step": "paper"}),
     "BoundMajorizationClassifier rank": ("BoundMajorizationClassifier", {"max_iter": 8, "tol": 0, "rank": 2}),
 }
+MANY = np.random.default_rng(1).standard_normal((3000, 6))
+MANY = MANY, np.argmax(MANY[:, :4] + 0.5 * np.random.default_rng(2).standard_normal((3000, 4)), axis=1)
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 every_fit = pytest.mark.parametrize("name", FITS)
 
@@ -137,6 +144,14 @@ def test_a_fit_that_is_stopped_after_any_iterate_ends_with_the_same_model(name, 
         # What follows the path of `GLMClassifierCV` is done again.
         if name != "GLMClassifierCV" or at < n_iterates:
             assert resumed._skl_callbacks[0].n_seen == n_iterates - at
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier sampled", "GLMClassifier sampled newton-cg"])
+def test_a_sample_of_the_rows_is_drawn_again_as_it_was(name, tmp_path):
+    whole = fit(name, MANY)
+    for at in range(1, len(whole.history_), 3):
+        fit(name, MANY, stop=at, path=tmp_path / f"{at}")
+        assert_same(fit(name, MANY, path=tmp_path / f"{at}"), whole)
 
 
 @pytest.mark.parametrize("name", ["GLMClassifier", "GLMClassifierCV", "CalibratedLeastSquaresClassifier"])

@@ -51,6 +51,8 @@ class Curvature(ABC):
         Whether `refresh` does better with the weights of the rows in the Hessian.
     default_solver : str
         The solver that belongs to it.
+    n_refreshed : int
+        How often `refresh` was given weights of rows.
     """
 
     name: ClassVar[str]
@@ -60,6 +62,7 @@ class Curvature(ABC):
     is_diagonal: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
     default_solver: ClassVar[str] = "quasi-newton"
+    n_refreshed: int = 0
 
     _given: ClassVar[tuple[str, ...]] = ("xp",)
 

@@ -82,14 +82,15 @@ class SampledHessian(Hessian):
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
         size = (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
-        self.sample, self._fewest = problem.map(uniform_sample, enough_rows(size), rng), FEWEST_ROWS
+        self.sample = problem.map(uniform_sample, enough_rows(size), rng)
         super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:
-            rng, self._fewest = np.random.default_rng(0), min(2 * self._fewest, MOST_ROWS)
-            n_rows = enough_rows(int(theta.shape[0]) * int(theta.shape[1]), self._fewest)
-            self.sample = problem.map(carrying_sample, row_weight, n_rows, rng)
+            self.n_refreshed += 1
+            fewest = min(FEWEST_ROWS << self.n_refreshed, MOST_ROWS)
+            n_rows = enough_rows(int(theta.shape[0]) * int(theta.shape[1]), fewest)
+            self.sample = problem.map(carrying_sample, row_weight, n_rows, np.random.default_rng(0))
         super().refresh(problem, theta)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:

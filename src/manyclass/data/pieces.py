@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -124,6 +125,9 @@ def elementwise(
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_openmp_effective_n_threads(), thread_name_prefix="manyclass-features")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # which has none of the threads
 
 
 def times_upper_triangular(A: Array, U: Array, rows: Rows) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from manyclass.data.rows import Rows
@@ -48,24 +49,41 @@ def threads_for(n_multiplications: float) -> int | None:
 
 
 def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
-    """So many BLAS threads within a ``with`` block."""
-    return nullcontext() if n_threads is None else _controller().limit(limits=n_threads, user_api="blas")
+    """One BLAS thread within a ``with`` block, or all for None."""
+    return nullcontext() if n_threads is None else _one_thread(_blas())
+
+
+def factor_threads(n_multiplications: float) -> AbstractContextManager[Any]:
+    """For calls of SciPy's BLAS and LAPACK: one thread in its library, unless there is enough to do for all."""
+    return nullcontext() if n_multiplications >= LARGE_FACTOR else _one_thread(_of_scipy())
 
 
 @contextmanager
-def factor_threads(n_multiplications: float) -> Iterator[None]:
-    """For calls of SciPy's BLAS and LAPACK: one thread in its library, unless there is enough to do for all."""
-    # Not by threadpoolctl's own limits, which take as long as a small factor.
-    before = [] if n_multiplications >= LARGE_FACTOR else [(one, one.get_num_threads()) for one in _of_scipy()]
-    for library, n_threads in before:
-        if n_threads > 1:
-            library.set_num_threads(1)
+def _one_thread(libraries: list[Any]) -> Iterator[None]:
+    """Until the last of all that ask for it at once, in whatever Python threads, is done.
+
+    Not by threadpoolctl's own limits, which take as long as a small factor, and restore what they saw.
+    """
+    with _lock:
+        for one in libraries:
+            n_asking, before = _asking.get(one.filepath, (0, 0))
+            before = before if n_asking else one.get_num_threads()
+            if before > 1 and not n_asking:
+                one.set_num_threads(1)
+            _asking[one.filepath] = n_asking + 1, before
     try:
         yield
     finally:
-        for library, n_threads in before:
-            if n_threads > 1:
-                library.set_num_threads(n_threads)
+        with _lock:
+            for one in libraries:
+                n_asking, before = _asking[one.filepath]
+                if before > 1 and n_asking == 1:
+                    one.set_num_threads(before)
+                _asking[one.filepath] = n_asking - 1, before
+
+
+_lock = Lock()
+_asking: dict[str, tuple[int, int]] = {}
 
 
 def multiplies_unpacked() -> bool:
@@ -96,6 +114,7 @@ def _of_numpy() -> list[Any]:
     return [one for one in _blas() if not _is_of_scipy(one)]
 
 
+@cache
 def _blas() -> list[Any]:
     return [one for one in _controller().lib_controllers if one.user_api == "blas"]
 

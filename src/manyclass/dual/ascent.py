@@ -229,7 +229,9 @@ class _Ascent:
         state, best, alpha, previous = self.state, self.best, self.problem.alpha, self.best.gap
         terms = state.gap_terms()
         primal, dual = terms.primal(alpha), terms.dual(alpha)
-        if best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf):
+        improves = best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf)
+        # The first may have been interrupted while it was taken.
+        if improves or (self.model is None and math.isfinite(primal)):
             self._take_model()
         if self.model is None:
             raise FloatingPointError(OVERFLOW)

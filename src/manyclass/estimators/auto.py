@@ -31,7 +31,7 @@ from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
-from manyclass.estimators.parameters import CLASS_WEIGHT, checks_parameters, generator
+from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
 from manyclass.fit import Status
 
 ORDINARY = {"warm_start": False, "max_time": None}
@@ -126,6 +126,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @checks_parameters
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory_limit: float | str | None = None) -> Self:
         """Try, choose, and fit the choice to all rows.
 

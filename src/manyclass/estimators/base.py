@@ -26,7 +26,7 @@ from manyclass.data.threads import threads_of_products
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.fingerprint import fingerprint
-from manyclass.estimators.parameters import checks_parameters, complete_docstring, generator
+from manyclass.estimators.parameters import all_or_nothing, checks_parameters, complete_docstring, generator
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
@@ -94,6 +94,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         return tags
 
     @checks_parameters
+    @all_or_nothing
     @fits_parts
     def fit(
         self,

@@ -18,7 +18,7 @@ from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import available
 from manyclass.estimators.parted import by_part
-from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss, Problem
+from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss
 
 
 def gives_probabilities(estimator: Classifier) -> bool:
@@ -238,19 +238,6 @@ class LinearClassifier(LinearModel, Classifier):
     def _before_link(self, scores: Array) -> Array:
         """The scores that probabilities are made of."""
         return scores
-
-    def _start(self, problem: Problem) -> tuple[Array, Array] | None:
-        """W and b of the present model, or None where there is none that fits the data or none is wanted."""
-        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
-            return None
-        rows, xp = problem.rows, problem.xp
-        coef, intercept = rows.asarray(self.coef_).T, rows.asarray(self.intercept_)
-        if problem.n_outputs == 2 and int(coef.shape[1]) == 1:  # one score for two classes
-            coef = xp.concat([-0.5 * coef, 0.5 * coef], axis=1)
-            intercept = xp.concat([-0.5 * intercept, 0.5 * intercept])
-        if tuple(coef.shape) != (rows.n_features, problem.n_outputs):
-            return None
-        return coef, intercept
 
     def _store(self, task: Task, model: tuple[Array, Array]) -> None:
         coef, intercept = model

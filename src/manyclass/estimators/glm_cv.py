@@ -22,7 +22,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
-from manyclass.estimators.ridge_search import RidgeSearch
+from manyclass.estimators.ridge_search import RidgeSearch, seconds_of_ridge
 from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
@@ -255,21 +255,21 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         return None if np.ndim(self.alphas) == 0 else len(self.alphas) + 2
 
     def _iterates(self, task: Task) -> Iterates:
-        squared = task.problem.loss.quadratic
-        kind = RidgeSearch if squared else DescentSearch
+        is_exact = task.problem.loss.quadratic and seconds_of_ridge(task.problem) < task.clock.left
+        kind = RidgeSearch if is_exact else DescentSearch
         judge = self._judge(task)
         if self.alpha_per_output:
             judge.of_rows = judge.gains
-        search: Search = kind(task, judge, self._plan(task), self.tol, self.max_iter)
+        search: Search = kind(task, judge, self._plan(task, is_exact), self.tol, self.max_iter)
         return (yield from search.iterates())
 
     def _judge(self, task: Task) -> Judge:
         return Judge(self, self.scoring, task.encoded)
 
-    def _plan(self, task: Task) -> Plan:
+    def _plan(self, task: Task, is_exact: bool) -> Plan:
         cv: Any = self.cv
         if cv is None:
-            cv = "loo" if task.problem.loss.quadratic else 5
+            cv = "loo" if is_exact else 5
         outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
         left_out = self.leave_one_out or self.calibrate is not None or self.loo_refits > 0
         if mode != "gcv" or left_out:

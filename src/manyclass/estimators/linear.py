@@ -24,7 +24,21 @@ class LinearModel(Estimator):
         return linear_scores(rows, self.coef_, self.intercept_)
 
     def _fallback(self, task: Task) -> Any:
-        return constant_model(task.problem)
+        return self._start(task.problem) or constant_model(task.problem)
+
+    def _start(self, problem: Problem) -> tuple[Array, Array] | None:
+        """W and b of the present model, or None where there is none that fits the data or none is wanted."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return None
+        rows, xp = problem.rows, problem.xp
+        coef, intercept = rows.asarray(self.coef_), rows.asarray(self.intercept_)
+        coef, intercept = (coef.T, intercept) if coef.ndim == 2 else (coef[:, None], xp.reshape(intercept, (1,)))
+        if problem.n_outputs == 2 and int(coef.shape[1]) == 1:  # one score for two classes
+            coef = xp.concat([-0.5 * coef, 0.5 * coef], axis=1)
+            intercept = xp.concat([-0.5 * intercept, 0.5 * intercept])
+        if tuple(coef.shape) != (rows.n_features, problem.n_outputs):
+            return None
+        return coef, intercept
 
     def _store(self, task: Task, model: Any) -> None:
         coef, intercept = model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -157,7 +156,7 @@ class LinearRival:
 
     def _fit(self, model: Any, part: Problem, y: np.ndarray, share: float = SHARE_OF_TIME) -> Any:
         clock = self.task.clock
-        left = clock.deadline - time.perf_counter()
+        left = clock.left
         model.set_params(max_time=None if math.isinf(left) else max(share * left, 1e-3))
         with warnings.catch_warnings():
             # Of a sample: that its fit was short, or its classes many for so few rows.

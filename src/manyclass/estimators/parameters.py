@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral, Real
 from textwrap import indent
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -20,6 +21,23 @@ from manyclass.data.rows import present_rows
 from manyclass.data.threads import multiplications
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: F) -> F:
+    """What is refused leaves the estimator as it was."""
+
+    @wraps(method)
+    def whole(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *arguments, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(F, whole)
+
 
 checks_parameters: Callable[[F], F] = _fit_context(prefer_skip_nested_validation=True)
 available: Callable[[Callable[[Any], bool]], Callable[[F], F]] = available_if

@@ -20,6 +20,7 @@ from manyclass.estimators.parameters import (
     RUN,
     Balanced,
     HoldsOut,
+    all_or_nothing,
     checks_parameters,
     epochs,
     generator,
@@ -163,6 +164,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     warm_start: bool = False
 
     @checks_parameters
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over a chunk of a stream, in random order, after all chunks before it.
 
@@ -223,10 +225,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
 
     def _iterates(self, task: Task) -> Iterates:
         self._calibrate(task)
-        if not self.warm_start:
-            self.__dict__.pop("_state", None)
-        elif hasattr(self, "_state"):
-            self._state = deepcopy(vars(self)["_state"])  # that of the fit before stays what it was
+        # That of the fit before stays what it was.
+        self._state = deepcopy(vars(self).get("_state")) if self.warm_start else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
         return (yield from self._steps(task, seed, replace, self._n_epochs(task), resume=self.warm_start))
 
@@ -235,8 +235,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         return epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
 
     def _chunk_iterates(self, task: Task) -> Iterates:
-        state = getattr(self, "_state", None)
-        t = getattr(self, "t_", 0) if state is None else state.t
+        t = getattr(self, "t_", 0)
+        self._state = deepcopy(vars(self).get("_state"))  # a chunk that is refused moves nothing
         seed = int(np.random.SeedSequence([seed_of(self.random_state), t]).generate_state(1, np.uint64)[0])
         return (yield from self._steps(task, seed, False, 1, resume=True, more=True))
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.frame import Frame, occurring
+from manyclass.choice.methods import Shape
+from manyclass.choice.rates import rates
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.data import Moments
 from manyclass.data.penalty import best
@@ -40,7 +42,7 @@ class RidgeSearch(Search):
         elif plan.mode == "loo":
             self._leave_one_out(path)
         for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
-            self.task.clock.check()
+            self.task.clock.check(ahead=_seconds_of_spectrum(problem))
             self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
         if not plan.folds:
             for place, model in enumerate(self._models(path, alphas)):
@@ -104,6 +106,18 @@ class RidgeSearch(Search):
             columns = np.flatnonzero(of_each == unique[place])
             found[part, columns] = to_numpy(Z)[:, columns]
         return found
+
+
+def seconds_of_ridge(problem: Problem) -> float:
+    """Until the first model: those of the moments, and of a decomposition."""
+    shape = Shape.of(problem)
+    of_moments = shape.gram_of_rows() if problem.rows.has_row_space else shape.gram(shape.n)
+    return of_moments + _seconds_of_spectrum(problem)
+
+
+def _seconds_of_spectrum(problem: Problem) -> float:
+    size = problem.rows.n_rows if problem.rows.has_row_space else problem.rows.n_features
+    return rates("float64").seconds_of_decomposition(size)
 
 
 def _is_rounding(path: RidgePath, precision: float) -> bool:

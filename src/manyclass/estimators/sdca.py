@@ -91,10 +91,14 @@ class DualEstimator(HoldsOut, LinearModel):
     def _fallback(self, task: Task) -> Any:
         problem = task.problem
         coef, intercept = super()._fallback(task)
-        return DualModel(coef, intercept, np.zeros((problem.rows.n_rows, problem.n_outputs)), problem.alpha)
+        has_duals = len(getattr(self, "dual_coef_", ())) == problem.rows.n_rows and self._start(problem) is not None
+        n_rows = 0 if has_duals else problem.rows.n_rows  # none: those of the fit before
+        return DualModel(coef, intercept, np.zeros((n_rows, problem.n_outputs)), problem.alpha)
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, (model.coef, model.intercept))
+        if not len(model.dual):
+            return
         weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
         dual_coef = model.dual
         if dual_coef.any():  # else there was no time for a step, and memory that nobody has touched stays untouched

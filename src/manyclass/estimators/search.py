@@ -173,7 +173,8 @@ class DescentSearch(Search):
         rotate = method.row_space or (leaves_each_out and wants_row_space(given))
         needed = seconds_of_path(method, 3, plan.n_judged)
         needed += 3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0
-        is_short = saved is None and needed > clock.deadline - clock.started - clock.seconds
+        # One penalty for each output, or one for the least generalised error, takes the whole path.
+        is_short = saved is None and (needed > clock.left or plan.per_output or plan.mode == "gcv")
         problem = self._framed(method.row_space if is_short else rotate, leaves_each_out)
         curvature = path_curvature(problem, method, self.task.rng)
 
@@ -287,8 +288,7 @@ class DescentSearch(Search):
                 turned = not plan.is_whole and self._has_turned(descents, known)
                 if turned or place + 1 == len(plan.alphas):
                     return
-            started = clock.seconds
-            left = math.inf if plan.is_whole else clock.deadline - clock.started - started
+            started, left = clock.seconds, math.inf if plan.is_whole else clock.left
             place += stride(len(plan.alphas) - 1 - place, spent, left)
             alpha = plan.alphas[place]
             try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +14,7 @@ from manyclass.data.labels import Labels
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
-from manyclass.estimators.parameters import F, available, checks_parameters, generator
+from manyclass.estimators.parameters import all_or_nothing, available, checks_parameters, generator
 from manyclass.fit import Clock, Outcome, Record, Status
 
 _LASTING = ("classes_", "multilabel_", "n_features_in_", "feature_names_in_")
@@ -27,22 +26,6 @@ def _streams(estimator: ExactStream) -> bool:
     if refusal is not None:
         raise AttributeError(refusal)
     return True
-
-
-def _all_or_nothing(method: F) -> F:
-    """What is refused leaves the estimator as it was."""
-
-    @functools.wraps(method)
-    def whole(self: Any, *arguments: Any, **options: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return method(self, *arguments, **options)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return cast(F, whole)
 
 
 class ExactStream(Classifier):
@@ -58,7 +41,7 @@ class ExactStream(Classifier):
     _is_behind: bool
 
     @available(_streams)
-    @_all_or_nothing
+    @all_or_nothing
     @checks_parameters
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows: the model becomes that of all rows there are, up to rounding.
@@ -92,7 +75,7 @@ class ExactStream(Classifier):
         return self._changed(part if stream is None else stream.partial_merge(part))
 
     @available(_streams)
-    @_all_or_nothing
+    @all_or_nothing
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take out rows that were added before: the model becomes that of the rows that are left, up to rounding.
 
@@ -221,8 +204,10 @@ class ExactStream(Classifier):
         self._is_behind = False
         try:
             self._solve(Clock(getattr(self, "max_time", None)))
+            if vars(self).get("status_") is Status.INTERRUPTED:
+                raise KeyboardInterrupt
         except BaseException:
-            self._is_behind = True
+            self._changed(self._stream)
             raise
 
     def _stream_task(self, clock: Clock) -> Task:

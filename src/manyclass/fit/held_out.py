@@ -58,6 +58,11 @@ def hold_out(
             strata = None
     if len(present) < 2:
         raise ValueError("Only one row has a weight, so none can be held out; set early_stopping=False.")
+    if not 0 < np.ceil(fraction * len(present)) < len(present):
+        raise ValueError(
+            f"validation_fraction={fraction} of {len(present)} rows leaves none to fit; lower it, or set "
+            "early_stopping=False."
+        )
     seed = int(rng.integers(2**31))
     _, out = train_test_split(present, test_size=fraction, random_state=seed, stratify=strata)
     out = np.sort(out)

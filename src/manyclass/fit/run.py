@@ -39,12 +39,17 @@ class Clock:
         """By ``time.perf_counter``; infinite without a limit."""
         return float("inf") if self.max_time is None else self.started + self.max_time
 
+    @property
+    def left(self) -> float:
+        """Seconds until then."""
+        return self.deadline - time.perf_counter()
+
     def check(self, ahead: float = 0.0) -> None:
         """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop.
 
         `ahead` are the seconds that the next step is expected to take, for one that cannot be interrupted.
         """
-        if self.max_time is not None and self.seconds + ahead >= self.max_time:
+        if ahead >= self.left:
             raise OutOfTime
 
 

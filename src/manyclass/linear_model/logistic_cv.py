@@ -103,7 +103,7 @@ class LogisticRegressionCV(Logistic, Folds):
             raise ValueError(f"Cs={self.Cs!r} must be positive and finite; use LogisticRegression(C=np.inf) for that.")
         return (Cs, *np.unique(Cs, return_inverse=True))
 
-    def _plan(self, task: Task) -> Plan:
+    def _plan(self, task: Task, is_exact: bool = True) -> Plan:
         alphas = 1.0 / (self._grid()[1] * task.problem.total_weight)
         options: dict[str, Any] = {"judging_weight": self._judging_weight(), "of_sums": True, "is_whole": True}
         return Plan(alphas, self._splits(task), None, "folds", False, False, 0, **options)

@@ -175,7 +175,7 @@ class RidgeClassifierCV(_Ridge, Folds):
         """The penalties in their order: of equally good ones the first is taken."""
         return np.asarray(self.alphas, dtype=np.float64).ravel()
 
-    def _plan(self, task: Task) -> Plan:
+    def _plan(self, task: Task, is_exact: bool = True) -> Plan:
         found = [] if self.cv is None else self._splits(task)
         weight = self._judging_weight()
         # Classes weigh in scores as the rows do: scikit-learn hands both on as the weights of the rows.

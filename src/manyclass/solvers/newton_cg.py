@@ -45,7 +45,9 @@ class NewtonCG(Solver):
         evaluation = problem.value_and_gradient(theta, with_row_weight=True)
         previous = _size(problem, curvature, evaluation)
         known: dict[str, Any] = {"rng": rng, "n_rows": n_rows, "forcing": 0.3, "previous": previous}
+        known |= {"n_refreshed": curvature.n_refreshed}
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
+        curvature.n_refreshed = known["n_refreshed"]
         n_iter += 1
         yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
         while True:
@@ -70,7 +72,7 @@ class NewtonCG(Solver):
             known["forcing"] = min(0.3, max(ratio, 1e-3 if hessian.is_whole else 0.05))
             if step.length.mean() < 0.5:
                 known["n_rows"] = min(2 * known["n_rows"], ALL)
-            known["previous"] = size
+            known |= {"previous": size, "n_refreshed": curvature.n_refreshed}
             yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
 
 

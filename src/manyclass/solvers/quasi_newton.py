@@ -47,11 +47,13 @@ class QuasiNewton(Solver):
     ) -> Iterates:
         if "forcing" in saved:  # it had been handed over
             return (yield from self._ended(problem, curvature, theta, n_iter, saved))
-        known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None}
+        known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None, "n_refreshed": 0}
         known |= {name: saved[name] for name in known.keys() & saved.keys()}
         if known["refreshed_at"] is not None:
+            curvature.n_refreshed = known["n_refreshed"]
             refresh(problem, curvature, known["refreshed_at"])
-        evaluation = problem.value_and_gradient(theta)
+        weighs = curvature.weighs_rows and known["n_steps"] in self.refresh
+        evaluation = problem.value_and_gradient(theta, with_row_weight=weighs)
         pairs = InverseHessian(problem, curvature)
         if "pairs" in saved:
             pairs.restore(saved["pairs"], evaluation.gradient)
@@ -59,8 +61,8 @@ class QuasiNewton(Solver):
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
         while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
             if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
+                known |= {"refreshed_at": theta, "n_refreshed": curvature.n_refreshed}
                 refresh(problem, curvature, theta, evaluation)
-                known["refreshed_at"] = theta
                 pairs.renew()
             weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
             direction = -pairs.solve(evaluation.gradient)

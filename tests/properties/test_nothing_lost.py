@@ -1,0 +1,149 @@
+"""What is refused, cut short or interrupted leaves what there was before."""
+
+import multiprocessing
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_info
+
+import manyclass
+from manyclass.dual import ascent
+from manyclass.features import RandomFourierFeatures
+from manyclass.fit import Clock, Status
+from tests.problems import ESTIMATORS
+
+X, y = load_iris(return_X_y=True)
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def make(name, **options):
+    return getattr(manyclass, name)(**ESTIMATORS[name], **options)
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    "refused",
+    [{"checkpoint": "/nowhere/at/all"}, {"memory_limit": "1kB"}, {"sample_weight": -np.ones(75)}],
+    ids=lambda one: next(iter(one)),
+)
+def test_a_fit_that_is_refused_changes_nothing(name, refused):
+    model = make(name).fit(X, y)
+    before, predicted = dict(vars(model)), model.predict(X)
+    with pytest.raises((ValueError, MemoryError)):
+        model.fit(np.hstack([X, X])[::2], 7 - y[::2], **refused)
+    assert vars(model).keys() == before.keys() and model.n_features_in_ == 4
+    assert np.array_equal(model.predict(X), predicted)
+
+
+@every_estimator
+def test_a_first_fit_that_is_refused_leaves_nothing(name):
+    model = make(name)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="/nowhere"):
+        model.fit(X, y, checkpoint="/nowhere/at/all")
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if hasattr(make(name), "warm_start")])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_warm_fit_without_time_keeps_the_model(name, outputs):
+    wanted = (y > 0).astype(int) if outputs == 1 else y
+    model = make(name, warm_start=True).fit(X, wanted)
+    score, duals = model.score(X, wanted), getattr(model, "dual_coef_", None)
+    model.set_params(max_time=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, wanted)
+    assert model.status_ is Status.MAX_TIME and model.score(X, wanted) == pytest.approx(score, abs=1e-6)
+    assert duals is None or np.array_equal(model.dual_coef_, duals)
+
+
+def test_a_chunk_that_is_refused_does_not_stop_the_stream():
+    model, other = manyclass.PegasosClassifier(), manyclass.PegasosClassifier()
+    for part in (slice(0, 150, 3), slice(1, 150, 3)):
+        for one in (model, other):
+            one.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="too large"):
+        model.partial_fit(np.full((5, 4), 1e300), y[:5])
+    for one in (model, other):
+        one.partial_fit(X[2::3], y[2::3])
+    assert np.array_equal(model.coef_, other.coef_) and model.t_ == other.t_
+
+
+def test_an_interrupt_while_a_stream_is_solved_goes_through_and_loses_nothing(monkeypatch):
+    model = manyclass.CalibratedLeastSquaresClassifier().partial_fit(X, y)
+    check = Clock.check
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Clock, "check", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.predict(X)
+    monkeypatch.setattr(Clock, "check", check)
+    assert model.score(X, y) > 0.9
+
+
+def test_an_interrupt_while_the_first_dual_model_is_taken_leaves_one(monkeypatch):
+    take, taken = ascent._Ascent._take_model, []
+
+    def interrupted(run):
+        taken.append(run)
+        if len(taken) == 1:
+            raise KeyboardInterrupt
+        take(run)
+
+    monkeypatch.setattr(ascent._Ascent, "_take_model", interrupted)
+    model = manyclass.SDCAClassifier("hinge").fit(X, y)
+    assert model.status_ is Status.INTERRUPTED and np.isfinite(model.coef_).all()
+
+
+def _predict(model, rows, queue):
+    queue.put(model.predict(rows))
+
+
+def test_generated_features_work_in_a_process_that_was_forked():
+    rows = np.random.default_rng(0).standard_normal((4000, 20))
+    labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
+    model = manyclass.StagewiseClassifier(RandomFourierFeatures(), n_components=400).fit(rows, labels)
+    expected, context = model.predict(rows), multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_predict, args=(model, rows, queue), daemon=True)
+    child.start()
+    assert np.array_equal(queue.get(timeout=60), expected)
+    child.join()
+
+
+def test_fits_in_two_python_threads_leave_blas_its_threads():
+    def counts():
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    before = counts()
+
+    def fits():
+        for _ in range(15):
+            manyclass.GLMClassifier(1e-7, tol=1e-8).fit(X, y)
+
+    at_once = [threading.Thread(target=fits) for _ in range(3)]
+    for one in at_once:
+        one.start()
+    for one in at_once:
+        one.join()
+    assert counts() == before
+
+
+@pytest.mark.parametrize("cv", [None, "gcv", 5])
+def test_a_path_of_least_squares_keeps_its_time(cv):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.standard_normal((2500, 2000)), rng.integers(5, size=2500)
+    manyclass.GLMClassifierCV(loss="squared", cv=cv, max_time=0.05).fit(rows[:99, :9], labels[:99])  # rates, once
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = manyclass.GLMClassifierCV(loss="squared", cv=cv, max_time=0.05).fit(rows, labels)
+    assert time.process_time() - began < 1.0  # a decomposition alone takes longer
+    assert model.predict(rows).shape == (2500,)
