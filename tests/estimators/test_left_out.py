@@ -232,8 +232,6 @@ def test_rows_that_a_tiny_penalty_fits_are_left_out_all_the_same(rng):
 def test_scores_do_not_depend_on_the_unit_of_the_rows(unit, dtype):
     X, y = load_iris(return_X_y=True)
     alphas = np.logspace(1, -6, 8)
-    one, other = (
-        GLMClassifierCV(alphas * u**2, cv="loo", tol=1e-8).fit((X * u).astype(dtype), y) for u in (1.0, unit)
-    )
+    one, other = (GLMClassifierCV(alphas * u**2, cv="loo", tol=1e-8).fit((X * u).astype(dtype), y) for u in (1.0, unit))
     np.testing.assert_allclose(other.scores_, one.scores_, rtol=0.02)
     assert other.alpha_ == pytest.approx(one.alpha_ * unit**2)
