@@ -97,8 +97,13 @@ class Descent:
         ending = NewtonCG(refreshes=self.whole is None or self.whole is self.problem)
         self.solver: Solver = QuasiNewton(frozenset(), ending)
 
+    @property
+    def problems(self) -> list[Problem]:
+        """Those side by side, of which there is one."""
+        return [self.problem]
+
     def fits(self, alpha: float) -> list[Outcome]:
-        """Of each of the problems side by side, of which there is one."""
+        """Of each of the problems side by side."""
         return [self.fit(alpha * self.ratio)]
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
@@ -145,7 +150,7 @@ class Descent:
 
     def model_at(self, theta: Array) -> tuple[Array, Array]:
         """The mean of these, at which their common curvature is."""
-        return mean_model(self.models_at(theta))
+        return mean_model(self.models_at(theta), self.problems)
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
         values = self._objectives
@@ -198,6 +203,10 @@ class JointDescent(Descent):
             self.solver, self.curvature = Newton(), HessianOfEach(self.problem, np.random.default_rng(0))
             self._looks_back = 1
         self._singles: list[Descent] = []
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self.problem.parts
 
     def fits(self, alpha: float) -> list[Outcome]:
         outcome, problem = self.fit(alpha), self.problem
@@ -274,6 +283,9 @@ def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
     coefficient: as long as none is clearly better there is nothing to turn from. The standard error is taken from the
     `values` of single rows for each alpha where there is one fold, and these are known.
     """
+    scores = scores[~np.isnan(scores).any(axis=1)]
+    if not len(scores):
+        return False
     mean = scores.mean(axis=0)
     best = int(np.argmax(mean[1:])) + 1
     has_learned = mean[best] - mean[0] > ALIKE * abs(mean[0]) and _is_better(scores, values, best, 0)
@@ -301,10 +313,17 @@ def stride(to_go: int, spent: float, left: float) -> int:
     return max(1, math.ceil(to_go / (1.0 + affordable)))
 
 
-def mean_model(models: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Of the models of the folds: what stands for that of all rows until it is fitted."""
-    first, *others = models
-    W, b = first
+def mean_model(models: list[tuple[Array, Array]], problems: list[Problem]) -> tuple[Array, Array]:
+    """Of the models of the folds: what stands for that of all rows until it is fitted.
+
+    What a fold without rows of a class says of that class counts only where none has any.
+    """
+    xp, loss = problems[0].xp, problems[0].loss
+    seen = xp.stack([one.target_mean > 0 for one in problems])
+    seen = seen | ~xp.any(seen, axis=0)[None, :] | (not loss.domain.exclusive)
+    share = xp.astype(seen, xp.float64) / xp.sum(seen, axis=0)[None, :]
+    share = xp.astype(share, models[0][0].dtype)
+    (W, b), *others = ((share[place][None, :] * W, share[place] * b) for place, (W, b) in enumerate(models))
     for coef, intercept in others:
         W, b = W + coef, b + intercept
-    return W / len(models), b / len(models)
+    return W, b

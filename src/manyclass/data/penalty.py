@@ -47,7 +47,10 @@ def penalties(alphas: Any, variances: Callable[[], Array], usual: Callable[[], f
     the others.
     """
     if not isinstance(alphas, int | np.integer):
-        given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+        try:
+            given = np.unique(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
+        except (TypeError, ValueError):
+            given = np.empty(0)
         if not given.size or not (np.isfinite(given).all() and given[-1] > 0):
             raise ValueError(f"alphas={alphas!r} must be a number of penalties, or positive numbers; use GLMClassifier "
                              "for alpha=0.")  # fmt: skip

@@ -85,7 +85,7 @@ class Classifier(ClassifierMixin, Estimator):
         """
         rows = self._fitted_rows(X)
         n_classes = int(self.classes_.shape[0])
-        is_count = top_k in range(1, n_classes + 1)
+        is_count = isinstance(top_k, int | np.integer) and 0 < top_k <= n_classes
         if top_k is not None and (self.multilabel_ or not is_count):
             raise ValueError(
                 f"top_k={top_k!r} asks for the best of {n_classes} classes, of which each row has one; use a number "

@@ -23,7 +23,7 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
 from manyclass.estimators.ridge_search import RidgeSearch, seconds_of_ridge
-from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
+from manyclass.estimators.search import DescentSearch, Plan, Search, Selected, mean_scores, without_score
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds
@@ -60,14 +60,16 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     cv : int, "loo", "gcv", splitter, iterable of (train, test), tuple (X, y) or None, default=None
         A number of folds, which what the rows hold decides and not their order; every row left out in turn, exactly
         for the squared loss and by one Newton step for each for softmax and logistic (see `leave_one_out`);
-        generalised cross-validation, for the squared loss; a splitter or splits of scikit-learn; or rows held out.
+        generalised cross-validation, for the squared loss; a splitter or splits of scikit-learn, for groups of rows
+        ``list(splitter.split(X, y, groups))``; or rows held out.
         None is "loo" for the squared loss and 5 otherwise.
     scoring : str, callable or None, default=None
         A scorer of scikit-learn, by name or from ``make_scorer``. None is "neg_log_loss" for softmax and logistic, as
         it changes smoothly with alpha and tells far earlier than a count of errors which model is better; and
         "accuracy" for the squared loss, which has no probabilities, and for sparsemax, whose probabilities can be 0.
         With several labels both count the labels of a row together. "gcv" and `alpha_per_output` go by the squared
-        error. Scores are weighted like the objective.
+        error. Scores are weighted like the objective, where the scorer takes weights; folds on which it gives no
+        number do not judge.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         As for `GLMClassifier`.
     alpha_per_output : bool, default=False
@@ -191,7 +193,8 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             If the coverage is not between 0 and 1, or the model was not fitted with ``leave_one_out=True``.
         """
         rows = self._fitted_rows(X)
-        if not 0 < coverage < 1:
+        is_share = isinstance(coverage, int | float | np.number) and 0 < coverage < 1
+        if not is_share:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1.")
         if not hasattr(self, "_conformity"):
             raise ValueError("Prediction sets go by left-out scores; fit with leave_one_out=True and time to do so.")
@@ -315,10 +318,14 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             self.__dict__.pop(name, None)
         super()._store(task, (model.coef, model.intercept))
         self.alpha_, self.alphas_, self.scores_ = model.alpha, model.alphas, model.scores
-        mean = model.scores.mean(axis=0)
+        mean = mean_scores(model.scores)
         known = np.where(np.isnan(mean), -np.inf, mean).max(axis=0)
         known = np.where(np.isinf(known), np.nan, known)
         self.best_score_ = known if self.alpha_per_output else float(known)
+        lacking = int(without_score(model.scores).sum())
+        if lacking:
+            told = f"gives no number on {lacking} of {len(model.scores)} folds: these judge nothing."
+            warnings.warn(f"{type(self).__name__}: scoring={self.scoring!r} {told}", UserWarning, stacklevel=outside())
         if model.paths is not None:
             self.coefs_paths_ = model.paths
         self.temperature_ = 1.0

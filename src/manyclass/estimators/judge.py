@@ -53,14 +53,22 @@ def knowing(scorer: Any, classes: Any) -> Any:
     return make_scorer(function, **kind, **labels | scorer._kwargs)
 
 
+def takes_weights(scorer: Any) -> bool:
+    parameters = signature(scorer._score_func).parameters
+    named = "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    # scikit-learn's area of one class against one refuses them.
+    return named and scorer._kwargs.get("multi_class") != "ovo"
+
+
 class Judge:
     """Scores of models, larger for better, from the scores that they give to rows.
 
-    Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise.
+    Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise. Scorers that take no
+    weights are given none.
     """
 
     def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
-        self.classifier, self.encoded = FromScores(owner), encoded
+        self.classifier, self.encoded, self.scoring = FromScores(owner), encoded, scoring
         self._scorer: Callable[..., float] | None = None
         if scoring is None:
             loss = SMOOTH_LOSSES[owner.loss_]
@@ -72,7 +80,8 @@ class Judge:
                     f"scoring={scoring!r} is not made by sklearn.metrics.make_scorer, and would be given scores in "
                     "place of X; use make_scorer, or sklearn.model_selection.GridSearchCV."
                 )
-            self._scorer = knowing(get_scorer(scoring) if isinstance(scoring, str) else scoring, owner.classes_)
+            scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+            self._scorer = scorer if owner.multilabel_ else knowing(scorer, owner.classes_)
         if scoring == "neg_log_loss" or getattr(self._scorer, "_response_method", None) == "predict_proba":
             gives_probabilities(owner)
 
@@ -80,6 +89,13 @@ class Judge:
     def knows_rows(self) -> bool:
         """Whether the score is a mean over rows."""
         return self.of_rows is not None
+
+    def of_likelihood(self) -> Judge | None:
+        """By the log loss, where the model has one and the score is another."""
+        loss = SMOOTH_LOSSES[self.classifier.loss_]
+        if not loss.probabilistic or loss.has_kinks or self.of_rows == self.log_likelihood:
+            return None
+        return Judge(self.classifier.owner, "neg_log_loss", self.encoded)
 
     def one_column(self, Z: Array) -> Array:
         """Two columns of two classes as one, as models are stored."""
@@ -102,8 +118,8 @@ class Judge:
         Z = self.one_column(Z)
         keep = slice(None) if weight is None else weight > 0
         y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
-        options = {} if weight is None else {"sample_weight": weight[keep]}
         assert self._scorer is not None
+        options = {} if weight is None or not takes_weights(self._scorer) else {"sample_weight": weight[keep]}
         return float(self._scorer(self.classifier, Z[keep], y, **options))
 
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:

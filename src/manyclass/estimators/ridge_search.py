@@ -14,7 +14,7 @@ from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.data import Moments
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
-from manyclass.estimators.search import Search
+from manyclass.estimators.search import Search, mean_scores
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
@@ -44,12 +44,13 @@ class RidgeSearch(Search):
         for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
             self.task.clock.check(ahead=_seconds_of_spectrum(problem))
             self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
+        self._check_scores()
         if not plan.folds:
             for place, model in enumerate(self._models(path, alphas)):
                 self.keep(0, place, model)
         alpha = self.best_alpha
         model = self._model(path, alpha)
-        details = {"alpha": alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))}
+        details = {"alpha": alpha, "score": float(np.nanmax(mean_scores(self.scores)))}
         passes += 2.0 * bool(plan.folds) + (plan.mode == "loo")
         yield Iterate(lambda: self.selected(model), 0.0, 1, passes, rank=0.0, details=details)
         if plan.leave_one_out:

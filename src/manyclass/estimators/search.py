@@ -46,7 +46,7 @@ from manyclass.fit.folds import Fold
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
-_TABLES = ("scores", "paths", "n_iter")
+_TABLES = ("scores", "likelihoods", "paths", "n_iter")
 SHARPER = 1e-3
 """Of tol, for fits to few rows that are left out one by one."""
 PATH_BYTES = 1 << 28
@@ -100,6 +100,8 @@ class Search(ABC):
     max_iter: int
     frame: Frame = field(init=False)
     scores: np.ndarray = field(init=False)
+    likelihoods: np.ndarray = field(init=False)
+    judges: list[Judge] = field(init=False)
     n_iter: np.ndarray = field(init=False)
     paths: np.ndarray | None = field(init=False, default=None)
     place: int = field(init=False, default=0)
@@ -108,6 +110,8 @@ class Search(ABC):
         problem, plan = self.task.problem, self.plan
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
+        self.likelihoods, likelihood = np.full(shape, np.nan), self.judge.of_likelihood()
+        self.judges = [self.judge] if likelihood is None else [self.judge, likelihood]
         self.n_iter = np.ones(shape, dtype=np.int32)
         of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
         if np.prod([*shape, *of_one], dtype=float) * problem.rows.itemsize <= PATH_BYTES:
@@ -121,7 +125,7 @@ class Search(ABC):
     @property
     def best_place(self) -> Any:
         """In `alphas`, of the largest with the best mean score: one, or one for each output."""
-        mean = self.scores.mean(axis=0)
+        mean = mean_scores(self.scores)
         return np.argmax(np.where(np.isnan(mean), -np.inf, mean), axis=0)
 
     @property
@@ -152,9 +156,16 @@ class Search(ABC):
         weight = self.plan.judging_weight
         return self.judge.truth(fold.index), None if weight is None else weight[fold.index]
 
-    def score_left_out(self, Z: Array) -> Any:
+    def _check_scores(self) -> None:
+        if np.isnan(self.scores).all():
+            raise ValueError(
+                f"scoring={self.judge.scoring!r} gives no number on any fold, as where no class or only one is among "
+                "the rows that judge; take folds that hold every class (cv=5), or another scoring."
+            )
+
+    def score_left_out(self, Z: Array, judge: Judge | None = None) -> Any:
         """The score of the rows of the fit, each under the model that has not seen it."""
-        return self.judge.score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
+        return (judge or self.judge).score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
 
 
 class DescentSearch(Search):
@@ -200,6 +211,7 @@ class DescentSearch(Search):
             if saved is None:  # else it is the one that has been yielded before
                 yield replace(last[0], state=state if known["tried"] else None)
             saved = None
+        self._check_scores()
         start = last[1]
         full = descent(problem, tol=last_tol)
         outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
@@ -208,7 +220,7 @@ class DescentSearch(Search):
             "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
             "n_iter": max(last[0].n_iter, outcome.n_iter),
             "duality_gap": outcome.duality_gap,
-            "details": {"alpha": self.best_alpha, "score": float(np.nanmax(self.scores.mean(axis=0)))},
+            "details": {"alpha": self.best_alpha, "score": float(np.nanmax(mean_scores(self.scores)))},
         }
         rank = -1.0 - len(plan.alphas)
         yield Iterate(lambda: self.selected(outcome.model), n_passes=passes, rank=rank, **record)
@@ -281,7 +293,7 @@ class DescentSearch(Search):
             tried, values, kept = known["tried"], known["values"], known["kept"]
             if tried:
                 place = tried[-1]
-                details = {"alpha": float(plan.alphas[place]), "score": float(self.scores[:, place].mean())}
+                details = {"alpha": float(plan.alphas[place]), "score": float(mean_scores(self.scores)[place])}
                 passes = float(sum(one.problem.n_passes for one in descents))
                 counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
                 yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
@@ -297,13 +309,16 @@ class DescentSearch(Search):
                 if not tried and descents[0].known:  # what the first fit has come to is better than nothing
                     yield self._unfinished(descents[0], float(alpha))
                 raise
-            values.append(None)
             for number, outcome in enumerate(outcomes):
                 self.keep(number, place, outcome.model)
                 self.n_iter[number, place] = outcome.n_iter
-                self.scores[number, place], values[-1] = self._judged(number, descents[0].problem, outcome.model)
+                judged = self._judged(number, descents[0].problem, outcome.model)
+                for table, (score, _) in zip(self._tables, judged, strict=True):
+                    table[number, place] = score
+            values.append([of_rows for _, of_rows in judged])
             if kept is None or self.best_place == place:
-                kept = mean_model([outcome.model for outcome in outcomes])
+                problems = [problem for one in descents for problem in one.problems]
+                kept = mean_model([outcome.model for outcome in outcomes], problems)
             n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
             objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
             tried.append(place)
@@ -316,29 +331,62 @@ class DescentSearch(Search):
             return False
         if "nothing" not in known:
             known["nothing"] = self._of_nothing(descents)
-        scores, values = known["nothing"]
-        return has_turned(np.hstack([scores, self.scores[:, tried]]), [values, *known["values"]])
+        # Short models may be right as often as good ones: what a smaller penalty improves they are not.
+        return all(
+            has_turned(
+                np.hstack([[[score] for score, _ in nothing], table[:, tried]]),
+                [nothing[-1][1], *(values[place] for values in known["values"])],
+            )
+            for place, (table, nothing) in enumerate(zip(self._tables, known["nothing"], strict=True))
+        )
 
-    def _of_nothing(self, descents: list[Descent]) -> tuple[np.ndarray, np.ndarray | None]:
-        """The scores of models without a coefficient, and of single rows where there is one fold."""
+    @property
+    def _tables(self) -> list[np.ndarray]:
+        """Of each judge."""
+        return [self.scores, self.likelihoods][: len(self.judges)]
+
+    def _of_nothing(self, descents: list[Descent]) -> list[list[tuple[float, np.ndarray | None]]]:
+        """By each judge, of each fold: how good a model without a coefficient is."""
         models = [model for one in descents for model in one.models_at(one.problem.constant_model())]
         if self.plan.mode == "loo":
             W, b = models[0]
-            Z = b + 0.0 * self.frame.problem.rows.matmat(W)
-            return np.array([[self.score_left_out(Z)]]), self.judge.values(Z, self.judge.truth(slice(None)))
-        found = [self._judged(number, descents[0].problem, model) for number, model in enumerate(models)]
-        return np.array([[score] for score, _ in found]), found[-1][1]
+            found = [self._judged_left_out(b + 0.0 * self.frame.problem.rows.matmat(W))]
+        else:
+            found = [self._judged(number, descents[0].problem, model) for number, model in enumerate(models)]
+        return [list(of_judge) for of_judge in zip(*found, strict=True)]
 
     def _unfinished(self, first: Descent, alpha: float) -> tuple[Iterate, tuple[Array, Array]]:
         """The model of a fit to the first penalty that was cut short, as `_down` would yield it."""
         problem, model = first.problem, first.model_at(first.known[-1][1])
         return Iterate(lambda: self.selected(model, alpha), math.nan, 0, problem.n_passes, rank=1.0), model
 
-    def _judged(self, number: int, problem: Problem, model: tuple[Array, Array]) -> tuple[float, np.ndarray | None]:
+    def _judged(
+        self, number: int, problem: Problem, model: tuple[Array, Array]
+    ) -> list[tuple[float, np.ndarray | None]]:
+        """By each judge: the score of a model, and those of single rows where there is one fold."""
         if self.plan.mode == "loo":
-            Z = left_out_scores(problem, *model, self.task.clock)
-            return self.score_left_out(Z), self.judge.values(Z, self.judge.truth(slice(None)))
-        fold = self.plan.folds[number]
+            return self._judged_left_out(left_out_scores(problem, *model, self.task.clock))
+        fold, is_one = self.plan.folds[number], self.plan.n_judged == 1
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
-        return self.judge.score(Z, truth, weight), self.judge.values(Z, truth) if self.plan.n_judged == 1 else None
+        return [(one.score(Z, truth, weight), one.values(Z, truth) if is_one else None) for one in self.judges]
+
+    def _judged_left_out(self, Z: Array) -> list[tuple[float, np.ndarray | None]]:
+        truth = self.judge.truth(slice(None))
+        return [(self.score_left_out(Z, one), one.values(Z, truth)) for one in self.judges]
+
+
+def mean_scores(scores: np.ndarray) -> np.ndarray:
+    """Over the folds, of which some may have no score, as a class is in none of their rows; nan where none was tried.
+
+    Shapes are (n_folds, n_alphas, ...) and (n_alphas, ...).
+    """
+    lacks, tried = without_score(scores), ~np.isnan(scores).all(axis=0)
+    return np.where(tried, scores[~lacks].mean(axis=0) if not lacks.all() else np.nan, np.nan)
+
+
+def without_score(scores: np.ndarray) -> np.ndarray:
+    """Which folds have none of a penalty that others have one of."""
+    missing = np.isnan(scores)
+    found: np.ndarray = (missing & ~missing.all(axis=0)).reshape(len(scores), -1).any(axis=1)
+    return found

@@ -84,4 +84,14 @@ def _splits(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Arra
         return [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(int(cv))]
     from sklearn.model_selection import check_cv
 
-    return check_cv(cv, y, classifier=True).split(np.zeros((rows.n_rows, 1)), y)
+    cv = cv if hasattr(cv, "split") else list(cv)
+    if isinstance(cv, list) and any(len(pair) != 2 for pair in cv):
+        raise ValueError(
+            "cv holds a split that is no pair of (train, test); rows held out are a tuple (X, y) of two arrays."
+        )
+    try:
+        return list(check_cv(cv, y, classifier=True).split(np.zeros((rows.n_rows, 1)), y))
+    except ValueError as error:
+        if "'groups' parameter" not in str(error):
+            raise
+        raise ValueError("cv splits by groups: give its splits, cv=list(splitter.split(X, y, groups)).") from error
