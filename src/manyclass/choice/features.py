@@ -14,6 +14,7 @@ from manyclass.data.generated import in_units
 from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import Array, to_numpy
+from manyclass.fit.held_out import copies_of_rows
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
 
@@ -98,6 +99,7 @@ def errors_of_representations(
     n_rows, n_features = _affordable(most, n_drawn, n_columns, problem.memory_limit)
     rng, index = np.random.default_rng(0), problem.sample(n_rows)
     part, columns = occurring(problem.taken(index))
+    part, index, copies = _without_copies(part, index, guide)
     unit = unit if unit is None or columns is None else unit[columns]
     sample, targets = part.rows, part.targets
     weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
@@ -116,10 +118,24 @@ def errors_of_representations(
         alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
         residual = left_out(best(alphas, errors))
         if has_classes:
-            found[name] = float(xp.mean(Mistakes().values(Y - residual, slice(None), targets, xp)))
+            wrong = to_numpy(Mistakes().values(Y - residual, slice(None), targets, xp))
+            found[name] = float(np.average(wrong, weights=copies))
         else:
             found[name] = float(xp.sum(residual**2)) / max(float(xp.sum((Y - xp.mean(Y, axis=0)) ** 2)), 1e-300)
     return found
+
+
+def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Each row once, with the weight of its copies, which would know it when it is left out; and how many they are."""
+    has_one_each = guide is not None and guide.ndim == 1
+    numbers = copies_of_rows(part.rows, to_numpy(guide)[index]) if has_one_each else np.arange(len(index))
+    _, first, copies = np.unique(numbers, return_index=True, return_counts=True)
+    if len(first) == len(numbers):
+        return part, index, copies
+    weight = np.ones(len(numbers)) if part.weight is None else to_numpy(part.weight)
+    weight = np.bincount(numbers, weight)
+    kept = part.taken(first)
+    return kept.variant(weight=kept.rows.asarray(weight / weight.max())), index[first], copies
 
 
 def features_to_look_at(n_columns: int, n_components: int | None) -> int:

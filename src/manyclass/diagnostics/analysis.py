@@ -23,6 +23,7 @@ from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, Labe
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
 from manyclass.features import RandomFourierFeatures
+from manyclass.fit.held_out import folds_by_content
 
 FLOPS = 1e10
 """Of the Gram matrix that the spectrum is taken from: a second or so."""
@@ -219,9 +220,9 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     if not rows.can_be_centred or labels.codes is None or few < FEWEST or labels.n_classes > TRIAL_CLASSES:
         return None
     sample, part = _drawn(rows, labels, few)
-    order = np.random.default_rng(1).permutation(few)
     X, codes = to_numpy(sample.dense()), to_numpy(part.guide)
-    learn, judge = order[: 2 * few // 3], order[2 * few // 3 :]
+    is_judge = folds_by_content(sample, codes, None, 3) == 2
+    learn, judge = np.flatnonzero(~is_judge), np.flatnonzero(is_judge)
     if len(np.unique(codes[learn])) < 2:
         return None
     models = (

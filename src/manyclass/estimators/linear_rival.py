@@ -22,6 +22,7 @@ from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
 from manyclass.fit import InOrder, Iterate, Iterates, OutOfTime, Status
 from manyclass.fit.folds import TooFewRowsError
+from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import Stage, StagewiseModel
 
@@ -126,7 +127,7 @@ class LinearRival:
     def _errs_less(self, other: Classifier) -> bool:
         """On rows that neither it nor the other was fitted to."""
         part, y = self._some(MOST_ROWS)
-        is_fitted = np.random.default_rng(0).permutation(len(y)) % 2 == 0
+        is_fitted = folds_by_content(part.rows, y if y.ndim == 1 else None, None, 2) == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
         if y.ndim == 1 and np.ptp(y[fitted]) == 0:
             return False

@@ -35,6 +35,7 @@ from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
 from manyclass.fit import Iterates
+from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials
 from manyclass.stagewise.blocks import Blocks
@@ -110,7 +111,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)[0]
         n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
-        fitted = np.random.default_rng(0).permutation(sample.rows.n_rows) % 2 == 0
+        fitted = folds_by_content(sample.rows, None, sample.weight, 2) == 0
         share = fitted.sum() / rows.n_rows
         if fitted.sum() < LEAST_TRIAL_ROWS:
             return None

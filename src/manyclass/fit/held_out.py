@@ -16,7 +16,7 @@ from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
 
 MOST_COPIES = 4
-"""Equal rows that are taken for copies of one."""
+"""Equal rows that are taken for copies of one, or times as many as the rows of their class usually are given."""
 
 
 @dataclass(frozen=True)
@@ -97,28 +97,60 @@ def _divided(
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:
     """The fold of each row, −1 for rows of weight 0: stratified, and decided by what a row holds, not by its place.
 
-    Rows of a class are ordered along one direction and dealt out in turn, a few equal ones to the same fold: so a small
-    weight is the same as the row given so often, and neither the order of the rows nor the names of the classes matter.
-    Many equal ones, or some of several classes, are no copies but all that few columns can tell: these are dealt out
-    one by one, as whole values of a column would be unknown to the fits else.
+    Rows of a class are ordered along one direction and dealt out in turn, copies of one to the same fold (see
+    `copies_of_rows`): so a small weight is the same as the row given so often, and neither the order of the rows nor
+    the names of the classes matter.
     """
     present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
     if not len(present):
         return fold
+    same, along, classes = _places(rows, strata, weight, present)
+    least = np.full(classes.max() + 1, np.inf)
+    np.minimum.at(least, classes, along)
+    order = np.lexsort((same, along, classes, least[classes]))
+    is_new = np.append(True, (np.diff(same[order]) != 0) | (np.diff(classes[order]) != 0))
+    is_new |= _is_alone(same, classes)[order]
+    fold[present[order]] = (np.cumsum(is_new) - 1) % n_folds
+    return fold
+
+
+def copies_of_rows(rows: Rows, strata: np.ndarray | None) -> np.ndarray:
+    """A number for each row, the same for copies of one.
+
+    Some equal rows of one class are copies, as of a rare class that was oversampled. Many, or some of several classes,
+    are all that few columns can tell, and none: whole values of a column would be unknown to fits without them. How
+    many these are goes by the class with the most different rows: where most of its rows are different, columns tell
+    rows apart, and those of another class may be given as often as all of its rows are.
+    """
+    same, _, classes = _places(rows, strata, None, np.arange(rows.n_rows))
+    found = np.where(_is_alone(same, classes), len(same) + np.arange(len(same)), same)
+    numbers: np.ndarray = np.unique(found, return_inverse=True)[1]
+    return numbers
+
+
+def _places(
+    rows: Rows, strata: np.ndarray | None, weight: Array | None, present: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of these rows: a number that equal ones share, where they are along some direction, and their classes."""
     # Far from the origin different rows would look equal.
     near = rows.pilot(weight, 1.0, constant=True)
     keys, along = (found[present] for found in keys_and_places(rows if near is None else rows.shifted(near)))
     _, first, same = np.unique(keys, return_index=True, return_inverse=True)
-    along = along[first][same]
     classes = np.zeros(len(present), dtype=np.int64)
     if strata is not None:
         classes = np.unique(strata[present], return_inverse=True)[1]
-    least = np.full(classes.max() + 1, np.inf)
-    np.minimum.at(least, classes, along)
-    is_alone = np.bincount(same)[same] > MOST_COPIES
+    return same, along[first][same], classes
+
+
+def _is_alone(same: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Whether rows are copies of none, though others may be equal."""
+    first = np.unique(same, return_index=True)[1]
+    different, n_rows = np.bincount(classes[first], minlength=classes.max() + 1), np.bincount(classes)
+    largest = int(np.argmax(different))
+    usual = np.ones(len(n_rows))
+    if 2 * n_rows[largest] <= MOST_COPIES * different[largest]:
+        usual = np.maximum(n_rows / np.maximum(different, 1), 1.0)
+    is_alone: np.ndarray = np.bincount(same)[same] > MOST_COPIES * usual[classes]
     is_alone |= np.bincount(same, classes != classes[first][same])[same] > 0
-    order = np.lexsort((same, along, classes, least[classes]))
-    is_new = np.append(True, (np.diff(same[order]) != 0) | (np.diff(classes[order]) != 0)) | is_alone[order]
-    fold[present[order]] = (np.cumsum(is_new) - 1) % n_folds
-    return fold
+    return is_alone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -11,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import f1_score
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import Rows, as_rows
@@ -23,7 +21,7 @@ from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
 from manyclass.features import RandomFourierFeatures, median_squared_distance
 from manyclass.features.learned_metric import waves_for
-from manyclass.fit.held_out import hold_out
+from manyclass.fit.held_out import folds_by_content
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
@@ -234,13 +232,11 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         n_folds = min(FOLDS, n if codes is None else int(np.sort(np.bincount(codes))[-2]))
         if n_folds < 2:
             return []
-        kind, seed = (KFold if codes is None else StratifiedKFold), int(rng.integers(2**31))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of classes with fewer rows than folds
-            parts = list(kind(n_folds, shuffle=True, random_state=seed).split(np.empty(n), codes))
-        return [{0: parts[0]}, dict(enumerate(parts))]
-    judge = hold_out(rows, codes, None, min(fraction, MOST_HELD_OUT / n), rng).index
-    learn = in_random_order(np.delete(np.arange(n), judge), codes, rng)
+        fold = folds_by_content(rows, codes, None, n_folds)
+        parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
+        return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
+    is_judge = folds_by_content(rows, codes, None, max(round(1.0 / min(fraction, MOST_HELD_OUT / n)), 2)) == 0
+    learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
     while n_rows < len(learn):
