@@ -1,0 +1,65 @@
+"""Rows that occur more than once, as those of a rare class that was oversampled, deceive nobody who judges."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+from manyclass import AutoClassifier, GLMClassifierCV, StagewiseClassifier, analyze
+from manyclass.data import as_rows
+from manyclass.fit.held_out import MOST_COPIES, copies_of_rows, folds_by_content
+
+
+def drawn(n, seed):
+    """A rare class that linear scores tell, and each row of it as often as the other class has rows."""
+    rng = np.random.default_rng(seed)
+    slope = np.random.default_rng(0).standard_normal(10) * 0.5
+    X = rng.standard_normal((n, 10))
+    y = (X @ slope + rng.logistic(size=n) > 3.2).astype(int)
+    rare = np.flatnonzero(y == 1)
+    every = np.r_[np.flatnonzero(y == 0), np.repeat(rare, np.sum(y == 0) // len(rare))]
+    return X, y, every
+
+
+@pytest.mark.parametrize("n", [1000, 4000])
+@pytest.mark.parametrize(
+    "model", [AutoClassifier(max_time=60), StagewiseClassifier(), GLMClassifierCV()], ids=lambda one: type(one).__name__
+)
+def test_a_rare_class_may_be_oversampled(model, n):
+    X, y, every = drawn(n, 1)
+    new, wanted, _ = drawn(5000, 2)
+    usual = LogisticRegression().fit(X[every], y[every]).predict(new)
+    found = model.fit(X[every], y[every]).predict(new)
+    assert balanced_accuracy_score(wanted, found) > balanced_accuracy_score(wanted, usual) - 0.02
+
+
+def test_analyze_does_not_advise_features_that_remember_copies():
+    X, y, every = drawn(1000, 1)
+    report = analyze(X[every], y[every])
+    assert report.trial.generated_error > report.trial.linear_error and report.estimator != "StagewiseClassifier"
+
+
+def test_a_score_of_noise_given_twice_is_that_of_noise():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.standard_normal((300, 5)), 2, axis=0), np.repeat(rng.integers(0, 3, 300), 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert AutoClassifier(max_time=60).fit(X, y).best_score_ < 0.5
+
+
+def test_copies_stay_together_and_values_of_few_columns_do_not():
+    X, y, every = drawn(1000, 1)
+    rows, labels = as_rows(X[every]), y[every]
+    numbers = copies_of_rows(rows, labels)
+    assert len(np.unique(numbers)) == 1000
+    fold = folds_by_content(rows, labels, None, 5)
+    assert all(len(np.unique(fold[numbers == one])) == 1 for one in np.unique(numbers))
+    few = np.random.default_rng(0).integers(0, 3, (600, 2)).astype(float)
+    assert len(np.unique(copies_of_rows(as_rows(few), (few[:, 0] > 0).astype(int)))) == 600
+    # Of rows that all differ, but for those that say nothing: these are as many rows, not copies.
+    empty = np.vstack([np.random.default_rng(0).standard_normal((200, 4)), np.zeros((100, 4))])
+    assert len(np.unique(copies_of_rows(as_rows(empty), np.arange(300) // 150))) == 300
+    twice = np.repeat(np.random.default_rng(0).standard_normal((50, 4)), MOST_COPIES, axis=0)
+    assert len(np.unique(copies_of_rows(as_rows(twice), None))) == 50
