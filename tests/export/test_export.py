@@ -97,6 +97,21 @@ def test_torch(name, load):
     assert rows.grad is not None
 
 
+def test_a_module_of_torch_may_be_stored_and_take_other_numbers(tmp_path):
+    torch = pytest.importorskip("torch")
+    model, X = fitted(next(iter(MODELS)), load_iris)
+    module, rows = export.to_torch(model), torch.tensor(X)
+    torch.save(module, tmp_path / "m.pt")
+    assert torch.equal(torch.load(tmp_path / "m.pt", weights_only=False)(rows), module(rows))
+    expected = module(rows)
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+        found = module.to(dtype)(rows)
+        assert found.dtype == dtype and torch.allclose(found.float(), expected, rtol=0.05, atol=0.2)
+    for other in (export.to_torch, export.to_onnx):
+        with pytest.raises(ValueError, match="'float32' or 'float64'"):
+            other(model, dtype="float16")
+
+
 def test_pipelines_double_precision_several_labels_and_numbers_as_labels():
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), manyclass.GLMClassifier()).fit(X, y * 10)

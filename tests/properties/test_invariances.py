@@ -59,6 +59,17 @@ def test_columns_may_lie_a_thousand_standard_deviations_from_the_origin(model, l
     assert moved.n_iter_ <= 1.5 * fitted.n_iter_ + 1
 
 
+@every_model("origin", [5.5e6, 1.6e7])
+def test_whole_numbers_that_differ_are_no_rounding_however_far_from_the_origin(model, origin):
+    X, y, X_test, y_test = (np.round(10 * part) if part.ndim == 2 else part for part in data(model))
+    moved = [part + origin - origin % 2 for part in (X, X_test)]
+    model = make(model).set_params(alpha=0.1)
+    score = model.fit(X, y).score(X_test, y_test)
+    narrow = [part.astype(np.float32) for part in moved]
+    assert all(np.abs(held - part).max() <= 1 for held, part in zip(narrow, moved, strict=True))
+    assert model.fit(narrow[0], y).score(narrow[1], y_test) > score - 3 * POINT
+
+
 @every_model("layout scale", LAYOUTS, [1e-4, 1e4])
 def test_the_unit_of_the_columns_is_that_of_the_penalty(model, layout, scale):
     X, y, X_test, y_test = data(model)

@@ -26,6 +26,15 @@ def images(X):
     return np.clip(np.round(20 * X + 100), 0, 255)
 
 
+def test_tensors_that_require_a_gradient_are_fitted():
+    torch = pytest.importorskip("torch")
+    name = "GLMClassifier"
+    X, y, *_ = data(name)
+    rows = torch.tensor(X, requires_grad=True)
+    found = make(name).fit(rows, torch.tensor(y), torch.ones(len(y), requires_grad=True))
+    np.testing.assert_allclose(to_numpy(found.coef_), make(name).fit(X, y).coef_, atol=1e-3)
+
+
 def torch_array(X, dtype=None):
     torch = pytest.importorskip("torch")
     made = torch.asarray(np.array(X))

@@ -9,6 +9,8 @@ FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 of uncentred columns would lose the square of it in relative accuracy."""
 
 
+ROUNDING = 4.0
+"""Units in the last place of its mean up to which a column, unless of whole numbers, is constant but for rounding."""
 PILOT_ROWS = 1 << 10
 """First and last rows that are looked at, each."""
 
@@ -30,7 +32,9 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
         values = values[counted, :] if bool(xp.any(counted)) else values
     mean, spread = xp.mean(values, axis=0), xp.std(values, axis=0)
     magnitude = abs(mean)
-    varies = constant | (spread > 16.0 * rows.precision * magnitude)
+    is_whole = xp.all(values == xp.round(values), axis=0)  # which no rounding makes differ
+    differs = xp.max(values, axis=0) > xp.min(values, axis=0)
+    varies = constant | xp.where(is_whole, differs, spread > ROUNDING * rows.precision * magnitude)
     limit = FAR_FROM_ORIGIN[max(rows.itemsize, 4)] if far is None else far
     if not bool(xp.any(varies & (magnitude > limit * spread))):
         return None

@@ -391,6 +391,7 @@ def to_numpy(values: Array) -> np.ndarray:
     """A NumPy copy or view of an array of any namespace."""
     if isinstance(values, np.ndarray):
         return values
+    values = values.detach() if hasattr(values, "detach") else values
     if "bfloat16" in str(getattr(values, "dtype", "")):
         values = values.float()  # NumPy has no such numbers
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)

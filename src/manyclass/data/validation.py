@@ -133,7 +133,7 @@ def _is_mapped(X: Any) -> bool:
 
 
 def _check_array_api(estimator: BaseEstimator, X: Array, reset: bool) -> Rows:
-    xp = array_namespace(X)
+    X, xp = X.detach() if reset and hasattr(X, "detach") else X, array_namespace(X)
     if "sparse" in str(getattr(X, "layout", "")):
         raise TypeError("Sparse tensors have no products here; pass a scipy.sparse.csr_array of their entries.")
     if X.ndim != 2:

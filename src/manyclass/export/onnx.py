@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import OPSET, Program, is_single, n_outputs_of, probabilities_of, scores_of
+from manyclass.export.program import OPSET, Program, check_dtype, is_single, n_outputs_of, probabilities_of, scores_of
 
 
 def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
@@ -49,6 +49,7 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
     check_is_fitted(model)
+    check_dtype(dtype)
     model = getattr(model, "best_estimator_", model)
     register_converters()
     options.setdefault("target_opset", OPSET)

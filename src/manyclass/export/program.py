@@ -53,8 +53,14 @@ class Program:
         return self("Add", self("MatMul", rows, W), b)
 
 
-def check_exportable(model: Any) -> None:
+def check_dtype(dtype: str) -> None:
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'; make other numbers of what comes out.")
+
+
+def check_exportable(model: Any, dtype: str = "float32") -> None:
     """Refuse what has no scores of its own: no model of this package, or one around another."""
+    check_dtype(dtype)
     if not isinstance(model, Estimator):
         raise TypeError(
             f"{type(model).__name__} is not one model of this package; give the fitted one in it, such as pipeline[-1] "

@@ -32,6 +32,10 @@ SCALE_ROWS = 256
 """Rows on which the norm of features is measured."""
 
 
+FIRST_ROWS = 8
+"""Of which features are looked at, whether they are numbers."""
+
+
 class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A scikit-learn transformer to new features, of which more can be drawn.
 
@@ -106,6 +110,11 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._draw(self.n_components, rows.dtype, rng)
         if self.is_scaled:
             self._measure(rows, weight, rng)
+        first = present_rows(rows.n_rows, weight)[:FIRST_ROWS]
+        if not np.isfinite(to_numpy(self.generate(rows.take(first)))).all():
+            raise ValueError(
+                f"Features of X are beyond {self._dtype}, as its numbers are very large or small; scale its columns."
+            )
         return self
 
     def draw(self, n_components: int, rng: np.random.Generator) -> Self:

@@ -88,7 +88,14 @@ class Landmarks(FeatureGenerator):
         self.landmarks_ = self._rows[chosen].astype(np.float64)
         kernel = self._kernel(DenseRows(self.landmarks_))
         kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
-        inverse = solve_triangular(np.linalg.cholesky(kernel), np.eye(n_landmarks), lower=True)
+        try:
+            lower = np.linalg.cholesky(kernel)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"Rows lie so far from each other that their distances have no digits left in units of the bandwidth, "
+                f"{self.bandwidth_:.2g}; scale the columns of X, or choose a larger bandwidth."
+            ) from error
+        inverse = solve_triangular(lower, np.eye(n_landmarks), lower=True)
         self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
 
     def draw(self, n_components: int, rng: np.random.Generator) -> Self:

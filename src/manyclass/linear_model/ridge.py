@@ -41,6 +41,8 @@ class _Ridge(LinearClassifier):
         super()._store(task, model)
         if task.encoded.is_binary:
             self.coef_ = self.coef_[0, :]
+        if not self.fit_intercept:
+            self.intercept_ = 0.0
 
 
 class RidgeClassifier(_Ridge, Single):
