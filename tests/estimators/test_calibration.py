@@ -8,6 +8,8 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics import log_loss
 
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
+from manyclass.choice.methods import Shape
+from manyclass.estimators.calibration import CrossCalibrated
 from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
@@ -162,3 +164,26 @@ def test_a_tolerance_of_zero_and_class_weights_are_no_matter(calibrate, rng):
     assert np.isfinite(SDCAClassifier(tol=0.0, **options).fit(X, y).predict_proba(X)).all()
     P = SDCAClassifier(class_weight="balanced", **options | {"max_iter": 500}).fit(X, y).predict_proba(X)
     assert P[:, 1].mean() == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
+def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, several, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 6))
+    signal = X @ rng.standard_normal((6, 4)) + rng.gumbel(size=(4000, 4))
+    y = (signal > 1.0).astype(int) if several else np.where(np.arange(4000) == 2500, 4, signal.argmax(axis=1))
+    weight, seen = rng.uniform(0.5, 1.0, 4000), []
+    left_out = CrossCalibrated._left_out
+
+    def watched(model, task):
+        seen.append(task.rows.n_rows)
+        return left_out(model, task)
+
+    monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
+    model = SDCAClassifier("hinge", calibrate=calibrate, max_time=60).fit(X, y, weight)
+    assert 1000 <= seen[0] < 1400 and model.calibration_.shape == (2, 4 if several else 5)
+    whole = SDCAClassifier("hinge", calibrate=calibrate).fit(X, y, weight)
+    assert seen[1] == 4000
+    np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.15)

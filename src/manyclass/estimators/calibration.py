@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from manyclass.choice.methods import Shape
 from manyclass.data.labels import unmistakable
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
@@ -23,12 +25,15 @@ from manyclass.model.losses.base import mean_loss
 from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
+PASSES, FEWEST_ROWS = 40, 1000
+"""Over the rows that a fit takes to be set up and to come near to its end; and rows that always are calibrated on."""
 
 CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
 
 
 class CrossCalibrated(LinearClassifier):
-    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows.
+    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows; of as
+    many rows as there is time for.
 
     `calibration_` has the slopes and offsets by which scores become those of the link, the logistic function of each
     column ("sigmoid", and with several labels) or the softmax of all ("temperature").
@@ -62,7 +67,23 @@ class CrossCalibrated(LinearClassifier):
         elif task.saved is None:  # else it came with the checkpoint
             n_outputs = task.problem.n_outputs
             self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
-            self.calibration_ = self._fitted_link(task, self._left_out(task))
+            part = self._affordable(task)
+            self.calibration_ = self._fitted_link(part, self._left_out(part))
+
+    def _affordable(self, task: Task) -> Task:
+        """Of so many rows, drawn at random and some of each class, that the fits have passes in their half of max_time:
+        a link has few parameters, and the model itself needs the other half."""
+        seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
+        n_rows = max(task.rows.n_rows * 0.5 * task.clock.left / seconds, FEWEST_ROWS)
+        if n_rows >= task.rows.n_rows:
+            return task
+        index, encoded = task.problem.sample(int(n_rows)), task.encoded
+        if encoded.strata is not None:
+            index = np.union1d(index, np.unique(encoded.strata, return_index=True)[1])
+        codes, indicator = (None if held is None else held[index] for held in (encoded.codes, encoded.indicator))
+        weight = None if task.weight is None else task.weight[index]
+        encoded = replace(encoded, codes=codes, indicator=indicator)
+        return replace(task, rows=task.rows.take(index), encoded=encoded, weight=weight)
 
     def _left_out(self, task: Task) -> np.ndarray:
         """Scores of each row by a model of the other folds."""
