@@ -128,6 +128,22 @@ def test_a_metric_is_not_doubted_where_the_sample_cannot_tell_its_step_from_one_
     assert not least_squares_start(given, CURVATURES["kronecker"](given, rng)).doubts
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_metric_is_doubted_where_little_is_left_and_less_without_it(seed):
+    """Classes that are all but told apart, one of which is rare."""
+    rng = np.random.default_rng(seed)
+    codes = np.where(np.arange(4000) < 5, 0, rng.integers(1, 10, 4000))
+    X = rng.standard_normal((10, 20))[codes] + 0.5 * rng.standard_normal((4000, 20))
+    given = Problem(as_rows(X), ClassTargets(codes, 10), SMOOTH_LOSSES["softmax"], 1e-5)
+    hessian = CURVATURES["sampled-hessian"](given, rng)
+    start = least_squares_start(given, hessian)
+    cross = np.vstack([given.cross_covariance, np.zeros((1, 10))])
+    base = given.constant_model()
+    along = hessian.solve(cross) * (np.arange(21) < 20)[:, None]
+    least = min(given.value_and_gradient(base + length * along).value for length in np.logspace(-2, 2, 60))
+    assert start.doubts > 0.5 and given.value_and_gradient(start.theta).value < 0.8 * least
+
+
 def as_given(kind, X):
     if kind == "torch":
         return pytest.importorskip("torch").asarray(X)

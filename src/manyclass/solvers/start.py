@@ -23,7 +23,8 @@ LONGEST = 50.0
 
 
 class Start(NamedTuple):
-    """theta to begin at, and by what share it leads further down than where the metric points to; 0 if it is that."""
+    """theta to begin at, and how many times further down it leads, or more is left where the metric points to, less 1;
+    0 if it is that."""
 
     theta: Array
     doubts: float = 0.0
@@ -46,26 +47,28 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     cross = xp.astype(problem.cross_covariance, problem.rows.dtype)
     if problem.fit_intercept:
         cross = xp.concat([cross, base[-1:, :] * 0], axis=0)
-    own, progress = _lowest_along(problem, base, curvature.solve(cross))
+    own, progress, left = _lowest_along(problem, base, curvature.solve(cross))
     if curvature.is_diagonal or problem.loss.quadratic or not problem.alpha > 0:
         return Start(own)
     unit = xp.astype(problem.loss.lipschitz * problem.feature_variance + problem.alpha, cross.dtype)[:, None]
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
-    other, further = _lowest_along(problem, base, plain)
+    other, further, less = _lowest_along(problem, base, plain)
     noise = 3.0 / _n_looked_at(problem, problem.rows.n_rows) ** 0.5
-    if further <= (1.0 + noise) * progress:
+    # On the same rows: of what is left, where that is little, as of classes that are all but told apart.
+    if further <= progress + noise * min(progress, max(left, 0.0)):
         return Start(own)
-    return Start(other, further / max(progress, 1e-300) - 1.0)
+    return Start(other, max(further / max(progress, 1e-300), left / less if less > 0 else 1.0) - 1.0)
 
 
-def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[Array, float]:
-    """Where the objective on a sample of rows is least on the way from `base`, the intercept held, and by how much."""
+def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[Array, float, float]:
+    """Where the objective on a sample of rows is least on the way from `base`, the intercept held, by how much, and
+    what is left."""
     xp, alpha = problem.xp, problem.alpha
     if problem.fit_intercept:  # any pull on the intercept belongs to the constant model
         direction = xp.concat([direction[:-1, :], base[-1:, :] * 0], axis=0)
     size = float(xp.sum(problem.penalised(direction) ** 2, dtype=xp.float64))
     if not 0 < size < float("inf"):
-        return base, 0.0
+        return base, 0.0, float("inf")
 
     scored = problem.map(_scored, np.random.default_rng(0), problem.unpack(direction), problem.unpack(base))
 
@@ -76,8 +79,8 @@ def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[Arra
 
     found = minimize_scalar(value, bracket=(0.0, 1.0), tol=1e-2, options={"maxiter": 20})
     length = float(np.exp(min(found.x, LONGEST)))
-    progress = value(-np.inf) - float(found.fun)
-    return (base + length * direction, progress) if progress > 0 else (base, 0.0)
+    at_base, left = value(-np.inf), float(found.fun)
+    return (base + length * direction, at_base - left, left) if left < at_base else (base, 0.0, at_base)
 
 
 def _n_looked_at(problem: Problem, n_rows: float) -> int:
