@@ -46,6 +46,8 @@ WIDEST = 5000
 UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
 FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
+TWENTIETHS = 20
+"""Of many rows, of which some are held out."""
 
 
 Parts = dict[int, tuple[np.ndarray, np.ndarray]]
@@ -235,7 +237,10 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         fold = folds_by_content(rows, codes, None, n_folds)
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
         return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
-    is_judge = folds_by_content(rows, codes, None, max(round(1.0 / min(fraction, MOST_HELD_OUT / n)), 2)) == 0
+    share = min(fraction, MOST_HELD_OUT / n)
+    n_parts = max(TWENTIETHS, round(1.0 / share))
+    n_judging = min(max(round(share * n_parts), 1), n_parts - 1)
+    is_judge = folds_by_content(rows, codes, None, n_parts) < n_judging
     learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
