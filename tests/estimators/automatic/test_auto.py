@@ -332,10 +332,10 @@ def test_weights_of_several_labels_and_of_paths_of_rows(few, monkeypatch, rng):
     assert np.mean(model.predict(X[100:]) == Y[100:]) > 0.9
 
 
-OTHER_FOLDS = "folds are drawn of rows: a row of weight 2 is in one of them, and its copies may be in two"
+OTHER_ROWS = "penalties are measured on rows drawn by their numbers, and fits end within tol of each other only"
 EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": OTHER_FOLDS,
-    "check_sample_weight_equivalence_on_sparse_data": OTHER_FOLDS,
+    "check_sample_weight_equivalence_on_dense_data": OTHER_ROWS,
+    "check_sample_weight_equivalence_on_sparse_data": OTHER_ROWS,
 }
 
 
