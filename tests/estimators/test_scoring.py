@@ -35,7 +35,7 @@ def test_a_class_that_a_fold_lacks_is_what_other_folds_say_of_it(seed):
     model = GLMClassifierCV().fit(X, y)
     alone = GLMClassifier(model.alpha_).fit(X, y)
     losses = [log_loss(wanted, one.predict_proba(new)) for one in (model, alone)]
-    assert losses[0] < 0.05 and losses[1] < 0.05
+    assert losses[0] < 0.05 and losses[0] < 2.0 * losses[1] + 0.02
     assert np.mean(model.predict(new[wanted == 0]) == 0) > 0.9
 
 
