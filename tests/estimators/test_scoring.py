@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
 
 from manyclass import GLMClassifier, GLMClassifierCV
+from manyclass.estimators.search import mean_scores, without_score
 
 IRIS = load_iris(return_X_y=True)
 
@@ -97,3 +98,12 @@ def test_counts_and_shares_of_other_kinds_are_refused():
         model.predict(IRIS[0], top_k=2.0)
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
         model.predict_set(IRIS[0], coverage="90%")
+
+
+def test_a_penalty_at_which_some_folds_have_no_score_takes_none_of_them_away():
+    nan = np.nan
+    scores = np.array([[nan, 0.7, 0.9, nan], [0.5, 0.6, 0.9, nan], [nan, nan, nan, nan]])
+    assert without_score(scores).tolist() == [False, False, True]
+    np.testing.assert_array_equal(mean_scores(scores), [nan, 0.65, 0.9, nan])
+    np.testing.assert_array_equal(mean_scores(np.array([[nan, 0.7], [0.5, nan]])), [0.5, 0.7])
+    assert not without_score(np.full((2, 2), nan)).any()

@@ -36,6 +36,7 @@ FITS = {
     "GLMClassifier kronecker": ("GLMClassifier", {"curvature": "kronecker", "alpha": 1e-7, "tol": 1e-12}),
     "GLMClassifier alpha=0": ("GLMClassifier", {"alpha": 0, "max_iter": 40, "tol": 1e-9}),
     "GLMClassifier held out": ("GLMClassifier", {"early_stopping": True, "alpha": 1e-6, "n_iter_no_change": 3}),
+    "GLMClassifierCV accuracy": ("GLMClassifierCV", {"alphas": 5, "cv": 3, "scoring": "accuracy"}),
     "CalibratedLeastSquaresClassifier held out": (
         "CalibratedLeastSquaresClassifier",
         {"early_stopping": True, "tol": 0, "max_iter": 20},

@@ -23,7 +23,7 @@ def drawn(n, seed):
     return X, y, every
 
 
-@pytest.mark.parametrize("n", [1000, 4000])
+@pytest.mark.parametrize("n", [2000, 4000])
 @pytest.mark.parametrize(
     "model", [AutoClassifier(max_time=60), StagewiseClassifier(), GLMClassifierCV()], ids=lambda one: type(one).__name__
 )
@@ -63,3 +63,32 @@ def test_copies_stay_together_and_values_of_few_columns_do_not():
     assert len(np.unique(copies_of_rows(as_rows(empty), np.arange(300) // 150))) == 300
     twice = np.repeat(np.random.default_rng(0).standard_normal((50, 4)), MOST_COPIES, axis=0)
     assert len(np.unique(copies_of_rows(as_rows(twice), None))) == 50
+
+
+@pytest.mark.parametrize("kind", ["zeros", "two values", "few values"])
+def test_a_class_of_few_values_beside_one_that_varies_is_no_copy(kind):
+    rng = np.random.default_rng(0)
+    few = {"zeros": np.zeros((700, 3)), "two values": np.repeat(rng.integers(0, 2, 700)[:, None], 3, axis=1)}
+    few = few.get(kind, rng.integers(0, 2, (700, 3))).astype(float)
+    X, y = np.vstack([few, 1.0 + rng.standard_normal((700, 3))]), np.repeat([0, 1], 700)
+    assert len(np.unique(copies_of_rows(as_rows(X), y))) == 1400
+    assert AutoClassifier(max_time=60).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.85
+
+
+@pytest.mark.parametrize("n", [3200, 3201, 3202])
+def test_what_learns_knows_every_class(n):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 4))
+    model = AutoClassifier(max_time=30).fit(X, (np.arange(n) == n // 2).astype(int))
+    assert model.classes_.tolist() == [0, 1]
+    once = np.vstack([X[:800], np.repeat(X[:1] + 3.0, 200, axis=0)])
+    assert (
+        AutoClassifier(max_time=30).fit(once, (np.arange(1000) >= 800).astype(int)).score(once[799:], [0] + [1] * 200)
+        > 0.9
+    )
+
+
+def test_errors_of_two_classes_are_those_of_rows_as_often_as_they_are_there():
+    X, y, every = drawn(700, 3)
+    choice = StagewiseClassifier().fit(X[every], y[every]).choice_
+    assert all(0.0 < error < 1.1 for error in choice["errors"].values())

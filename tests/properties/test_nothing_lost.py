@@ -1,20 +1,22 @@
 """What is refused, cut short or interrupted leaves what there was before."""
 
 import multiprocessing
-import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from threadpoolctl import threadpool_info
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import manyclass
+from manyclass.data.threads import blas_threads
 from manyclass.dual import ascent
+from manyclass.estimators import glm_cv
 from manyclass.features import RandomFourierFeatures
 from manyclass.fit import Clock, Status
-from tests.problems import ESTIMATORS
+from tests.problems import ESTIMATORS, Callback
 
 X, y = load_iris(return_X_y=True)
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -118,22 +120,80 @@ def test_generated_features_work_in_a_process_that_was_forked():
     child.join()
 
 
-def test_fits_in_two_python_threads_leave_blas_its_threads():
+def test_blas_has_its_threads_again_when_the_last_that_asked_for_one_is_done():
     def counts():
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
 
-    before = counts()
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        first, second = blas_threads(1), blas_threads(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(counts()) == {1}
+        second.__exit__(None, None, None)
+        assert counts() == before
+        with pytest.raises(ZeroDivisionError), blas_threads(1):
+            raise ZeroDivisionError
+        assert counts() == before
 
-    def fits():
-        for _ in range(15):
-            manyclass.GLMClassifier(1e-7, tol=1e-8).fit(X, y)
 
-    at_once = [threading.Thread(target=fits) for _ in range(3)]
-    for one in at_once:
-        one.start()
-    for one in at_once:
-        one.join()
-    assert counts() == before
+class Torn(Callback):
+    def __init__(self):
+        self.n_torn = 0
+
+    def on_fit_task_end(self, estimator, context, **_):
+        return False
+
+    def teardown(self, estimator, context):
+        self.n_torn += 1
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier", "AutoClassifier", "PegasosClassifier"])
+def test_callbacks_are_taken_down_where_a_fit_is_refused(name):
+    callback = Torn()
+    model = getattr(manyclass, name)().set_callbacks(callback)
+    with pytest.raises(ValueError):
+        model.fit(X, y, -np.ones(len(y)))
+    assert callback.n_torn == 1 and not any(one.endswith("_") for one in vars(model))
+
+
+@pytest.mark.parametrize("name", ["GLMClassifier", "SDCAClassifier", "BoundMajorizationClassifier"])
+def test_a_warm_fit_without_time_does_not_tell_other_classes_by_old_coefficients(name):
+    model = make(name, warm_start=True).fit(X, np.array(["a", "b", "c"])[y])
+    others = np.array(["b", "c", "d"])[y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.set_params(max_time=1e-9).fit(X, others)
+    assert model.score(X, others) == pytest.approx(1 / 3)
+
+
+def test_a_warm_fit_of_two_classes_in_two_columns_keeps_their_sides():
+    two = (y > 0).astype(int)
+    model = manyclass.GLMClassifier(loss="softmax", warm_start=True).fit(X, two)
+    score = model.score(X, two)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.set_params(max_time=1e-9).fit(X, two)
+    assert model.score(X, two) == score > 0.9
+
+
+def test_a_warning_that_is_an_error_comes_after_the_model():
+    model = manyclass.GLMClassifier(1e-8, max_iter=2, tol=1e-12)
+    with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.predict(X).shape == y.shape
+
+
+def test_a_penalty_for_each_output_is_one_where_there_was_no_time_to_choose(monkeypatch):
+    monkeypatch.setattr(glm_cv, "seconds_of_ridge", lambda problem: 1e9)
+    for cv in (None, "gcv", 5):
+        model = manyclass.GLMClassifierCV(loss="squared", alpha_per_output=True, cv=cv, max_time=60)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        assert model.alpha_.shape == (3,) and model.score(X, y) > 0.3
 
 
 @pytest.mark.parametrize("cv", [None, "gcv", 5])

@@ -283,10 +283,11 @@ def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
     coefficient: as long as none is clearly better there is nothing to turn from. The standard error is taken from the
     `values` of single rows for each alpha where there is one fold, and these are known.
     """
-    scores = scores[~np.isnan(scores).any(axis=1)]
+    scores = scores[~np.isnan(scores[:, 1:]).all(axis=1)]
     if not len(scores):
         return False
     mean = scores.mean(axis=0)
+    mean = np.where(np.isnan(mean), -np.inf, mean)
     best = int(np.argmax(mean[1:])) + 1
     has_learned = mean[best] - mean[0] > ALIKE * abs(mean[0]) and _is_better(scores, values, best, 0)
     if mean.size - 1 - best < TURNED or not has_learned:

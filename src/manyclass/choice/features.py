@@ -121,8 +121,15 @@ def errors_of_representations(
             wrong = to_numpy(Mistakes().values(Y - residual, slice(None), targets, xp))
             found[name] = float(np.average(wrong, weights=copies))
         else:
-            found[name] = float(xp.sum(residual**2)) / max(float(xp.sum((Y - xp.mean(Y, axis=0)) ** 2)), 1e-300)
+            found[name] = _unexplained(to_numpy(residual), to_numpy(Y), copies)
     return found
+
+
+def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> float:
+    """Σ r² over that of the mean."""
+    return float(copies @ residual**2 @ np.ones(Y.shape[1])) / max(
+        float(np.sum(copies @ (Y - np.average(Y, axis=0, weights=copies)) ** 2)), 1e-300
+    )
 
 
 def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Problem, np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ products were NumPy's and whose small factors were SciPy's took twice as long wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -76,7 +77,7 @@ def _one_thread(libraries: list[Any]) -> Iterator[None]:
     finally:
         with _lock:
             for one in libraries:
-                n_asking, before = _asking[one.filepath]
+                n_asking, before = _asking.get(one.filepath, (1, 0))
                 if before > 1 and n_asking == 1:
                     one.set_num_threads(before)
                 _asking[one.filepath] = n_asking - 1, before
@@ -84,6 +85,20 @@ def _one_thread(libraries: list[Any]) -> Iterator[None]:
 
 _lock = Lock()
 _asking: dict[str, tuple[int, int]] = {}
+
+
+def _forget_who_asks() -> None:
+    """In a process that was forked, which has none of the other threads."""
+    global _lock
+    _lock = Lock()
+    for one in _blas() if _asking else []:
+        n_asking, before = _asking.get(one.filepath, (0, 0))
+        if n_asking and before > 1:
+            one.set_num_threads(before)
+    _asking.clear()
+
+
+os.register_at_fork(after_in_child=_forget_who_asks)
 
 
 def multiplies_unpacked() -> bool:

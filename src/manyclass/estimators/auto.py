@@ -127,8 +127,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    @checks_parameters
     @all_or_nothing
+    @checks_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory_limit: float | str | None = None) -> Self:
         """Try, choose, and fit the choice to all rows.
 

@@ -22,6 +22,7 @@ from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
 from manyclass.data.opening import check_memory, is_stored
+from manyclass.data.rows import to_numpy
 from manyclass.data.threads import threads_of_products
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
@@ -42,6 +43,7 @@ class Task:
 
     The problem is of the rows that are fitted to, and held-out rows have weight 0 there; `rows` and `weight` are of all
     rows, as given. `saved` is the `Iterate.state` that a fit before this one has stored, to go on right after it.
+    Where it `keeps_labels` the present model, if there is one, tells the same classes.
     """
 
     problem: Problem
@@ -52,6 +54,7 @@ class Task:
     rng: np.random.Generator
     clock: Clock
     saved: dict[str, Any] | None = None
+    keeps_labels: bool = False
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -93,8 +96,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         return tags
 
-    @checks_parameters
     @all_or_nothing
+    @checks_parameters
     @fits_parts
     def fit(
         self,
@@ -147,8 +150,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         self._check_rows(rows)
         weight = self._row_weights(rows, y, sample_weight)  # before `_encode` sets what predictions need
+        labels = vars(self).get("classes_")
         encoded = self._encode(rows, y)
         task = self._task(rows, encoded, weight, clock)
+        task = replace(task, keeps_labels=_are_same(labels, vars(self).get("classes_")))
         task.problem.memory_limit = limit
         check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
         run = self._run(task, X, y, sample_weight)
@@ -363,6 +368,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
+
+
+def _are_same(labels: Any, others: Any) -> bool:
+    """Of responses there are none."""
+    if labels is None or others is None:
+        return labels is others
+    return bool(np.array_equal(to_numpy(labels), to_numpy(others)))
 
 
 def outside() -> int:

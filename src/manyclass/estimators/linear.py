@@ -24,7 +24,7 @@ class LinearModel(Estimator):
         return linear_scores(rows, self.coef_, self.intercept_)
 
     def _fallback(self, task: Task) -> Any:
-        return self._start(task.problem) or constant_model(task.problem)
+        return (self._start(task.problem) if task.keeps_labels else None) or constant_model(task.problem)
 
     def _start(self, problem: Problem) -> tuple[Array, Array] | None:
         """W and b of the present model, or None where there is none that fits the data or none is wanted."""

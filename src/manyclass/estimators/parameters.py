@@ -24,16 +24,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: F) -> F:
-    """What is refused leaves the estimator as it was."""
+    """What is refused leaves the estimator as it was; a warning that is to be an error comes when all is done."""
 
     @wraps(method)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(vars(self))
         try:
             return method(self, *arguments, **options)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+        except BaseException as error:
+            if not isinstance(error, Warning):
+                vars(self).clear()
+                vars(self).update(before)
             raise
 
     return cast(F, whole)

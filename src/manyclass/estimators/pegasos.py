@@ -30,6 +30,8 @@ from manyclass.fit import Clock, Iterates, Outcome, Run, restore
 from manyclass.model import Problem
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
+WILD = 1e12
+"""Times the mean squared norm of the first rows: chunks of more may make numbers that are none."""
 FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
 """Epochs that are always allowed, and multiplications up to which more are."""
 
@@ -163,8 +165,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     tol: float = 1e-3
     warm_start: bool = False
 
-    @checks_parameters
     @all_or_nothing
+    @checks_parameters
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over a chunk of a stream, in random order, after all chunks before it.
 
@@ -236,7 +238,9 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         t = getattr(self, "t_", 0)
-        self._state = deepcopy(vars(self).get("_state"))  # a chunk that is refused moves nothing
+        state = vars(self).get("_state")
+        if state is not None and not float(task.rows.mean_square().sum()) <= WILD * max(state.unit, 1e-300):
+            self._state = deepcopy(state)  # a chunk that may be refused, for numbers beyond any, moves nothing
         seed = int(np.random.SeedSequence([seed_of(self.random_state), t]).generate_state(1, np.uint64)[0])
         return (yield from self._steps(task, seed, False, 1, resume=True, more=True))
 

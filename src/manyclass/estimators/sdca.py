@@ -91,7 +91,8 @@ class DualEstimator(HoldsOut, LinearModel):
     def _fallback(self, task: Task) -> Any:
         problem = task.problem
         coef, intercept = super()._fallback(task)
-        has_duals = len(getattr(self, "dual_coef_", ())) == problem.rows.n_rows and self._start(problem) is not None
+        is_warm = task.keeps_labels and self._start(problem) is not None
+        has_duals = is_warm and len(getattr(self, "dual_coef_", ())) == problem.rows.n_rows
         n_rows = 0 if has_duals else problem.rows.n_rows  # none: those of the fit before
         return DualModel(coef, intercept, np.zeros((n_rows, problem.n_outputs)), problem.alpha)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -135,6 +136,8 @@ class Search(ABC):
     def selected(self, model: tuple[Array, Array], alpha: Any = None, **more: Any) -> Selected:
         """The model, of the rows of the frame, with all that was found."""
         found = self.best_alpha if alpha is None else alpha
+        if self.plan.per_output:
+            found = np.broadcast_to(found, (self.task.problem.n_outputs,)).copy()
         paths = None if self.paths is None else self.paths.copy()
         scores, n_iter = self.scores.copy(), self.n_iter.copy()
         return Selected(*self.frame.lift(*model), found, self.plan.alphas, scores, paths, n_iter, **more)
@@ -377,16 +380,20 @@ class DescentSearch(Search):
 
 
 def mean_scores(scores: np.ndarray) -> np.ndarray:
-    """Over the folds, of which some may have no score, as a class is in none of their rows; nan where none was tried.
+    """Over the folds that have a score; nan for penalties of which one of these has none, as where none was tried.
 
     Shapes are (n_folds, n_alphas, ...) and (n_alphas, ...).
     """
-    lacks, tried = without_score(scores), ~np.isnan(scores).all(axis=0)
-    return np.where(tried, scores[~lacks].mean(axis=0) if not lacks.all() else np.nan, np.nan)
+    scores = scores[~without_score(scores)]
+    mean: np.ndarray = scores.mean(axis=0) if len(scores) else np.full(scores.shape[1:], np.nan)
+    if np.isnan(mean).all() and not np.isnan(scores).all():  # each has none of another penalty
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            mean = np.nanmean(scores, axis=0)
+    return mean
 
 
 def without_score(scores: np.ndarray) -> np.ndarray:
-    """Which folds have none of a penalty that others have one of."""
-    missing = np.isnan(scores)
-    found: np.ndarray = (missing & ~missing.all(axis=0)).reshape(len(scores), -1).any(axis=1)
-    return found
+    """Which folds have no score at any penalty, as a class is in none of their rows, where others have."""
+    missing: np.ndarray = np.isnan(scores).reshape(len(scores), -1).all(axis=1)
+    return missing if not missing.all() else ~missing

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import Array, present_rows
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.data.summary import keys_and_places
 from manyclass.execution import Parts
 from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
 
 MOST_COPIES = 4
-"""Equal rows that are taken for copies of one, or times as many as the rows of their class usually are given."""
+"""Equal rows that are taken for copies of one (see `copies_of_rows`)."""
+SEEN = 64
+"""Different rows of a class, whose values are looked at."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
     np.minimum.at(least, classes, along)
     order = np.lexsort((same, along, classes, least[classes]))
     is_new = np.append(True, (np.diff(same[order]) != 0) | (np.diff(classes[order]) != 0))
-    is_new |= _is_alone(same, classes)[order]
+    is_new |= _is_alone(rows, present, same, classes)[order]
     fold[present[order]] = (np.cumsum(is_new) - 1) % n_folds
     return fold
 
@@ -119,12 +121,14 @@ def copies_of_rows(rows: Rows, strata: np.ndarray | None) -> np.ndarray:
     """A number for each row, the same for copies of one.
 
     Some equal rows of one class are copies, as of a rare class that was oversampled. Many, or some of several classes,
-    are all that few columns can tell, and none: whole values of a column would be unknown to fits without them. How
-    many these are goes by the class with the most different rows: where most of its rows are different, columns tell
-    rows apart, and those of another class may be given as often as all of its rows are.
+    are all that few columns can tell, and none: whole values of a column would be unknown to fits without them. Where
+    most rows of the class with the most different ones are different, columns tell rows apart. Another class may have
+    `MOST_COPIES` times as many of a row as it has of one on average then, unless the values of its columns make no more
+    combinations than it has rows.
     """
-    same, _, classes = _places(rows, strata, None, np.arange(rows.n_rows))
-    found = np.where(_is_alone(same, classes), len(same) + np.arange(len(same)), same)
+    every = np.arange(rows.n_rows)
+    same, _, classes = _places(rows, strata, None, every)
+    found = np.where(_is_alone(rows, every, same, classes), len(same) + every, same)
     numbers: np.ndarray = np.unique(found, return_inverse=True)[1]
     return numbers
 
@@ -143,14 +147,23 @@ def _places(
     return same, along[first][same], classes
 
 
-def _is_alone(same: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def _is_alone(rows: Rows, present: np.ndarray, same: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Whether rows are copies of none, though others may be equal."""
-    first = np.unique(same, return_index=True)[1]
-    different, n_rows = np.bincount(classes[first], minlength=classes.max() + 1), np.bincount(classes)
-    largest = int(np.argmax(different))
-    usual = np.ones(len(n_rows))
-    if 2 * n_rows[largest] <= MOST_COPIES * different[largest]:
-        usual = np.maximum(n_rows / np.maximum(different, 1), 1.0)
-    is_alone: np.ndarray = np.bincount(same)[same] > MOST_COPIES * usual[classes]
+    first, times = np.unique(same, return_index=True, return_counts=True)[1:]
+    of_each = classes[first]
+    different, n_rows = np.bincount(of_each, minlength=classes.max() + 1), np.bincount(classes)
+    largest, most = int(np.argmax(different)), np.full(len(n_rows), float(MOST_COPIES))
+    if n_rows[largest] <= 0.5 * MOST_COPIES * different[largest]:
+        for one in np.unique(of_each[times > MOST_COPIES]):
+            some = present[first[of_each == one][:SEEN]]
+            if _combinations(rows, some) > np.log(n_rows[one]):
+                most[one] *= max(n_rows[one] / max(different[one], 1), 1.0)
+    is_alone: np.ndarray = times[same] > most[classes]
     is_alone |= np.bincount(same, classes != classes[first][same])[same] > 0
     return is_alone
+
+
+def _combinations(rows: Rows, some: np.ndarray) -> float:
+    """The logarithm of how many rows the values of the columns could make."""
+    values = np.sort(to_numpy(rows.take(some).dense()), axis=0)
+    return float(np.sum(np.log(1.0 + np.sum(np.diff(values, axis=0) > 0, axis=0))))

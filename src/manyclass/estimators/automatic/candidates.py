@@ -235,12 +235,16 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         if n_folds < 2:
             return []
         fold = folds_by_content(rows, codes, None, n_folds)
+        for one in _in_one(fold, codes):
+            fold[codes == one] = np.arange(np.sum(codes == one)) % n_folds
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
         return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
     share = min(fraction, MOST_HELD_OUT / n)
     n_parts = max(TWENTIETHS, round(1.0 / share))
     n_judging = min(max(round(share * n_parts), 1), n_parts - 1)
     is_judge = folds_by_content(rows, codes, None, n_parts) < n_judging
+    for one in _in_one(is_judge, codes):
+        is_judge[codes == one] = False
     learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
@@ -248,6 +252,16 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH
     return [*rounds, {len(rounds): (learn, judge)}]
+
+
+def _in_one(part: np.ndarray, codes: np.ndarray | None) -> list[int]:
+    """Classes of which all rows are in one part, such as copies of one."""
+    if codes is None:
+        return []
+    low, high = np.full(codes.max() + 1, part.max()), np.full(codes.max() + 1, part.min())
+    np.minimum.at(low, codes, part)
+    np.maximum.at(high, codes, part)
+    return list(np.flatnonzero(low >= high))
 
 
 def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
