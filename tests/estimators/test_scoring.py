@@ -104,6 +104,6 @@ def test_a_penalty_at_which_some_folds_have_no_score_takes_none_of_them_away():
     nan = np.nan
     scores = np.array([[nan, 0.7, 0.9, nan], [0.5, 0.6, 0.9, nan], [nan, nan, nan, nan]])
     assert without_score(scores).tolist() == [False, False, True]
-    np.testing.assert_array_equal(mean_scores(scores), [nan, 0.65, 0.9, nan])
+    np.testing.assert_allclose(mean_scores(scores), [nan, 0.65, 0.9, nan])
     np.testing.assert_array_equal(mean_scores(np.array([[nan, 0.7], [0.5, nan]])), [0.5, 0.7])
     assert not without_score(np.full((2, 2), nan)).any()

@@ -81,11 +81,8 @@ def test_what_learns_knows_every_class(n):
     X = rng.standard_normal((n, 4))
     model = AutoClassifier(max_time=30).fit(X, (np.arange(n) == n // 2).astype(int))
     assert model.classes_.tolist() == [0, 1]
-    once = np.vstack([X[:800], np.repeat(X[:1] + 3.0, 200, axis=0)])
-    assert (
-        AutoClassifier(max_time=30).fit(once, (np.arange(1000) >= 800).astype(int)).score(once[799:], [0] + [1] * 200)
-        > 0.9
-    )
+    once, labels = np.vstack([X[:800], np.repeat(X[:1] + 3.0, 200, axis=0)]), (np.arange(1000) >= 800).astype(int)
+    assert AutoClassifier(max_time=30).fit(once, labels).score(once[800:], labels[800:]) > 0.9
 
 
 def test_errors_of_two_classes_are_those_of_rows_as_often_as_they_are_there():
