@@ -62,13 +62,13 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_time : float, default=None
         Seconds for all of it. What is expected to take longer than is left is not begun, and the best so far is kept.
     validation_fraction : float, default=0.2
-        Share of the rows held out, at most 10 000, from 3000 rows on. What they hold decides which, and copies of a row
-        stay together, as in the folds of fewer.
+        Share of the rows held out, at most 10 000, from 3000 rows on. Copies of a row stay together, as in the folds of
+        fewer.
     class_weight : dict, "balanced" or None, default=None
         Of every candidate, as for `GLMClassifier`; rows weigh as much where they judge.
     random_state : int, RandomState or None, default=None
-        Decides in which order rows are learnt from, and seeds the features; None means a fixed seed, so that results
-        repeat.
+        Decides which rows are held out, where none are copies, and seeds the features; None means a fixed seed, so that
+        results repeat.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
 from manyclass.features import RandomFourierFeatures, median_squared_distance
 from manyclass.features.learned_metric import waves_for
-from manyclass.fit.held_out import folds_by_content
+from manyclass.fit.held_out import copies_of_rows, folds_by_content, hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
@@ -46,8 +46,8 @@ WIDEST = 5000
 UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
 FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
-TWENTIETHS = 20
-"""Of many rows, of which some are held out."""
+SIXTIETHS = 60
+"""Of many rows with copies, of which some are held out."""
 
 
 Parts = dict[int, tuple[np.ndarray, np.ndarray]]
@@ -239,10 +239,7 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
             fold[codes == one] = np.arange(np.sum(codes == one)) % n_folds
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
         return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
-    share = min(fraction, MOST_HELD_OUT / n)
-    n_parts = max(TWENTIETHS, round(1.0 / share))
-    n_judging = min(max(round(share * n_parts), 1), n_parts - 1)
-    is_judge = folds_by_content(rows, codes, None, n_parts) < n_judging
+    is_judge = _held_out(rows, codes, min(fraction, MOST_HELD_OUT / n), rng)
     for one in _in_one(is_judge, codes):
         is_judge[codes == one] = False
     learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
@@ -252,6 +249,15 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH
     return [*rounds, {len(rounds): (learn, judge)}]
+
+
+def _held_out(rows: Rows, codes: np.ndarray | None, share: float, rng: np.random.Generator) -> np.ndarray:
+    """A mask, drawn at random; where rows have copies, which stay together, by what they hold."""
+    n = rows.n_rows
+    if len(np.unique(copies_of_rows(rows, codes))) == n:
+        return np.isin(np.arange(n), hold_out(rows, codes, None, share, rng).index)
+    n_parts = max(SIXTIETHS, round(1.0 / share))
+    return folds_by_content(rows, codes, None, n_parts) < min(max(round(share * n_parts), 1), n_parts - 1)
 
 
 def _in_one(part: np.ndarray, codes: np.ndarray | None) -> list[int]:
