@@ -32,7 +32,8 @@ def test_a_rare_class_may_be_oversampled(model, n):
     new, wanted, _ = drawn(5000, 2)
     usual = LogisticRegression().fit(X[every], y[every]).predict(new)
     found = model.fit(X[every], y[every]).predict(new)
-    assert balanced_accuracy_score(wanted, found) > balanced_accuracy_score(wanted, usual) - 0.06  # what remembers rows has 0.53
+    # What remembers rows has 0.53.
+    assert balanced_accuracy_score(wanted, found) > balanced_accuracy_score(wanted, usual) - 0.06
 
 
 def test_analyze_does_not_advise_features_that_remember_copies():
