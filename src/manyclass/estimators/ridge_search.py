@@ -112,13 +112,11 @@ class RidgeSearch(Search):
 def seconds_of_ridge(problem: Problem) -> float:
     """Until the first model: those of the moments, and of a decomposition."""
     shape = Shape.of(problem)
-    of_moments = shape.gram_of_rows() if problem.rows.has_row_space else shape.gram(shape.n)
-    return of_moments + _seconds_of_spectrum(problem)
+    return min(shape.gram_of_rows(), shape.gram(shape.n)) + _seconds_of_spectrum(problem)
 
 
 def _seconds_of_spectrum(problem: Problem) -> float:
-    size = problem.rows.n_rows if problem.rows.has_row_space else problem.rows.n_features
-    return rates("float64").seconds_of_decomposition(size)
+    return rates("float64").seconds_of_decomposition(min(problem.rows.shape))
 
 
 def _is_rounding(path: RidgePath, precision: float) -> bool:

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss
 
 import manyclass
@@ -253,3 +255,39 @@ def test_nothing_is_generated_where_many_rows_leave_a_linear_model_without_error
     assert ("StagewiseClassifier" in {one["estimator"] for one in model.leaderboard_}) == tries
     assert any("next to no error" in sentence for sentence in model.why_) != tries
     assert model.score(X, y) > 0.99
+
+
+def fitted_again(model, X, y):
+    """By the parameters of the choice, along the path of penalties that it was fitted along."""
+    again = clone(model.best_estimator_)
+    one = again[-1] if hasattr(again, "steps") else again
+    for alpha in model.best_path_:
+        one.set_params(alpha=alpha, warm_start=True)
+        again.fit(X, y)
+    one.set_params(**model.best_params_)
+    if model.best_path_:
+        one.set_params(warm_start=True)
+    return again.fit(X, y)
+
+
+def test_the_choice_is_an_ordinary_estimator_with_its_parameters(few):
+    X, y = load_wine(return_X_y=True)
+    model = AutoClassifier().fit(X, y)
+    chosen = model.best_estimator_[-1] if hasattr(model.best_estimator_, "steps") else model.best_estimator_
+    assert chosen.get_params(deep=False) == model.best_params_
+    assert chosen.max_time is None and not getattr(chosen, "warm_start", False)
+    again = fitted_again(model, X, y)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    for method in ("predict", "predict_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(model, method)(X), getattr(model.best_estimator_, method)(X))
+    best = model.predict(X, top_k=2)
+    assert best.shape == (len(X), 2)
+    np.testing.assert_array_equal(best[:, 0], model.predict(X))
+
+
+def test_the_choice_is_what_its_parameters_give_by_themselves(few, rng):
+    X = rng.standard_normal((150, 300))  # of more columns than rows, so that many models are as good on the rows
+    y = np.argmax(X[:, :5] + rng.standard_normal((150, 5)), axis=1)
+    model = AutoClassifier().fit(X, y)
+    best, again = model.best_estimator_, fitted_again(model, X, y)
+    np.testing.assert_allclose(best.decision_function(X), again.decision_function(X), rtol=1e-10)
