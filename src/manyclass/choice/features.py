@@ -127,9 +127,8 @@ def errors_of_representations(
 
 def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> float:
     """Σ r² over that of the mean."""
-    return float(copies @ residual**2 @ np.ones(Y.shape[1])) / max(
-        float(np.sum(copies @ (Y - np.average(Y, axis=0, weights=copies)) ** 2)), 1e-300
-    )
+    constant = Y - np.average(Y, axis=0, weights=copies)
+    return float(np.sum(copies @ residual**2) / max(np.sum(copies @ constant**2), 1e-300))
 
 
 def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Problem, np.ndarray, np.ndarray]:

@@ -50,7 +50,7 @@ def threads_for(n_multiplications: float) -> int | None:
 
 
 def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
-    """One BLAS thread within a ``with`` block, or all for None."""
+    """One BLAS thread within a ``with`` block for 1; None leaves them as they are."""
     return nullcontext() if n_threads is None else _one_thread(_blas())
 
 

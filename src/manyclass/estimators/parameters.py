@@ -73,7 +73,7 @@ class Timed:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HoldsOut(Timed):
-    """And of fits that rows they have not seen may end."""
+    """Parameters of fits that rows they have not seen may end."""
 
     early_stopping: Any = False
     validation_fraction: float = 0.1
@@ -82,7 +82,7 @@ class HoldsOut(Timed):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Balanced:
-    """And of classifiers."""
+    """Parameters of classifiers."""
 
     class_weight: Any = None
 

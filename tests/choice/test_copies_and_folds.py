@@ -1,0 +1,69 @@
+"""What stands for rows that are copies, and for classes that a fold lacks."""
+
+import numpy as np
+import pytest
+
+from manyclass.choice.descent import mean_model
+from manyclass.choice.features import errors_of_representations
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.features import RandomFourierFeatures
+from manyclass.model import SMOOTH_LOSSES, Problem
+
+
+class Watched(RandomFourierFeatures):
+    def fit(self, X, y=None, sample_weight=None):
+        type(self).seen = X.dense(), y, sample_weight
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_features_are_looked_at_on_each_row_once_with_the_weight_and_label_of_its_copies(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    labels = np.where(np.arange(120) < 80, 0, 1 + np.arange(120) % (n_classes - 1))
+    times = np.where(labels == 0, 1, 6)
+    order = rng.permutation(np.repeat(np.arange(120), times))
+    y = labels[order]
+    targets = ClassTargets(y, 3) if n_classes == 3 else MatrixTargets(2.0 * y[:, None] - 1.0)
+    given = Problem(as_rows(X[order]), targets, SMOOTH_LOSSES["squared"], 1.0)
+    found = errors_of_representations(given, generators={"waves": Watched(random_state=0)}, guide=y)
+    rows, guide, weight = Watched.seen
+    place = np.array([np.flatnonzero((X == row).all(axis=1))[0] for row in rows])
+    assert sorted(place) == list(range(120))
+    assert np.array_equal(guide, labels[place]) and np.allclose(weight, times[place] / 6)
+    assert all(0.0 < error < 1.1 for error in found.values())
+
+
+def test_errors_count_each_row_as_often_as_it_is_there():
+    rng = np.random.default_rng(0)
+    X = np.hstack([np.repeat([0.0, 1.0, 2.0], [90, 20, 20])[:, None], rng.standard_normal((130, 3))])
+    labels = np.repeat([0, 1, 2], [90, 20, 20])
+    labels[90:110:2] = 2  # half of one class cannot be told from the other
+    times = np.where(np.arange(130) < 90, 1, 4)
+    order = np.repeat(np.arange(130), times)
+    given = Problem(as_rows(X[order]), ClassTargets(labels[order], 3), SMOOTH_LOSSES["squared"], 1.0)
+    once = Problem(as_rows(X), ClassTargets(labels, 3), SMOOTH_LOSSES["squared"], 1.0)
+    often = errors_of_representations(given, guide=labels[order])["columns"]
+    assert often > 1.5 * errors_of_representations(once, guide=labels)["columns"]
+
+
+def models(k):
+    rng = np.random.default_rng(0)
+    return [(rng.standard_normal((3, k)), rng.standard_normal(k)) for _ in range(2)]
+
+
+def of(targets):
+    return Problem(as_rows(np.random.default_rng(0).standard_normal((6, 3))), *targets, 1.0)
+
+
+def test_the_mean_of_folds_is_that_of_those_that_know_a_class():
+    (W, b), (V, c) = both = models(3)
+    softmax = SMOOTH_LOSSES["softmax"]
+    folds = [of((ClassTargets(np.array(codes), 3), softmax)) for codes in ([0, 1, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0])]
+    coef, intercept = mean_model(both, folds)
+    np.testing.assert_allclose(coef, np.stack([(W + V)[:, 0] / 2, W[:, 1], (W + V)[:, 2] / 2], axis=1))
+    np.testing.assert_allclose(intercept, [(b + c)[0] / 2, b[1], (b + c)[2] / 2])  # none knows the last class
+    several = [of((MatrixTargets(Y), SMOOTH_LOSSES["logistic"])) for Y in (np.eye(6)[:, :3], np.zeros((6, 3)))]
+    coef, intercept = mean_model(both, several)
+    np.testing.assert_allclose(coef, (W + V) / 2)
+    np.testing.assert_allclose(intercept, (b + c) / 2)
