@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyclass.choice.descent import mean_model
-from manyclass.choice.features import errors_of_representations
+from manyclass.choice.features import _unexplained, errors_of_representations
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.features import RandomFourierFeatures
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -24,8 +24,7 @@ def test_features_are_looked_at_on_each_row_once_with_the_weight_and_label_of_it
     times = np.where(labels == 0, 1, 6)
     order = rng.permutation(np.repeat(np.arange(120), times))
     y = labels[order]
-    targets = ClassTargets(y, 3) if n_classes == 3 else MatrixTargets(2.0 * y[:, None] - 1.0)
-    given = Problem(as_rows(X[order]), targets, SMOOTH_LOSSES["squared"], 1.0)
+    given = labelled(X[order], y, n_classes)
     found = errors_of_representations(given, generators={"waves": Watched(random_state=0)}, guide=y)
     rows, guide, weight = Watched.seen
     place = np.array([np.flatnonzero((X == row).all(axis=1))[0] for row in rows])
@@ -34,17 +33,30 @@ def test_features_are_looked_at_on_each_row_once_with_the_weight_and_label_of_it
     assert all(0.0 < error < 1.1 for error in found.values())
 
 
-def test_errors_count_each_row_as_often_as_it_is_there():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_count_each_row_as_often_as_it_is_there(n_classes):
     rng = np.random.default_rng(0)
     X = np.hstack([np.repeat([0.0, 1.0, 2.0], [90, 20, 20])[:, None], rng.standard_normal((130, 3))])
-    labels = np.repeat([0, 1, 2], [90, 20, 20])
-    labels[90:110:2] = 2  # half of one class cannot be told from the other
+    labels = np.repeat([0, 1, n_classes - 1], [90, 20, 20])
+    labels[90:110:2] = n_classes - 1 if n_classes == 3 else 0  # half of these rows cannot be told from the others
     times = np.where(np.arange(130) < 90, 1, 4)
-    order = np.repeat(np.arange(130), times)
-    given = Problem(as_rows(X[order]), ClassTargets(labels[order], 3), SMOOTH_LOSSES["squared"], 1.0)
-    once = Problem(as_rows(X), ClassTargets(labels, 3), SMOOTH_LOSSES["squared"], 1.0)
-    often = errors_of_representations(given, guide=labels[order])["columns"]
-    assert often > 1.5 * errors_of_representations(once, guide=labels)["columns"]
+    often, once = (
+        errors_of_representations(labelled(X[order], labels[order], n_classes), guide=labels[order])["columns"]
+        for order in (np.repeat(np.arange(130), times), np.arange(130))
+    )
+    assert abs(np.log(often / once)) > 0.1
+
+
+def test_squared_errors_of_copies_are_those_of_rows_given_as_often():
+    rng = np.random.default_rng(0)
+    residual, Y, copies = rng.standard_normal((9, 2)), rng.standard_normal((9, 2)), np.arange(1, 10)
+    given = (np.repeat(part, copies, axis=0) for part in (residual, Y))
+    assert _unexplained(residual, Y, copies) == pytest.approx(_unexplained(*given, np.ones(45)))
+
+
+def labelled(X, y, n_classes):
+    targets = ClassTargets(y, 3) if n_classes == 3 else MatrixTargets(2.0 * y[:, None] - 1.0)
+    return Problem(as_rows(X), targets, SMOOTH_LOSSES["squared"], 1.0)
 
 
 def models(k):
