@@ -370,3 +370,10 @@ def test_columns_of_a_type_that_python_defines_may_be_left_out():
     assert rows.shape == (3, 1) and y.tolist() == ["x", "y", "x"]
     with pytest.raises(DataFileError, match=r"column 'odd' holds .* values: convert it to numbers or leave it out"):
         open_rows(held, "label")
+
+
+def test_columns_of_chunks_come_in_the_order_asked_for():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    rows = ChunkedRows(lambda: iter(np.array_split(X, 4)), 30).select(np.array([3, 0, 4]))
+    np.testing.assert_array_equal(np.vstack([block.dense() for _, block in rows.blocks(7)]), X[:, [3, 0, 4]])
+    np.testing.assert_array_equal(rows.take(np.array([8, 2])).dense(), X[[8, 2]][:, [3, 0, 4]])

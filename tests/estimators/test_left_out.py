@@ -235,3 +235,16 @@ def test_scores_do_not_depend_on_the_unit_of_the_rows(unit, dtype):
     one, other = (GLMClassifierCV(alphas * u**2, cv="loo", tol=1e-8).fit((X * u).astype(dtype), y) for u in (1.0, unit))
     np.testing.assert_allclose(other.scores_, one.scores_, rtol=0.02)
     assert other.alpha_ == pytest.approx(one.alpha_ * unit**2)
+
+
+@pytest.mark.parametrize("most, dtype", [(1 << 22, np.float64), (1000, np.float32)])
+def test_only_few_rows_are_copied_in_float64_to_be_left_out(most, dtype, monkeypatch):
+    monkeypatch.setattr("manyclass.estimators.search.BLOCK_BYTES", most)
+    seen = []
+    scores = left_out._exactly
+    monkeypatch.setattr(
+        left_out, "_exactly", lambda problem, theta: seen.append(problem.rows.dtype) or scores(problem, theta)
+    )
+    X, y = load_iris(return_X_y=True)
+    GLMClassifierCV([0.1, 0.01], cv="loo").fit(X.astype(np.float32), y)
+    assert {np.dtype(one) for one in seen} == {np.dtype(dtype)}

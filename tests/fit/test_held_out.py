@@ -113,3 +113,18 @@ def test_a_column_of_seconds_does_not_make_rows_equal(rng):
     X, y, order = np.c_[rng.standard_normal((300, 3)), np.full(300, 1.7e12)], np.arange(300) % 2, rng.permutation(300)
     fold = folds_by_content(as_rows(X), y, None, 5)
     np.testing.assert_array_equal(folds_by_content(as_rows(X[order]), y[order], None, 5), fold[order])
+
+
+def test_copies_of_some_rows_among_equal_rows_of_others_do_not_depend_on_the_order_either(rng):
+    X = np.vstack([rng.standard_normal((40, 3)), np.repeat(rng.standard_normal((4, 3)), 2, axis=0), np.zeros((30, 3))])
+    y = np.repeat([0, 1, 0], [40, 8, 30])
+    fold, order = folds_by_content(as_rows(X), y, None, 4), rng.permutation(len(X))
+    moved = folds_by_content(as_rows(X[order]), y[order], None, 4)
+    np.testing.assert_array_equal(moved[order < 48], fold[order][order < 48])
+    assert np.array_equal(fold[40:48:2], fold[41:48:2])
+    assert np.ptp(np.bincount(fold[48:], minlength=4)) <= 1  # no copies: any may be in any fold
+
+
+def test_a_share_that_leaves_no_row_to_fit_is_refused_by_its_name(rng):
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.99 of 20 rows leaves none to fit"):
+        hold_out(as_rows(rng.standard_normal((20, 2))), None, None, 0.99, rng)
