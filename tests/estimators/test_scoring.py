@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
 
 from manyclass import GLMClassifier, GLMClassifierCV
-from manyclass.estimators.search import mean_scores, without_score
+from manyclass.fit.folds import mean_scores, without_score
 
 IRIS = load_iris(return_X_y=True)
 

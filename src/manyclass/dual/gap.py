@@ -15,12 +15,13 @@ NEAR = 1e-9
 class DualModel(NamedTuple):
     """W and b of the rows as given, and the dual variables they belong to.
 
-    coef = Σ_i s_i x_i a_iᵀ/(alpha·S), where a_i, the rows of `dual`, are the negative derivatives of the loss.
+    coef = Σ_i s_i x_i a_iᵀ/(alpha·S), where a_i, the rows of `dual`, are the negative derivatives of the loss; it is
+    None where these are those of the fit before.
     """
 
     coef: np.ndarray
     intercept: np.ndarray
-    dual: np.ndarray
+    dual: np.ndarray | None
     alpha: float
 
 

@@ -23,10 +23,10 @@ from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
 from manyclass.estimators.ridge_search import RidgeSearch, seconds_of_ridge
-from manyclass.estimators.search import DescentSearch, Plan, Search, Selected, mean_scores, without_score
+from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
-from manyclass.fit.folds import Fold, folds
+from manyclass.fit.folds import Fold, folds, mean_scores, without_score
 from manyclass.model import LOSSES, SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
 

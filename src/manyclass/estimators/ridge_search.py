@@ -14,9 +14,9 @@ from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.data import Moments
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
-from manyclass.estimators.search import Search, mean_scores
+from manyclass.estimators.search import Search
 from manyclass.fit import Iterate, Iterates, Status
-from manyclass.fit.folds import Fold
+from manyclass.fit.folds import Fold, mean_scores
 from manyclass.model import Problem
 
 ROUNDING = 10.0

@@ -93,12 +93,12 @@ class DualEstimator(HoldsOut, LinearModel):
         coef, intercept = super()._fallback(task)
         is_warm = task.keeps_labels and self._start(problem) is not None
         has_duals = is_warm and len(getattr(self, "dual_coef_", ())) == problem.rows.n_rows
-        n_rows = 0 if has_duals else problem.rows.n_rows  # none: those of the fit before
-        return DualModel(coef, intercept, np.zeros((n_rows, problem.n_outputs)), problem.alpha)
+        duals = None if has_duals else np.zeros((problem.rows.n_rows, problem.n_outputs))
+        return DualModel(coef, intercept, duals, problem.alpha)
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, (model.coef, model.intercept))
-        if not len(model.dual):
+        if model.dual is None:
             return
         weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
         dual_coef = model.dual

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -43,7 +42,7 @@ from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
 from manyclass.fit import Iterate, Iterates, Status, restore
-from manyclass.fit.folds import Fold
+from manyclass.fit.folds import Fold, mean_scores
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
@@ -111,7 +110,8 @@ class Search(ABC):
         problem, plan = self.task.problem, self.plan
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
-        self.likelihoods, likelihood = np.full(shape, np.nan), self.judge.of_likelihood()
+        # A search that does not end early needs no second opinion.
+        self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.judge.of_likelihood()
         self.judges = [self.judge] if likelihood is None else [self.judge, likelihood]
         self.n_iter = np.ones(shape, dtype=np.int32)
         of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
@@ -377,23 +377,3 @@ class DescentSearch(Search):
     def _judged_left_out(self, Z: Array) -> list[tuple[float, np.ndarray | None]]:
         truth = self.judge.truth(slice(None))
         return [(self.score_left_out(Z, one), one.values(Z, truth)) for one in self.judges]
-
-
-def mean_scores(scores: np.ndarray) -> np.ndarray:
-    """Over the folds that have a score; nan for penalties of which one of these has none, as where none was tried.
-
-    Shapes are (n_folds, n_alphas, ...) and (n_alphas, ...).
-    """
-    scores = scores[~without_score(scores)]
-    mean: np.ndarray = scores.mean(axis=0) if len(scores) else np.full(scores.shape[1:], np.nan)
-    if np.isnan(mean).all() and not np.isnan(scores).all():  # each has none of another penalty
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            mean = np.nanmean(scores, axis=0)
-    return mean
-
-
-def without_score(scores: np.ndarray) -> np.ndarray:
-    """Which folds have no score at any penalty, as a class is in none of their rows, where others have."""
-    missing: np.ndarray = np.isnan(scores).reshape(len(scores), -1).all(axis=1)
-    return missing if not missing.all() else ~missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,3 +96,23 @@ def _splits(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Arra
         if "'groups' parameter" not in str(error):
             raise
         raise ValueError("cv splits by groups: give its splits, cv=list(splitter.split(X, y, groups)).") from error
+
+
+def mean_scores(scores: np.ndarray) -> np.ndarray:
+    """Over the folds that have a score; nan for penalties of which one of these has none, as where none was tried.
+
+    Shapes are (n_folds, n_alphas, ...) and (n_alphas, ...).
+    """
+    scores = scores[~without_score(scores)]
+    mean: np.ndarray = scores.mean(axis=0) if len(scores) else np.full(scores.shape[1:], np.nan)
+    if np.isnan(mean).all() and not np.isnan(scores).all():  # each has none of another penalty
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            mean = np.nanmean(scores, axis=0)
+    return mean
+
+
+def without_score(scores: np.ndarray) -> np.ndarray:
+    """Which folds have no score at any penalty, as a class is in none of their rows, where others have."""
+    missing: np.ndarray = np.isnan(scores).reshape(len(scores), -1).all(axis=1)
+    return missing if not missing.all() else ~missing
