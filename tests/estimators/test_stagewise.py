@@ -104,6 +104,29 @@ def test_averaged_models_differ_and_their_average_is_their_mean(digits):
         StagewiseClassifier(FeatureSubset(), n_models=2).fit(X, y)
 
 
+def test_of_several_kernels_each_has_models_of_its_own(digits):
+    X, X_test, y, _ = digits
+    kernels = [RandomFourierFeatures(), RandomUnits()]
+    model = StagewiseClassifier(kernels, **SMALL, n_models=2).fit(X, y)
+    assert [type(one.blocks[0]) for one in model.models_] == 2 * [RandomFourierFeatures, RandomUnits]
+    parts = [one.scores(as_rows(X_test)) for one in model.models_]
+    assert_allclose(model.decision_function(X_test), np.mean(parts, axis=0), atol=1e-5)
+    assert not np.allclose(parts[0], parts[2])
+
+
+def test_a_list_of_one_kernel_is_that_kernel(digits):
+    X, X_test, y, _ = digits
+    alone, listed = (StagewiseClassifier(one, **SMALL).fit(X, y) for one in (RandomUnits(), [RandomUnits()]))
+    assert_array_equal(listed.decision_function(X_test), alone.decision_function(X_test))
+    assert listed.alpha_ == alone.alpha_
+
+
+@pytest.mark.parametrize("features", [[], [RandomUnits(), "median"], (None,)], ids=str)
+def test_what_is_no_list_of_generators_is_refused(digits, features):
+    with pytest.raises(TypeError, match="a list of these"):
+        StagewiseClassifier(features, **SMALL).fit(digits[0], digits[2])
+
+
 def test_early_stopping_and_time_limit(digits):
     X, X_test, y, y_test = digits
     options = {"n_components": 3000, "block_size": 100, "alpha": 1e-6, "n_iter_no_change": 3}

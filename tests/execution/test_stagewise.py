@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
-from manyclass.features import FeatureSubset, Landmarks, RandomPolynomials, RandomUnits
+from manyclass.features import FeatureSubset, Landmarks, RandomFourierFeatures, RandomPolynomials, RandomUnits
 from tests.execution.parts import fit_parts
 
 
@@ -51,6 +51,7 @@ def test_calibration_of_each_output_by_itself(rng):
         {"alpha": 1e-2, "n_models": 2},
         {"loss": "calibrated", "alpha": 1e-2, "max_iter": 2},
         {"features": RandomUnits()},
+        {"features": [RandomUnits(), RandomFourierFeatures()], "alpha": 1e-2},
         {"features": FeatureSubset(), "n_components": None, "block_size": 3, "max_iter": 2},
     ],
     ids=str,

@@ -32,7 +32,7 @@ MODELS = {
         features=features.RandomUnits(activation="relu"), loss="calibrated", max_iter=2, **SMALL
     ),
     "polynomials": manyclass.StagewiseClassifier(
-        features=features.RandomPolynomials(), loss="logistic", n_models=2, **SMALL
+        features=[features.RandomPolynomials(), features.RandomUnits()], loss="logistic", n_models=2, **SMALL
     ),
     "landmarks": manyclass.StagewiseClassifier(features=features.Landmarks(), loss="softmax", **SMALL),
     "columns": manyclass.StagewiseClassifier(

@@ -50,6 +50,10 @@ FITS = {
         {"features": features.RandomFourierFeatures(), "n_components": 60, "block_size": 20, "max_iter": 3},
     ),
     "StagewiseClassifier models": ("StagewiseClassifier", {"n_components": 40, "block_size": 20, "n_models": 2}),
+    "StagewiseClassifier kernels": (
+        "StagewiseClassifier",
+        {"features": [features.RandomUnits(), features.RandomFourierFeatures()], "n_components": 40, "block_size": 20},
+    ),
     "StagewiseClassifier softmax": (
         "StagewiseClassifier",
         {"loss": "softmax", "alpha": 1e-3, "n_components": 40, "block_size": 20, "max_iter": 2},

@@ -35,7 +35,7 @@ class Fit:
         self.update = UPDATES[loss](self.problem, self.calibrator)
         rng = np.random.default_rng(0)
 
-        def blocks():
+        def blocks(number):
             if generator is None:
                 return OriginalColumns(self.problem.rows)
             return DrawnBlocks(generator, block_size, n_components, rng)

@@ -187,6 +187,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = search.choose(ranked) if ranked else entries[0]
             if not ranked:
                 search.why.append(f"Taken: {chosen.candidate}, as there are too few rows to compare it with others.")
+            before, chosen = chosen, search.averaged(chosen, ranked)
+            ranked = ranked if chosen is before else [chosen, *ranked]
             for one in ranked:
                 one.model = one.model if one is chosen else None
             model = search.refit(chosen)

@@ -176,7 +176,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
         def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
             trials.judges.append(HeldOutJudge(judging))
             trials.shares.append(share)
-            fit = self._solver(part, lambda: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
+            fit = self._solver(part, lambda number: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
             fit.chooses_alpha = False
             trials.fits.append(fit)
 

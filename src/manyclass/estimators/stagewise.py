@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -48,6 +48,7 @@ TRIAL_ROWS, LEAST_TRIAL_ROWS = 4096, 256
 TRIAL_ROOM = 0.05
 """Share of the room for them."""
 FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
+_GENERATOR = HasMethods(["fit", "draw"])
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -55,7 +56,7 @@ _COUNT = [Interval(Integral, 1, None, closed="left")]
 class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     """Blocks of generated features."""
 
-    features: FeatureGenerator | None = None
+    features: FeatureGenerator | Sequence[FeatureGenerator] | None = None
     _: KW_ONLY
     alpha: float | str = "auto"
     n_components: int | None = 8192
@@ -67,7 +68,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
         **CHOSEN_ALPHA,
-        "features": [HasMethods(["fit", "draw"]), None],
+        "features": [_GENERATOR, list, tuple, None],
         "n_components": [*_COUNT, None],
         "block_size": _COUNT,
         "n_models": _COUNT,
@@ -76,7 +77,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     def _iterates(self, task: Task) -> Iterates:
         problem = task.problem
         # What a given penalty means depends on the features.
-        if self.features is not None or self.n_models > 1 or self.alpha != "auto":
+        if self.features is not None or self._n_models > 1 or self.alpha != "auto":
             return (yield from self._generated(task))
         if task.saved is None:
             self.choice_ = {"features": "auto", "representation": "auto", "errors": {}}
@@ -94,10 +95,11 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         return (yield from self._on_columns(task, frame, equations))
 
     def _generated(self, task: Task) -> Iterates:
-        generator = self._generator(task)
+        generators = [self._fitted(one, task) for one in self._generators]
+        generator = generators[0]
 
-        def draw() -> Blocks:
-            return DrawnBlocks(generator, self.block_size, self.n_components, task.rng)
+        def draw(number: int) -> Blocks:
+            return DrawnBlocks(generators[number % len(generators)], self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
@@ -120,7 +122,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         weight = 1.0 if sample.weight is None else sample.weight
         part, judge = sample.variant(weight=inside * weight), HeldOutJudge((1.0 - inside) * weight)
 
-        def draw() -> Blocks:
+        def draw(number: int) -> Blocks:
             return DrawnBlocks(generator, size, total, np.random.default_rng(0))
 
         fit = self._solver(part, draw, judge, task.clock)
@@ -159,11 +161,27 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         # Rows weigh already what their classes do; and no callbacks come along, as with a clone.
         return type(self)(**self.get_params(deep=False) | options | {"class_weight": None})
 
-    def _generator(self, task: Task) -> FeatureGenerator:
-        """What draws the blocks of each model, fitted."""
+    @property
+    def _generators(self) -> list[FeatureGenerator | None]:
+        """Of which each gives the blocks of `n_models` models."""
+        several = isinstance(self.features, list | tuple)
+        found: list[Any] = list(self.features) if several else [self.features]  # type: ignore[arg-type]
+        if not found or (several and not all(_GENERATOR.is_satisfied_by(one) for one in found)):
+            raise TypeError(
+                f"features is {self.features!r}; give a generator of features, such as RandomFourierFeatures(), or a "
+                "list of these."
+            )
+        return found
+
+    @property
+    def _n_models(self) -> int:
+        return self.n_models * len(self._generators)
+
+    def _fitted(self, features: FeatureGenerator | None, task: Task) -> FeatureGenerator:
+        """What draws blocks, fitted."""
         in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
         default = RandomFourierFeatures(standardize=in_units)
-        generator: FeatureGenerator = default if self.features is None else clone(self.features)
+        generator: FeatureGenerator = default if features is None else clone(features)
         if "random_state" in generator.get_params():
             generator.set_params(random_state=int(task.rng.integers(2**31)))
         name, encoded = type(generator).__name__, task.encoded
@@ -215,9 +233,11 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
 
     Parameters
     ----------
-    features : FeatureGenerator, default=None
+    features : FeatureGenerator, list of FeatureGenerator, or None, default=None
         Where blocks come from: `RandomFourierFeatures`, `RandomUnits`, `RandomPolynomials`, `Landmarks`,
-        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. None takes
+        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. Of a list
+        of generators each gives the features of models of its own, and all models are averaged: what errs in different
+        ways errs less together. None takes
         `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
         errors on a sample of rows are smaller for these. Where the spread of one column is more than ten times that
         of another, either is also tried on standardised columns (see ``choice_``).
@@ -238,14 +258,14 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
         and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
         `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.
     n_components : int or None, default=8192
-        Features in all; None for all that a `FeatureSubset` has.
+        Features of each model; None for all that a `FeatureSubset` has.
     block_size : int, default=1024
         Features per stage, p. Larger blocks are nearer to the joint solution; a stage costs n·p².
     max_iter : int, default=1
         How often each block is visited. A further visit costs a small part of the first, as long as the factors of the
         blocks fit into 1 GB.
     n_models : int, default=1
-        Models on disjoint features, trained one after the other and averaged.
+        Models on disjoint features, trained one after the other and averaged; so many of each generator.
     early_stopping : bool, default=False
         Hold rows out, stop when their loss no longer falls, and keep the stages up to the best. With several models it
         is the loss of their average.

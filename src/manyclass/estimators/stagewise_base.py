@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +44,11 @@ class StagewiseEstimator(Estimator):
         """Of the loss "calibrated"."""
         return None
 
+    @property
+    def _n_models(self) -> int:
+        """That are averaged."""
+        return self.n_models
+
     def _on_columns(
         self,
         task: Task,
@@ -54,15 +58,17 @@ class StagewiseEstimator(Estimator):
         trials: Trials | None = None,
     ) -> Iterates:
         """Iterates of one block, the columns of a frame, as models of the rows given."""
-        draw = partial(OriginalColumns, frame.problem.rows)
-        solver = self._solver(frame.problem, draw, judge or judge_of(task), task.clock, equations)
+        judge = judge or judge_of(task)
+        solver = self._solver(
+            frame.problem, lambda number: OriginalColumns(frame.problem.rows), judge, task.clock, equations
+        )
         solver.trials = trials
         return (yield from of_given(solver.iterates(task.saved), frame))
 
     def _solver(
         self,
         problem: Problem,
-        draw_blocks: Callable[[], Blocks],
+        draw_blocks: Callable[[int], Blocks],
         judge: Judge | None = None,
         clock: Clock | None = None,
         equations: dict[int, Equations] | None = None,
@@ -72,7 +78,7 @@ class StagewiseEstimator(Estimator):
             UPDATES[self.loss_](problem, self._calibrator()),
             draw_blocks,
             self.max_iter,
-            self.n_models,
+            self._n_models,
             judge,
             clock or Clock(),
             chooses_alpha=self.alpha == "auto",
@@ -85,7 +91,7 @@ class StagewiseEstimator(Estimator):
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         # The predictions, their mean over models, and what Newton's line search moves them by.
-        copies = 1 + (self.n_models > 1) + UPDATES[self.loss_].weighs_rows
+        copies = 1 + (self._n_models > 1) + UPDATES[self.loss_].weighs_rows
         states = float(copies * problem.rows.n_rows * problem.n_outputs * problem.rows.itemsize)
         return super()._memory(problem) | {"the predictions of all rows": states}
 

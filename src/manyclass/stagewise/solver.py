@@ -48,7 +48,7 @@ class Stagewise:
     problem : Problem
     update : Update
     draw_blocks : callable
-        Gives the `Blocks` of a new model.
+        Gives the `Blocks` of a model, by its number.
     max_iter : int
         Visits of every block.
     n_models : int
@@ -66,7 +66,7 @@ class Stagewise:
 
     problem: Problem
     update: Update
-    draw_blocks: Callable[[], Blocks]
+    draw_blocks: Callable[[int], Blocks]
     max_iter: int = 1
     n_models: int = 1
     judge: Judge | None = None
@@ -93,7 +93,7 @@ class Stagewise:
         self.finished: tuple[StagewiseModel, ...] = ()
         self.finished_states, self.n_stages = self._zeros() if self.n_models > 1 else None, 0
         for number in range(0 if saved is None else saved["fit"].number, self.n_models):
-            self.fit: _Fit = _Fit(self, self.draw_blocks(), number)
+            self.fit: _Fit = _Fit(self, self.draw_blocks(number), number)
             if saved is not None:
                 self._resume(saved)
                 saved = None

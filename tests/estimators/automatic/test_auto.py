@@ -19,6 +19,7 @@ from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score
 from manyclass.fit import Status
 from tests.checks import checks
 
@@ -215,7 +216,7 @@ def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, second
         sizes.append(len(learn))
         for one in alive:
             one.model, one.n_judged, one.n_rows = GLMClassifier(), len(judge), len(learn)
-            one.scores = {0: candidates.Score(0.9, 0.1, np.zeros(len(judge)), np.ones(len(judge)))}
+            one.scores = {0: Score(0.9, 0.1, np.zeros(len(judge)), np.ones(len(judge)))}
             one.model.status_, one.expected = Status.CONVERGED, seconds * len(learn) / 3000
         return list(alive)
 

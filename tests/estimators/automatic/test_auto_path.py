@@ -14,10 +14,10 @@ from sklearn.metrics import log_loss
 import manyclass
 from manyclass import AutoClassifier, GLMClassifier
 from manyclass.estimators.automatic import candidates
-from manyclass.estimators.automatic.candidates import Score
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score, score
 from manyclass.fit import Status
 from tests.problems import ESTIMATORS, rows
 
@@ -228,7 +228,7 @@ def test_each_model_is_asked_for_its_scores_once(monkeypatch):
     model, asked = GLMClassifier().fit(X, codes), []
     scores = GLMClassifier._scores
     monkeypatch.setattr(GLMClassifier, "_scores", lambda self, given: asked.append(given) or scores(self, given))
-    found = candidates.score(model, X, codes, model.classes_)
+    found = score(model, X, codes, model.classes_)
     assert len(asked) == 1
     assert found.accuracy == model.score(X, codes)
     assert found.log_loss == pytest.approx(log_loss(codes, model.predict_proba(X)))

@@ -14,11 +14,12 @@ from sklearn.metrics import log_loss
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
 from manyclass.estimators.automatic import candidates
-from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate, Score
+from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score
 from manyclass.features import RandomFourierFeatures, fourier
 
 BANDWIDTH = 3.0
@@ -174,8 +175,8 @@ def linear(accuracy, losses=LOSSES):
     return judged(Entry(Candidate(GLMClassifier(), AS_GIVEN, True, "path"), 1.0, 100), accuracy, losses)
 
 
-def search(objective="accuracy"):
-    return Search(objective, Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
+def search(objective="accuracy", seconds=60.0):
+    return Search(objective, Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + seconds)
 
 
 @pytest.mark.parametrize(("n_errors", "expected"), [(2.0, [2.0, 0.5]), (5.0, [])])
@@ -208,10 +209,12 @@ def test_the_best_kernel_goes_on_unless_it_is_clearly_worse(accuracy, goes_on):
     assert search()._going_on([*others, *kernels]) == [*others[:3], *kernels[:goes_on]]
 
 
-@pytest.mark.parametrize(("is_last", "expected"), [(False, 2.0), (True, None)])
-def test_no_bandwidth_is_tried_where_fits_take_longest(is_last, expected):
+@pytest.mark.parametrize(
+    ("is_last", "seconds", "expected"), [(False, np.inf, 2.0), (True, np.inf, None), (True, 60.0, 2.0)]
+)
+def test_bandwidths_are_tried_where_fits_take_longest_if_time_is_to_be_used(is_last, seconds, expected):
     start = judged(entry(), 0.9)
-    found = search()._beside([start], [start], [], is_last)
+    found = search(seconds=seconds)._beside([start], [start], [], is_last)
     assert (found and found.candidate.bandwidth) == expected
 
 

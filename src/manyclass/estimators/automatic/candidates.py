@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import f1_score
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import Rows, as_rows
@@ -66,6 +64,7 @@ class Candidate:
     metric: str = ""  # of generated features
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
+    n_kernels: int = 1  # of which models are averaged
 
     @property
     def estimator(self) -> str:
@@ -92,19 +91,31 @@ class Candidate:
         model = clone(self.model).set_params(features__bandwidth=bandwidth)
         return replace(self, model=model, bandwidth=factor * self.bandwidth)
 
+    def of_metric(self, metric: str) -> Candidate:
+        """The same with another metric."""
+        return replace(self, model=clone(self.model).set_params(features__metric=metric), metric=metric)
+
+    def averaged_with(self, others: list[Candidate]) -> Candidate:
+        """The mean of models on its own features, and on those of others."""
+        kernels = [self.model.features, *(one.model.features for one in others)]
+        metrics = {self.metric, *(one.metric for one in others)}
+        model = clone(self.model).set_params(features=kernels)
+        return replace(self, model=model, n_kernels=len(kernels), metric=max(metrics))
+
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
-        return float(n_rows) * (1 if self.is_linear else self._n_features(n_rows))
+        return float(n_rows) * (1 if self.is_linear else self.n_kernels * self._n_features(n_rows))
 
     def rows_for(self, work: float) -> int:
         """The rows that a fit takes so much for."""
         if self.is_linear:
             return int(work)
+        work /= self.n_kernels
         return int(work / MOST_FEATURES if work >= MOST_FEATURES**2 else work**0.5)
 
     def most_share(self, n_rows: int) -> float:
         """How many times as many features as it is judged with serve so many rows."""
-        return 1.0 if self.is_linear else max(n_rows / MOST_FEATURES, 1.0)
+        return 1.0 if self.is_linear else max(n_rows / MOST_FEATURES / self.n_kernels, 1.0)
 
     def _n_features(self, n_rows: int) -> int:
         """More features than rows add little that a penalty does not take away again."""
@@ -277,30 +288,3 @@ def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.
         return index
     first = np.unique(codes[index], return_index=True)[1]
     return np.concatenate([index[first], np.delete(index, first)])
-
-
-class Score(NamedTuple):
-    """Means over rows; of several labels per row, over their cells."""
-
-    accuracy: float
-    log_loss: float
-    losses: np.ndarray  # of each row
-    weights: np.ndarray  # in the means
-    f1: float = math.nan  # of the labels that are present, where there are several per row
-
-
-def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
-    labels, P = map(to_numpy, model._labels_and_probabilities(X))
-    right, P = labels == y, np.clip(np.asarray(P, dtype=np.float64), 1e-6, 1.0 - 1e-6)
-    f1 = math.nan
-    if y.ndim == 2:
-        f1 = float(f1_score(y, labels, average="micro", sample_weight=weight, zero_division=0.0))
-        losses = -np.where(y > 0, np.log(P), np.log(1.0 - P)).mean(axis=1)
-        right = right.mean(axis=1)
-    else:
-        whole = np.full((len(y), len(classes)), 1e-6)
-        whole[:, np.searchsorted(classes, model.classes_)] = P
-        losses = -np.log(whole[np.arange(len(y)), np.searchsorted(classes, y)])
-    weights = np.ones(len(y)) if weight is None else weight
-    accuracy, log_loss = (float(np.average(values, weights=weights)) for values in (right, losses))
-    return Score(accuracy, log_loss, losses, weights, f1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.candidates import Candidate, Parts, Score, chosen_parameters
+from manyclass.estimators.automatic.candidates import Candidate, Parts, chosen_parameters
+from manyclass.estimators.automatic.scores import Score, mean_score
 
 
 @dataclass(eq=False)
@@ -41,6 +43,22 @@ class Entry:
         """A new model, fitted."""
         self.model, self.parameters = model, chosen_parameters(model)
         self.n_passes = max(float(model.n_passes_), 1.0)
+
+    def forget(self) -> None:
+        """The model, and all that it says of the rows that judge it."""
+        self.model = None
+        self.scores = {part: one._replace(evidence=None) for part, one in self.scores.items()}
+
+    def averaged_with(self, others: list[Entry], y: Mapping[int, np.ndarray], classes: Any) -> Entry:
+        """The mean of models like its own and those of others, which were judged by the same rows."""
+        members = [self, *others]
+        mean = replace(self, candidate=self.candidate.averaged_with([one.candidate for one in others]), leader=None)
+        mean.expected = sum(one.expected for one in members)
+        if self.of_all is not None:
+            mean.of_all = len(members) * self.of_all[0], self.of_all[1]
+        mean.scores = {part: mean_score([one.scores[part] for one in members], y[part], classes) for part in y}
+        mean.seconds = sum(one.seconds for one in members)
+        return mean
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected of a fit to so many rows."""

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.candidates import Candidate, Parts, Score, score
+from manyclass.estimators.automatic.candidates import Candidate, Parts
 from manyclass.estimators.automatic.entries import Entry, middle_first
-from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth, smaller_penalty
+from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth, other_kernel, smaller_penalty
 from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score, score
 from manyclass.fit import Status
 
 KEPT = 3
@@ -61,6 +62,7 @@ class Halving:
         self.path: list[float] = []  # penalties that led to the fit to all rows
         self.neighbours: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
         self.metrics = LearnedMetrics()
+        self.judges: dict[int, np.ndarray] = {}  # numbers of rows, by part
         self.why: list[str] = []
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
@@ -86,11 +88,16 @@ class Halving:
                 break
             self.neighbours.clear()
             self.metrics.clear()
+            self.judges |= {number: judging for number, (_, judging) in parts.items()}
             tried = self._round(alive, parts, one_at_least=not ranked)
-            asked = [one for one in alive if one.candidate.is_linear]
-            while more := self._beside(tried, entries, asked, parts is rounds[-1]):
+            is_last = parts is rounds[-1]
+            asked = [one for one in alive if is_last or one.candidate.is_linear]
+            while more := self._beside(tried, entries, asked, is_last):
                 asked.append(more)
-                tried += self._round([more], parts, tried)
+                found = self._round([more], parts, tried)
+                tried += found
+                if not found and is_last:
+                    break
             tried.sort(key=self.key, reverse=True)
             ranked = [*tried, *(one for one in ranked if one not in tried)]
             if not tried or self.stopped or time.perf_counter() > self.search_end:
@@ -99,7 +106,7 @@ class Halving:
             going_on = self._going_on(tried)
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
-                    one.model = None  # which may be large, and is wanted again where there is no time to fit another
+                    one.forget()  # what may be large, and is wanted again where there is no time to fit another
             # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
             # of a path begins where a larger penalty has led.
             families = list(dict.fromkeys(one.kin for one in going_on))
@@ -107,13 +114,16 @@ class Halving:
         return ranked
 
     def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], is_last: bool) -> Entry | None:
-        """What to try beside the best; of kernels in the last round, where a fit takes longest, those of the others."""
+        """What to try beside the best; in the last round, where a fit takes longest, kernels only of a time that is
+        limited, and better used than not."""
         if not tried or self.stopped:
             return None
         smaller = smaller_penalty(self.best(tried), tried, entries)
         if smaller and smaller not in asked:
             return smaller
-        return None if is_last else other_bandwidth(self.best, tried, entries, asked)
+        if not is_last:
+            return other_bandwidth(self.best, tried, entries, asked)
+        return other_kernel(self.best, tried, entries, asked) if np.isfinite(self.end) else None
 
     def _going_on(self, tried: list[Entry]) -> list[Entry]:
         best = tried[0]
@@ -316,7 +326,8 @@ class Halving:
             self.seen.fit(model, candidate.scaling, learn)
         weight = None if self.judging_weight is None else self.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
-        return model, score(model, X, y, self.classes, weight)
+        found = score(model, X, y, self.classes, weight)
+        return model, found._replace(evidence=None) if candidate.is_linear else found
 
 
 def without_advice(refusal: MemoryError) -> str:

@@ -47,13 +47,32 @@ def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked:
         candidate = middle.candidate.of_bandwidth(factor)
         if not 1.0 / WIDEST_SPAN <= candidate.bandwidth <= WIDEST_SPAN:
             continue
-        found = next((one for one in entries if one.candidate.key == candidate.key), None)
-        if found is None:
-            found = Entry(candidate, middle.expected, middle.n_rows, of_all=middle.of_all, beside=middle)
-            entries.append(found)
+        found = _beside(middle, candidate, entries)
         if found not in tried and found not in asked:
             return found
     return None
+
+
+def other_kernel(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
+    """Beside the best, where that is a kernel: another bandwidth, or the same with another metric."""
+    leading = best(tried)
+    if leading.candidate.is_linear:
+        return None
+    found = other_bandwidth(best, tried, entries, asked)
+    metrics = {one.candidate.metric for one in entries if not one.candidate.is_linear}
+    for metric in () if found else metrics - {leading.candidate.metric}:
+        found = _beside(leading, leading.candidate.of_metric(metric), entries)
+        found = None if found in tried or found in asked else found
+    return found
+
+
+def _beside(middle: Entry, candidate: Candidate, entries: list[Entry]) -> Entry:
+    """The entry of a kernel next to one that is known; what is new is added."""
+    found = next((one for one in entries if one.candidate.key == candidate.key), None)
+    if found is None:
+        found = Entry(candidate, middle.expected, middle.n_rows, of_all=middle.of_all, beside=middle)
+        entries.append(found)
+    return found
 
 
 class LearnedMetrics(dict[tuple[str, int], Any]):

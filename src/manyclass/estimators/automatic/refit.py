@@ -17,12 +17,49 @@ FEWEST_SHARE = 0.25
 """Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
 FEWEST_PASSES = 3.0
 """Over all rows, which a fit rather takes than that a new one is fitted to fewer."""
+MOST_AVERAGED = 6
+"""Kernels, as each takes as long to predict as to choose from."""
 AVERAGING = 0.9
 """Share of the time left that the models of an average may take."""
 
 
 class Search(Halving):
     """Successive halving, and the fit of its choice."""
+
+    def averaged(self, chosen: Entry, ranked: list[Entry]) -> Entry:
+        """The mean of models on the features of several kernels, the best of them first, where the rows that judged
+        these speak for it; of as many as there is time for, and these rows do not tell from the best mean."""
+        kernels = [one for one in ranked if self._can_be_averaged(one, chosen)]
+        left, n, means = self.end - time.perf_counter(), self.all_rows.n_rows, list[Entry]()
+        if self.stopped or len(kernels) < 2:
+            return chosen
+        (first, *others), judged = sorted(kernels, key=self.key, reverse=True), kernels[0].scores
+        y = {part: self.seen.y[self.judges[part]] for part in judged}
+        for n_others in range(1, min(len(others), MOST_AVERAGED - 1) + 1):
+            mean = first.averaged_with(others[:n_others], y, self.classes)
+            if mean.seconds_for(n) > AVERAGING * left:
+                break
+            means.append(mean)
+        best = self.best([chosen, *means])
+        near = [
+            one for one in means if not one.has_more_loss(best) and best.accuracy <= one.accuracy + one.standard_error
+        ]
+        if best is chosen or not near or not chosen.has_more_loss(near[-1]):
+            return chosen
+        best = near[-1]
+        best.model = chosen.model
+        told = f"{100 * (1 - best.accuracy):.2f} % errors, log loss {best.log_loss:.3g}"
+        self.why.append(f"Averaged: {best.candidate.n_kernels} models on the features of different kernels ({told}).")
+        return best
+
+    def _can_be_averaged(self, one: Entry, chosen: Entry) -> bool:
+        ours, its = chosen.candidate, one.candidate
+        return (
+            not (ours.is_linear or its.is_linear)
+            and (its.scaling, its.penalty) == (ours.scaling, ours.penalty)
+            and one.scores.keys() == chosen.scores.keys()
+            and all(score.evidence is not None for score in one.scores.values())
+        )
 
     def refit(self, entry: Entry) -> Any:
         """The model of all rows, or of as many as there is time for, which are drawn at random."""
@@ -58,7 +95,7 @@ class Search(Halving):
         if not entry.scores or needed <= left:
             share = self._share(entry, left)
             if share > 1.0:
-                told = f"is the mean of {int(share)} models on features of their own"
+                told = f"is the mean of {int(share) * entry.candidate.n_kernels} models on features of their own"
                 told = told if share >= 2.0 else f"has {share:.2g} times as many features"
                 self.why.append(f"It {told}, as there was time for more.")
             return self._along(entry.path, share)

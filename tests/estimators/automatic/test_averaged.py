@@ -1,0 +1,137 @@
+"""The mean of models on the features of several kernels."""
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.metrics import log_loss
+
+from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
+from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.neighbours import other_kernel
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score, mean_score, score
+from manyclass.features import RandomFourierFeatures, RandomUnits
+
+N, K = 2000, 4
+LABELS = np.arange(N) % K
+
+
+def judged(logits, bandwidth=1.0, metric="euclidean", scaling=AS_GIVEN, penalty=1.0, seconds=1.0):
+    model = StagewiseClassifier(RandomFourierFeatures(bandwidth=bandwidth, metric=metric), n_components=20)
+    one = Entry(Candidate(model, scaling, False, bandwidth=bandwidth, metric=metric, penalty=penalty), seconds, N)
+    evidence = log_softmax(logits, axis=1)
+    losses, right = -evidence[np.arange(N), LABELS], evidence.argmax(axis=1) == LABELS
+    one.scores = {0: Score(right.mean(), losses.mean(), losses, np.ones(N), evidence=evidence)}
+    one.n_judged = N
+    return one
+
+
+def noisy(seed, signal=2.0):
+    return signal * np.eye(K)[LABELS] + np.random.default_rng(seed).standard_normal((N, K))
+
+
+def search(seconds=1e6):
+    found = Search("accuracy", Labelled({}, LABELS), np.arange(K), time.perf_counter() + seconds)
+    found.judges = {0: np.arange(N)}
+    return found
+
+
+def averaged(entries, seconds=1e6):
+    return search(seconds).averaged(entries[0], entries)
+
+
+def test_models_that_err_on_other_rows_are_averaged_the_better_first():
+    entries = [judged(noisy(seed, signal), 2.0**seed) for seed, signal in enumerate((1.8, 2.0, 1.9))]
+    mean = averaged(entries)
+    kernels = [one.bandwidth for one in mean.candidate.model.features]
+    assert kernels == [one.candidate.bandwidth for one in sorted(entries, key=lambda one: -one.accuracy)]
+    together = np.mean([noisy(seed, signal) for seed, signal in enumerate((1.8, 2.0, 1.9))], axis=0)
+    assert mean.accuracy == np.mean(together.argmax(axis=1) == LABELS)
+    assert mean.accuracy > max(one.accuracy for one in entries) + 0.05
+    assert mean.seconds_for(N) == pytest.approx(3.0 * entries[0].seconds_for(N))
+
+
+def test_models_that_say_the_same_are_not():
+    entries = [judged(noisy(0), bandwidth) for bandwidth in (1.0, 2.0)]
+    assert averaged(entries) is entries[0]
+
+
+@pytest.mark.parametrize("change", [{"scaling": "deviation"}, {"penalty": 2.0}])
+def test_models_of_other_rows_or_penalties_are_not(change):
+    entries = [judged(noisy(0)), judged(noisy(1), **change)]
+    assert averaged(entries) is entries[0]
+
+
+def test_what_was_judged_by_other_rows_or_not_kept_is_not():
+    first, second, third = (judged(noisy(seed), 2.0**seed) for seed in range(3))
+    second.scores = {1: second.scores[0]}
+    third.forget()
+    assert averaged([first, second, third]) is first
+
+
+def test_no_more_are_averaged_than_there_is_time_for():
+    entries = [judged(noisy(seed), 2.0**seed, seconds=10.0) for seed in range(5)]
+    assert [averaged(entries, seconds).candidate.n_kernels for seconds in (15.0, 25.0, 36.0, 1e6)] == [1, 2, 3, 5]
+
+
+def test_a_linear_model_is_not_averaged_with_kernels():
+    linear = judged(noisy(0))
+    linear.candidate = Candidate(GLMClassifier(), AS_GIVEN, True)
+    assert averaged([linear, judged(noisy(1)), judged(noisy(2), 2.0)]) is linear
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_score_of_a_mean_is_that_of_the_mean_of_scores(several):
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = X[:1000], X[1000:], y[:1000], y[1000:]
+    if several:
+        y, y_test = (np.stack([one % 2, one > 4], axis=1).astype(int) for one in (y, y_test))
+    classes = np.unique(y)
+    models = [
+        StagewiseClassifier(one, loss="logistic" if several else "softmax", alpha=1e-3, n_components=200).fit(X, y)
+        for one in (RandomFourierFeatures(), RandomUnits())
+    ]
+    mean = mean_score([score(model, X_test, y_test, classes) for model in models], y_test, classes)
+    Z = np.mean([model.decision_function(X_test) for model in models], axis=0)
+    if several:
+        expected = np.mean(np.log1p(np.exp(np.where(y_test > 0, -Z, Z))))
+        assert mean.accuracy == pytest.approx(np.mean((Z > 0) == y_test), abs=0.01)
+    else:
+        expected = log_loss(y_test, softmax(Z, axis=1))
+        assert mean.accuracy == pytest.approx(np.mean(Z.argmax(axis=1) == y_test), abs=0.01)
+    assert mean.log_loss == pytest.approx(expected, rel=0.02)
+
+
+def test_the_other_metric_is_tried_where_no_bandwidth_is_better():
+    accuracy = {(1.0, "euclidean"): 2.0, (2.0, "euclidean"): 1.5, (0.5, "euclidean"): 1.5, (1.0, "learned"): 1.9}
+    entries = [judged(noisy(0, 2.0)), judged(noisy(0, 1.5), 4.0, "learned")]
+    tried, asked = entries[:1], []
+    while (one := other_kernel(search().best, tried, entries, asked)) is not None:
+        asked.append(one)
+        key = one.candidate.bandwidth, one.candidate.metric
+        one.scores, one.n_judged = judged(noisy(0, accuracy[key])).scores, N
+        tried.append(one)
+    assert [(one.candidate.bandwidth, one.candidate.metric) for one in asked] == list(accuracy)[1:]
+
+
+def test_a_mean_is_an_ordinary_estimator(monkeypatch):
+    for name, value in {"FEWEST_FEATURES": 64, "MOST_FEATURES": 128, "FEW_ROWS": 100, "FIRST_ROWS": 300}.items():
+        monkeypatch.setattr(candidates, name, value)
+    X, y = make_classification(2000, 10, n_informative=6, n_classes=4, n_clusters_per_class=4, random_state=0)
+    model = AutoClassifier(max_time=1e6, random_state=0).fit(X[:1500], y[:1500])
+    found = model.best_estimator_
+    assert isinstance(found, StagewiseClassifier) and len(found.features) > 1
+    assert len(found.models_) == found.n_models * len(found.features)
+    assert any("features of different kernels" in sentence for sentence in model.why_)
+    assert model.best_score_ == model.leaderboard_[0]["accuracy"] == max(one["accuracy"] for one in model.leaderboard_)
+    assert model.score(X[1500:], y[1500:]) > 0.6
+    again = clone(found).fit(X[:1500], y[:1500])
+    assert_allclose(again.predict_proba(X[1500:]), model.predict_proba(X[1500:]), atol=1e-6)
