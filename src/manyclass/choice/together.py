@@ -10,8 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.choice.methods import INTERPRETED_DIRECTION, INTERPRETED_SOLVE, Shape
-from manyclass.curvature.base import Curvature
-from manyclass.curvature.hessian import hessian_matrix
+from manyclass.curvature.hessian import Hessian, hessian_matrix
 from manyclass.data.memory import room_for
 from manyclass.data.rows import BLOCK_BYTES, Array, Rows, present_rows
 from manyclass.data.targets import Targets
@@ -162,12 +161,8 @@ class Together(Problem):
         return float(self.zero_values.sum())
 
 
-class HessianOfEach(Curvature):
+class HessianOfEach(Hessian):
     """The Hessian of each of the problems, where these have few parameters; solved with all at once."""
-
-    name = "hessian"
-    majorizes = False
-    local = True
 
     @staticmethod
     def pays(problem: Together) -> bool:
@@ -178,9 +173,6 @@ class HessianOfEach(Curvature):
             not problem.loss.has_kinks and n * shape.hessian((shape.d + 1) * shape.k, shape.n) < SAVED_PASSES * passes
         )
 
-    def is_of(self, problem: Problem, theta: Array) -> bool:
-        return self._of[0] == problem.alpha and self._of[1] is theta
-
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         assert isinstance(problem, Together)
         xp, k = problem.xp, problem.n_outputs // problem.n_problems
@@ -190,22 +182,19 @@ class HessianOfEach(Curvature):
         if problem.fit_intercept and problem.loss.domain.exclusive:
             # As in `Hessian`.
             H[:, -k:, -k:] += (xp.mean(diagonal[:, -k:], axis=1) / k)[:, None, None]
-        positive = diagonal > 0
-        self._unit = xp.where(
-            positive, 1.0 / xp.sqrt(xp.where(positive, diagonal, xp.ones_like(diagonal))), diagonal * 0
-        )
+        self._unit = 1.0 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.inf))
         H *= self._unit[:, :, None]
         H *= self._unit[:, None, :]
         # Kept away from singular by rounding, as in `Metric`.
         unit = xp.eye(int(H.shape[1]), dtype=H.dtype, device=problem.rows.device)
-        self._matrix = H + 4.0 * problem.rows.precision**0.75 * unit[None, :, :]
+        self._matrices = H + 4.0 * problem.rows.precision**0.75 * unit[None, :, :]
         self._of = problem.alpha, theta
 
     def solve(self, gradient: Array) -> Array:
         xp, n = array_namespace(gradient), int(self._unit.shape[0])
         of_each = xp.permute_dims(xp.reshape(gradient, (int(gradient.shape[0]), n, -1)), (1, 0, 2))
         scaled = xp.astype(xp.reshape(of_each, self._unit.shape), xp.float64) * self._unit
-        solved = xp.linalg.solve(self._matrix, scaled[:, :, None])[:, :, 0] * self._unit
+        solved = xp.linalg.solve(self._matrices, scaled[:, :, None])[:, :, 0] * self._unit
         solved = xp.permute_dims(xp.reshape(solved, of_each.shape), (1, 0, 2))
         return xp.astype(xp.reshape(solved, gradient.shape), gradient.dtype)
 

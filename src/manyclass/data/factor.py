@@ -107,8 +107,7 @@ class Factor:
             kept = shifted > 0
         else:
             kept = shifted > max(float(eigenvalues[-1]) if int(eigenvalues.shape[0]) else 0.0, 0.0) * self.precision
-        safe = xp.where(kept, shifted, xp.ones_like(shifted))
-        return xp.where(kept, 1.0 / safe, xp.zeros_like(safe))
+        return 1.0 / xp.where(kept, shifted, xp.inf)
 
 
 class Metric:
