@@ -50,7 +50,7 @@ def test_rows_in_order_are_not_copied_nor_what_there_is_no_room_for(rng, monkeyp
         assert np.shares_memory(held(given), given)
     given = by_columns(X)
     assert np.shares_memory(held(given, memory_limit=2 * X.nbytes), given)
-    monkeypatch.setattr(validation, "room_for", lambda limit: (X.nbytes, "little"))
+    monkeypatch.setattr(validation, "room_for", lambda limit: X.nbytes)
     assert np.shares_memory(held(given), given)
 
 

@@ -75,7 +75,7 @@ def _generated(problem: Problem) -> Iterator[Cost]:
     solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
     seconds = blocks * (2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
     memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
-    fits = memory <= room_for(problem.memory_limit)[0]
+    fits = memory <= room_for(problem.memory_limit)
     how = f"{FEATURES} Fourier features in blocks of {BLOCK}"
     yield Cost("StagewiseClassifier", "squared", how, seconds, memory, fits)
 
@@ -86,5 +86,5 @@ def _dual(problem: Problem, link: str) -> Iterator[Cost]:
     seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
     memory = float(shape.itemsize * (shape.n + 3 * shape.d) * shape.k)
     how = f"dual ascent, {DUAL_PASSES} passes"
-    fits = memory <= room_for(problem.memory_limit)[0]
+    fits = memory <= room_for(problem.memory_limit)
     yield Cost("SDCAClassifier", link, how, seconds, memory, fits)

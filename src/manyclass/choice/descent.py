@@ -263,7 +263,7 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
     """
     rows, xp = problem.rows, problem.xp
     index = [present_rows(rows.n_rows, weight) for weight in weights]
-    room, _ = room_for(problem.memory_limit)
+    room = room_for(problem.memory_limit)
     has_room = sum(map(len, index)) * rows.row_bytes <= COPIES_SHARE * room
     found = []
     for weight, own in zip(weights, index, strict=True):

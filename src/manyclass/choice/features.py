@@ -151,7 +151,7 @@ def features_to_look_at(n_columns: int, n_components: int | None) -> int:
 
 def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float | None) -> tuple[int, int]:
     """So many rows and features, or a share of both that half of the room is enough for."""
-    room, share = 0.5 * room_for(memory_limit)[0], 1.0
+    room, share = 0.5 * room_for(memory_limit), 1.0
     while share > SMALLEST_SHARE:
         m, p = share * n_rows, share * n_drawn
         # Matrices of a decomposition, rows and their features, and a draw in both precisions.

@@ -24,7 +24,7 @@ from manyclass.curvature.hessian import hessian_matrix, with_ones
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.curvature.sampling import RowSample, weighted_sample
 from manyclass.data.factor import Metric
-from manyclass.data.memory import room_for, told
+from manyclass.data.memory import require
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
 from manyclass.fit import Clock
 from manyclass.model import Problem
@@ -42,13 +42,9 @@ LEAST_LEFT = 0.05
 
 def check_room(problem: Problem) -> None:
     """Refuse a Hessian of the features that does not fit, before anything is fitted."""
-    (room, which), size = room_for(problem.memory_limit), problem.rows.n_features + 1
-    needed = MATRICES * 8.0 * size**2
-    if needed > room:
-        raise MemoryError(
-            f"Leaving rows out one by one would take {told(needed)} for {size - 1} features, more than {which}; use "
-            "cv=5 and leave_one_out=False, or fewer features."
-        )
+    d, advice = problem.rows.n_features, "use cv=5 and leave_one_out=False, or fewer features"
+    needed, what = MATRICES * 8.0 * (d + 1) ** 2, f"Leaving rows of {d} features out one by one"
+    require(needed, problem.memory_limit, what, advice)
 
 
 def is_exact(problem: Problem) -> bool:

@@ -11,7 +11,7 @@ from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature.base import MATRICES
 from manyclass.curvature.hessian import LARGEST, enough_rows
 from manyclass.curvature.kronecker import sampled_rows
-from manyclass.data.memory import room_for, told
+from manyclass.data.memory import require
 from manyclass.model import Problem
 from manyclass.solvers import Solver
 from manyclass.solvers.base import REFRESH, StepCost
@@ -98,17 +98,12 @@ def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice
     `tol` is a relative duality gap. A `solver` is given to choose a metric for, of those that take any curvature as
     theirs, as `Majorize` does on the planes of partition bounds.
     """
-    room, which = room_for(problem.memory_limit)
-    found = (replace(one, fits=one.memory <= room) for one in _candidates(problem, tol, solver))
-    candidates = sorted(found, key=lambda one: one.seconds)
-    fitting = [one for one in candidates if one.fits]
-    if not fitting:
-        least = min(candidates, key=lambda one: one.memory)
-        raise MemoryError(
-            f"{least.solver} with curvature={least.curvature!r} would take {told(least.memory)} beside X, more than "
-            f"{which}; use curvature='auto', or PegasosClassifier."
-        )
-    return Choice(fitting[0], tuple(candidates))
+    found = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
+    least = min(found, key=lambda one: one.memory)
+    what, advice = f"{least.solver} with curvature={least.curvature!r}", "use curvature='auto', or PegasosClassifier"
+    room = require(least.memory, problem.memory_limit, what, advice)
+    candidates = tuple(replace(one, fits=one.memory <= room) for one in found)
+    return Choice(next(one for one in candidates if one.fits), candidates)
 
 
 def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator[Method]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manyclass.choice.methods import Shape
-from manyclass.data.memory import room_for, told
+from manyclass.data.memory import require
 from manyclass.model import Problem
 from manyclass.model.calibrator import WIDE_FEATURES, is_joint
 from manyclass.stagewise.equations import SAMPLED_ROWS
@@ -74,13 +74,9 @@ def represent(
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
 
     found = [with_matrix("moments", shape, 0.0)]
-    room, which = room_for(problem.memory_limit)
     if not problem.rows.place.is_here:
-        if found[0].memory > room:
-            raise MemoryError(
-                f"A matrix of {d}×{d} numbers would take {told(found[0].memory)}, more than {which}, and rows in "
-                "partitions can do without one only in GLMClassifier; use that."
-            )
+        advice = "use GLMClassifier, which alone can do without one where rows lie in partitions"
+        require(found[0].memory, problem.memory_limit, f"A matrix of {d}×{d} numbers", advice)
         return tuple(found)
     if problem.rows.has_row_space:
         found.append(with_matrix("row-space", shape.rotated, shape.seconds_of_rotation))
@@ -92,11 +88,6 @@ def represent(
     found.append(
         Representation("products", choosing + steps * shape.seconds_of_pass() + beside, 8.0 * d * k * (SOLVES + 6))
     )
-    fitting = sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds)
-    if not fitting:
-        least = min(one.memory for one in found)
-        raise MemoryError(
-            f"Coefficients for {d} features and {k} outputs would take {told(least)}, more than {which}; use "
-            "fewer features, or PegasosClassifier."
-        )
-    return tuple(fitting)
+    least, what = min(one.memory for one in found), f"Coefficients for {d} features and {k} outputs"
+    room = require(least, problem.memory_limit, what, "use fewer features, or PegasosClassifier")
+    return tuple(sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds))

@@ -64,7 +64,7 @@ class Together(Problem):
         """
         n = len(weights)
         size = (problem.rows.n_features + 1.0) * problem.n_outputs * problem.rows.itemsize
-        if n < 2 or ARRAYS * n * size > ROOM_SHARE * room_for(problem.memory_limit)[0]:
+        if n < 2 or ARRAYS * n * size > ROOM_SHARE * room_for(problem.memory_limit):
             return False
         shape = Shape.of(problem)
         interpreted = 1.0 / shape.speed.interpreted

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from manyclass.data.labels import encode
-from manyclass.data.memory import room_for, told
+from manyclass.data.memory import require
 from manyclass.data.moments import AS_ADDED, EMPTY, Moments, MomentSums
 from manyclass.data.readers.dataset import DataFileError
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
@@ -101,12 +101,8 @@ class ClassMoments:
         weight = np.ones(rows.n_rows) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
         if weight.shape != (rows.n_rows,) or not (weight >= 0).all():
             raise ValueError("Sample weights must be one non-negative number per row; to take rows out use forget.")
-        needed, (room, which) = COPIES * 8.0 * rows.n_features**2, room_for(None)
-        if needed > room:
-            raise MemoryError(
-                f"Sums of products of {rows.n_features} features would take {told(needed)} of memory, more than "
-                f"{which}: use fewer, or fit all rows at once by GLMClassifier."
-            )
+        needed, what = COPIES * 8.0 * rows.n_features**2, f"Sums of products of {rows.n_features} features"
+        require(needed, None, what, "use fewer, or fit all rows at once by GLMClassifier")
         given = None if sample_weight is None else rows.asarray(weight)
         members = _members(y, len(found), weight)
         xp, features = rows.xp, MomentSums(rows, 0, rows.pilot(given, constant=True))

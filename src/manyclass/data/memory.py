@@ -29,12 +29,20 @@ def free_memory() -> float:
         return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
 
 
-def room_for(limit: float | None) -> tuple[float, str]:
-    """The bytes that a method may ask for beside X, with a limit in bytes or without, and what they are of."""
-    if limit is None:
-        free = free_memory()
-        return MEMORY_SHARE * free, f"half of the {told(free)} that are free"
-    return WORK_SHARE * limit, f"{WORK_SHARE:.0%} of the memory limit of {told(limit)}"
+def room_for(limit: float | None) -> float:
+    """The bytes that a method may ask for beside X, with a limit in bytes or without."""
+    return MEMORY_SHARE * free_memory() if limit is None else WORK_SHARE * limit
+
+
+def require(n_bytes: float, limit: float | None, what: str, advice: str) -> float:
+    """`room_for` it, or a refusal of what takes more, before it is made."""
+    room = room_for(limit)
+    if n_bytes > room:
+        of_all = f"half of the {told(room / MEMORY_SHARE)} that are free"
+        of_limit = f"{WORK_SHARE:.0%} of the memory limit of {told(room / WORK_SHARE)}"
+        which = of_all if limit is None else of_limit
+        raise MemoryError(f"{what} would take {told(n_bytes)} beside X, more than {which}; {advice}.")
+    return room
 
 
 @cache

@@ -34,7 +34,7 @@ class Here:
 
     def room(self, limit: float | None) -> float:
         """Bytes for what there is for each row, under a limit on memory here."""
-        return room_for(limit)[0]
+        return room_for(limit)
 
     def refuse(self, why: str) -> None:
         """Raise a ValueError, unless all is here."""

@@ -124,7 +124,7 @@ def _row_by_row(X: Any, memory_limit: float | str | None) -> Any:
         return X
     if 0 in X.strides or _is_mapped(X):
         return X
-    room, _ = room_for(None if memory_limit is None else as_bytes(memory_limit))
+    room = room_for(None if memory_limit is None else as_bytes(memory_limit))
     return np.ascontiguousarray(X) if X.nbytes <= COPY_SHARE * room else X
 
 

@@ -110,7 +110,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     def _trials(self, task: Task, generator: FeatureGenerator) -> SmallerTrials | None:
         """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
         problem = task.problem
-        rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)[0]
+        rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)
         n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
         fitted = folds_by_content(sample.rows, None, sample.weight, 2) == 0

@@ -96,10 +96,8 @@ class Calibrator:
 def is_joint(problem: Problem, width: int) -> bool:
     """Whether every output is fitted by all of so many functions."""
     needed = width if width <= WIDE_FEATURES else ROWS_A_FUNCTION * width
-    return (
-        problem.effective_rows(problem.weight) >= needed
-        and MATRICES * 8.0 * width**2 <= room_for(problem.memory_limit)[0]
-    )
+    has_room = MATRICES * 8.0 * width**2 <= room_for(problem.memory_limit)
+    return has_room and problem.effective_rows(problem.weight) >= needed
 
 
 def overwrite(part: Problem, V: Array, calibrator: Calibrator, fitted: Map) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from manyclass.curvature import Curvature
-from manyclass.data.memory import room_for, told
+from manyclass.data.memory import require
 from manyclass.data.rows import Array
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
@@ -97,11 +97,7 @@ def iterates_in(
 
     Or from the `state` of one of its iterates, which is the first then.
     """
-    (room, which), needed = room_for(problem.memory_limit), kind.memory(problem)
-    if needed > room:
-        raise MemoryError(
-            f"curvature={kind.name!r} would take {told(needed)} beside X, more than {which}; use curvature='auto'."
-        )
+    require(kind.memory(problem), problem.memory_limit, f"curvature={kind.name!r}", "use curvature='auto'")
     problem.centred = kind.center
     curvature = kind(problem, rng)
     if saved is not None:

@@ -266,7 +266,7 @@ class _Fit:
     @property
     def _factor_bytes(self) -> float:
         limit = self.problem.memory_limit
-        return FACTOR_BYTES if limit is None else min(FACTOR_BYTES, 0.25 * room_for(limit)[0])
+        return FACTOR_BYTES if limit is None else min(FACTOR_BYTES, 0.25 * room_for(limit))
 
     # -- what the loop is told ----------------------------------------------------------------------------------------
 
