@@ -101,25 +101,31 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
     """
     if isinstance(y, Labels):
         return y
-    if is_array_api_obj(y) and not is_numpy_array(y):
-        return _encode_array(y, estimator_name, least)
+    labels = _encode_array(y) if is_array_api_obj(y) and not is_numpy_array(y) else _encode(y, least)
+    if labels.codes is not None and labels.n_classes < least:
+        (only,) = to_numpy(labels.classes).tolist()
+        raise ValueError(
+            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {only!r}."
+        )
+    return labels
+
+
+def _encode(y: Any, least: int) -> Labels:
     _check_objects(y)
     if type(y) is np.ndarray and y.ndim == 1 and len(y):
-        if y.dtype.kind in "iu":
-            return _encode_integers(y, estimator_name, least)
-        if y.dtype.kind in "OU":
-            return _encode_texts(y, estimator_name, least)
-        if y.dtype.kind == "f" and bool(np.all((np.floor(y) == y) & (np.abs(y.astype(np.float64)) < 2.0**53))):
-            return _encode_integers(y.astype(np.int64), estimator_name, least, y.dtype)
+        find = _texts if y.dtype.kind in "OU" else _numbers if _are_whole(y) else None
+        if find is not None:
+            classes, codes = find(y)
+            if 2 * len(classes) >= len(y):
+                _check_targets(y, least)
+            return Labels(classes, codes, None)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "multilabel-indicator" or "multioutput" in kind or hasattr(y, "toarray"):
         indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
         _require_indicator(((indicator == 0) | (indicator == 1)).all())
         return Labels(np.arange(indicator.shape[1]), None, indicator)
     _check_targets(y, least)
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    _require(least, classes, estimator_name)
-    return Labels(classes, codes, None)
+    return Labels(*np.unique(np.asarray(y), return_inverse=True), None)
 
 
 def indicator_of_signs(y: Any) -> Any:
@@ -128,35 +134,32 @@ def indicator_of_signs(y: Any) -> Any:
     return (y > 0).astype(int) if several and (abs(y) == 1).all() else y
 
 
-def _encode_integers(y: np.ndarray, estimator_name: str, least: int, dtype: Any = None) -> Labels:
+def _are_whole(y: np.ndarray) -> bool:
+    if y.dtype.kind != "f":
+        return y.dtype.kind in "iu"
+    return bool(np.all((np.floor(y) == y) & (np.abs(y.astype(np.float64)) < 2.0**53)))
+
+
+def _numbers(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """By counting where they lie close together, as numbers of classes do: sorting many takes longer than a pass."""
-    if int(y.max()) - int(y.min()) <= 4 * len(y):
-        wide = y.astype(np.int64 if y.dtype.kind == "i" else np.uint64)
-        shifted = (wide - wide.min()).astype(np.int64)
-        present = np.bincount(shifted) > 0
-        classes = (np.flatnonzero(present).astype(wide.dtype) + wide.min()).astype(y.dtype)
-        codes = (np.cumsum(present) - 1)[shifted]
-    else:
+    if int(y.max()) - int(y.min()) > 4 * len(y):
         classes, codes = np.unique(y, return_inverse=True)
-    if 2 * len(classes) >= len(y):
-        _check_targets(y, least)
-    classes = classes if dtype is None else classes.astype(dtype)
-    _require(least, classes, estimator_name)
-    return Labels(classes, codes, None)
+        return classes, codes
+    wide = y.astype(np.uint64 if y.dtype.kind == "u" else np.int64)
+    shifted = (wide - wide.min()).astype(np.int64)
+    present = np.bincount(shifted) > 0
+    classes = (np.flatnonzero(present).astype(wide.dtype) + wide.min()).astype(y.dtype)
+    return classes, (np.cumsum(present) - 1)[shifted]
 
 
-def _encode_texts(y: np.ndarray, estimator_name: str, least: int) -> Labels:
+def _texts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """By looking each up: sorting many texts takes longer than a fit."""
     found: dict[str, int] = {}
     numbers = np.fromiter((found.setdefault(text, len(found)) for text in y.tolist()), np.int64, len(y))
     classes = sorted(found)
     place = np.empty(len(found), dtype=np.int64)
     place[[found[text] for text in classes]] = np.arange(len(found))
-    if 2 * len(found) >= len(y):
-        _check_targets(y, least)
-    labels = np.array(classes, dtype=y.dtype)
-    _require(least, labels, estimator_name)
-    return Labels(labels, place[numbers], None)
+    return np.array(classes, dtype=y.dtype), place[numbers]
 
 
 def _check_objects(y: Any) -> None:
@@ -237,7 +240,7 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str, *, sever
     return Labels(known, codes, None)
 
 
-def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
+def _encode_array(y: Array) -> Labels:
     xp = array_namespace(y)
     if y.ndim == 2 and int(y.shape[1]) > 1:
         _require_indicator(bool(xp.all((y == 0) | (y == 1))))
@@ -246,7 +249,6 @@ def _encode_array(y: Array, estimator_name: str, least: int) -> Labels:
     if xp.isdtype(y.dtype, "real floating") and not bool(xp.all(xp.floor(y) == y)):
         raise ValueError("Unknown label type: continuous. A classifier needs discrete labels; use a regressor instead.")
     classes, codes = xp.unique_inverse(y)
-    _require(least, classes, estimator_name)
     return Labels(classes, codes, None)
 
 
@@ -255,14 +257,6 @@ def _require_indicator(is_one: Any) -> None:
         raise ValueError(
             "A y of several columns must be an indicator matrix of 0 and 1, one column per label; for several outputs "
             "of several classes use sklearn.multioutput.MultiOutputClassifier."
-        )
-
-
-def _require(least: int, classes: Any, estimator_name: str) -> None:
-    if int(classes.shape[0]) < least:
-        (only,) = to_numpy(classes).tolist()
-        raise ValueError(
-            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {only!r}."
         )
 
 
