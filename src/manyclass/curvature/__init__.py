@@ -1,10 +1,8 @@
 """What stands in for the Hessian."""
 
 from manyclass.curvature.base import Curvature
-from manyclass.curvature.diagonal import Diagonal
+from manyclass.curvature.diagonal import Diagonal, Identity, Jacobi
 from manyclass.curvature.hessian import Hessian, SampledHessian
-from manyclass.curvature.identity import Identity
-from manyclass.curvature.jacobi import Jacobi
 from manyclass.curvature.kronecker import Kronecker
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.curvature.second_moment import SecondMoment

@@ -87,20 +87,3 @@ class Curvature(ABC):
     def is_of(self, problem: Problem, theta: Array) -> bool:
         """Whether it is known that a `refresh` at the point theta would change nothing."""
         return False
-
-
-class OneUnitEach(Curvature):
-    """H = diag(D) for every output."""
-
-    is_diagonal = True
-
-    def _set(self, problem: Problem, of_features: Array, of_intercept: float) -> None:
-        xp, rows = problem.xp, problem.rows
-        # A feature that is always 0 has no gradient either; any positive number serves.
-        scale = xp.where(of_features > 0, of_features, xp.ones_like(of_features))
-        if problem.fit_intercept:
-            scale = xp.concat([scale, rows.asarray([of_intercept], dtype=scale.dtype)])
-        self._scale = xp.astype(scale, rows.dtype)[:, None]
-
-    def solve(self, gradient: Array) -> Array:
-        return gradient / self._scale

@@ -1,12 +1,71 @@
-"""A diagonal majorizer for sparse wide data, where a d×d factor does not fit."""
+"""A unit for each column, where a d×d factor does not fit or costs too much."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from manyclass.curvature.base import OneUnitEach
+from manyclass.curvature.base import Curvature
+from manyclass.curvature.kronecker import class_sums
+from manyclass.curvature.sampling import CLASS_ROWS, uniform_sample
 from manyclass.data.rows import Array
 from manyclass.model import Problem
+
+
+class OneUnitEach(Curvature):
+    """H = diag(D) for every output."""
+
+    is_diagonal = True
+
+    def _set(self, problem: Problem, of_features: Array, of_intercept: float) -> None:
+        xp, rows = problem.xp, problem.rows
+        # A feature that is always 0 has no gradient either; any positive number serves.
+        scale = xp.where(of_features > 0, of_features, 1.0)
+        if problem.fit_intercept:
+            scale = xp.concat([scale, rows.asarray([of_intercept], dtype=scale.dtype)])
+        self._scale = xp.astype(scale, rows.dtype)[:, None]
+
+    def solve(self, gradient: Array) -> Array:
+        return gradient / self._scale
+
+
+class Identity(OneUnitEach):
+    """H = (L·tr Σ̂ + alpha)·I, and L for the intercept: no curvature at all, in the units of the problem.
+
+    The trace of the covariance Σ̂ is at least its largest eigenvalue, so H dominates the Hessian, by far; it is here for
+    solvers that search along their steps or learn the curvature from them, and costs one look at the columns.
+    """
+
+    name = "identity"
+    majorizes = False
+
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        variance, L = problem.feature_variance, problem.loss.lipschitz
+        trace = problem.xp.sum(variance) * problem.xp.ones_like(variance)
+        self._set(problem, L * trace + problem.alpha, L)
+
+
+class Jacobi(OneUnitEach):
+    """H = h·diag(Σ̂) + alpha, h for the intercept: the mean over the outputs of the diagonal of ∇²F.
+
+    A change of variables that gives every column the unit of its spread where the penalty does not outweigh it, with
+    h = mean tr ∇²Φ(z_i) / k at the point of the last refresh. It costs one look at the columns. One h serves all
+    outputs: that of a rare class changes too much on the way to the minimum.
+    """
+
+    name = "jacobi"
+    majorizes = False
+
+    def __init__(self, problem: Problem, rng: np.random.Generator):
+        self._variance = problem.feature_variance
+        # No point in a look at all rows for one number.
+        self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
+        super().__init__(problem, rng)
+
+    def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
+        trace = float(problem.xp.sum(problem.sum(class_sums, self._sample, *problem.unpack(theta))))
+        least = problem.rows.precision * problem.loss.lipschitz
+        h = max(trace / problem.total_weight / problem.n_outputs, least)
+        self._set(problem, h * self._variance + problem.alpha, h)
 
 
 class Diagonal(OneUnitEach):

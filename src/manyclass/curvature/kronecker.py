@@ -153,7 +153,7 @@ class Kronecker(Curvature):
         # The features' covariance stays; only what happens between the classes has changed.
         W, b = problem.unpack(theta)
         sample = problem.map(uniform_sample, CLASS_ROWS, rng)
-        self.classes = classes = ClassFactor(problem).finish(problem.sum(_class_sums, sample, W, b))
+        self.classes = classes = ClassFactor(problem).finish(problem.sum(class_sums, sample, W, b))
         self._mean_weight = max(classes.trace / problem.total_weight, 1e-12)
         self._factor_anew(problem)
 
@@ -210,7 +210,8 @@ def _factor_sums(part: Problem, sample: RowSample, W: Array | None, b: Array) ->
     return classes.a, sums.result(), sample.is_uniform
 
 
-def _class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:
+def class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:
+    """The sum of `ClassFactor`, which itself sums up to that of the traces of ∇²Φ."""
     classes = ClassFactor(part)
     for block, scale in sample.blocks(part):
         classes.add(part.loss.mean(part.scores(block, W, b), part.xp), scale)
