@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,7 @@ class PlaneSearch:
     def bound(self) -> np.ndarray:
         """A matrix above the Hessian in t everywhere, by the Lipschitz constant of the loss."""
         problem = self.problem
-        total = problem.sum(_products, self.scored, self.n_directions)
+        total = problem.sum(_products, self.scored, self.n_directions, _by_identity)
         return self._with_penalty(problem.loss.lipschitz * total)
 
     def _with_penalty(self, total: np.ndarray) -> np.ndarray:
@@ -113,7 +113,8 @@ class PartitionPlane(PlaneSearch):
     def bound(self) -> np.ndarray:
         """A matrix with which the quadratic that touches F at t = 0 lies above it."""
         self.problem.n_passes += self._passes_of_look
-        return self._with_penalty(self.problem.sum(_partition_products, self.scored, self.n_directions))
+        along = class_bound(self.problem.loss.name).along
+        return self._with_penalty(self.problem.sum(_products, self.scored, self.n_directions, along))
 
     def descended(self, value: float, slope: np.ndarray, relaxation: float) -> tuple[np.ndarray, float] | None:
         """t with a lower F, and how many times too short the bound's last step was; None where rounding allows none.
@@ -209,19 +210,11 @@ def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray
     return float(total), np.array([float(s) for s in slope])
 
 
-def _products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
+def _products(
+    part: Problem, scored: list[Scored] | Unheld, n_directions: int, along: Callable[..., list[list[Array]]]
+) -> np.ndarray:
+    """Σ s uᵀB(z)v for each pair of directions, B given by `along` as in `ClassBound`."""
     xp, total = part.xp, part.rows.zeros((n_directions, n_directions), dtype=part.xp.float64)
-    for _, (_, *moves), weight in _each(part, scored):
-        weighted = moves if weight is None else [move * weight[:, None] for move in moves]
-        for i, one in enumerate(weighted):
-            for j, move in enumerate(moves):
-                total[i, j] += xp.sum(one * move, dtype=xp.float64)
-    return to_numpy(total)
-
-
-def _partition_products(part: Problem, scored: list[Scored] | Unheld, n_directions: int) -> np.ndarray:
-    xp, along = part.xp, class_bound(part.loss.name).along
-    total = part.rows.zeros((n_directions, n_directions), dtype=xp.float64)
     for _, (base, *moves), weight in _each(part, scored):
         for i, of_one in enumerate(along(base, moves, xp)):
             for j, curved in enumerate(of_one):
@@ -229,3 +222,7 @@ def _partition_products(part: Problem, scored: list[Scored] | Unheld, n_directio
     found: np.ndarray = to_numpy(total)
     found += np.tril(found, -1).T
     return found
+
+
+def _by_identity(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
+    return [[xp.vecdot(one, other) for other in moves[: i + 1]] for i, one in enumerate(moves)]
