@@ -68,32 +68,24 @@ def moments_by_fold(problem: Problem, folds: list[Fold]) -> tuple[Moments, list[
 
     Where the folds divide the rows, every row is read once.
     """
-    rows, targets, weight = problem.rows, problem.targets, problem.weight
-
-    def of(index: np.ndarray) -> Moments:
-        part = None if weight is None else problem.xp.take(weight, rows.asarray(index, problem.xp.int64), axis=0)
-        return Moments.of(rows.take(index), targets.take(index), part)
-
+    rows = problem.rows
     if not folds:
         return problem.sum(_moments), []
-    judging = [of(fold.index) if fold.is_complement else None for fold in folds]
+    judging = [_moments(problem.taken(fold.index)) if fold.is_complement else None for fold in folds]
     times = np.zeros(rows.n_rows)
     for fold in folds:
         if fold.is_complement:
             np.add.at(times, fold.index, 1.0)
-    if len(folds) > 1 and np.all(times[present_rows(rows.n_rows, weight)] == 1.0):
-        full = Moments.zeros(rows.n_features, targets.n_outputs, like=rows.zeros((0, rows.n_features)))
+    if len(folds) > 1 and np.all(times[present_rows(rows.n_rows, problem.weight)] == 1.0):
+        full = Moments.zeros(rows.n_features, problem.targets.n_outputs, like=rows.zeros((0, rows.n_features)))
         for part in judging:
             full = full.merge(part) if part is not None else full
     else:
         full = problem.sum(_moments)
-    fitted = []
-    for fold, part in zip(folds, judging, strict=True):
-        if part is not None:
-            fitted.append(full.without(part))
-        else:
-            fitted.append(Moments.of(rows, targets, fold.weight))
-    return full, fitted
+    return full, [
+        _moments(problem.variant(weight=fold.weight)) if part is None else full.without(part)
+        for fold, part in zip(folds, judging, strict=True)
+    ]
 
 
 def _moments(part: Problem) -> Moments:
