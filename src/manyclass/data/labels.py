@@ -54,6 +54,11 @@ class Labels:
             return MatrixTargets(absent + (present - absent) * second)
         return ClassTargets(codes, self.n_classes, (absent, present))
 
+    def take(self, index: np.ndarray) -> Labels:
+        """Those of some rows."""
+        codes, indicator = (None if held is None else held[index] for held in (self.codes, self.indicator))
+        return Labels(self.classes, codes, indicator)
+
     @property
     def guide(self) -> Array:
         """Class numbers, or the indicator matrix: what features may be chosen by."""

@@ -106,7 +106,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
         sentence = "Fill in what is missing (SimpleImputer): no row is complete."
         return DataReport(facts, balance, ColumnFacts((), (), (), (), 1.0), None, (), None, "SimpleImputer", sentence)
     if n_missing:
-        rows, labels = rows.take(index), _taken(labels, index)
+        rows, labels = rows.take(index), labels.take(index)
     n_repeated, n_contradicting = _repeated(rows, labels)
     found = ranges(rows)
     density = found.n_nonzero / (rows.n_rows * rows.n_features)
@@ -142,11 +142,6 @@ def _balance(labels: Labels, names: Any) -> LabelFacts:
     else:
         counts = np.bincount(to_numpy(labels.codes), minlength=labels.n_classes)
     return LabelFacts(labels.is_multilabel, tuple(classes), tuple(counts.tolist()))
-
-
-def _taken(labels: Labels, index: np.ndarray) -> Labels:
-    codes, indicator = (None if held is None else held[index] for held in (labels.codes, labels.indicator))
-    return Labels(labels.classes, codes, indicator)
 
 
 def _repeated(rows: Rows, labels: Labels) -> tuple[int, int]:
@@ -193,7 +188,7 @@ def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
     if n_rows >= rows.n_rows:
         return rows, labels
     index = np.sort(np.random.default_rng(0).choice(rows.n_rows, n_rows, replace=False))
-    return rows.take(index), _taken(labels, index)
+    return rows.take(index), labels.take(index)
 
 
 def _correlation(rows: Rows, labels: Labels, scaler: Any) -> tuple[ResponseCorrelation, Mistakes]:

@@ -80,10 +80,8 @@ class CrossCalibrated(LinearClassifier):
         index, encoded = task.problem.sample(int(n_rows)), task.encoded
         if encoded.strata is not None:
             index = np.union1d(index, np.unique(encoded.strata, return_index=True)[1])
-        codes, indicator = (None if held is None else held[index] for held in (encoded.codes, encoded.indicator))
         weight = None if task.weight is None else task.weight[index]
-        encoded = replace(encoded, codes=codes, indicator=indicator)
-        return replace(task, rows=task.rows.take(index), encoded=encoded, weight=weight)
+        return replace(task, rows=task.rows.take(index), encoded=encoded.take(index), weight=weight)
 
     def _left_out(self, task: Task) -> np.ndarray:
         """Scores of each row by a model of the other folds."""
