@@ -175,7 +175,12 @@ def load(path: Path) -> Model:
         with zipfile.ZipFile(path) as archive:
             check_members(archive)
         foreign = _foreign_types(path)
-        model = None if foreign else _model(path, _skops().load(path, trusted=sorted(trusted_types())))
+        if foreign:
+            raise CommandError(
+                f"{path} was not loaded because it asks for {one_line(foreign[0])}, which manyclass does not need: "
+                "use a model written by 'manyclass fit'"
+            )
+        return _model(path, _skops().load(path, trusted=sorted(trusted_types())))
     except CommandError:
         raise
     except Exception as error:
@@ -183,12 +188,6 @@ def load(path: Path) -> Model:
         raise CommandError(
             f"{path} is not a model, or is damaged: fit it again, or copy it again from where it was"
         ) from error
-    if model is None:
-        raise CommandError(
-            f"{path} was not loaded because it asks for {one_line(foreign[0])}, which manyclass does not need: "
-            "use a model written by 'manyclass fit'"
-        )
-    return model
 
 
 def trusted_types() -> set[str]:
