@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import copy
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -15,7 +18,6 @@ from manyclass.data.cells import refusal, unusable_cell
 from manyclass.data.dense import DenseRows
 from manyclass.data.gram import GramSum
 from manyclass.data.memory import told
-from manyclass.data.read_ahead import read_ahead
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.sparse import SparseRows
 from manyclass.data.stores import Repeated, Store, Transformed
@@ -201,3 +203,22 @@ class ChunkedRows(Rows):
                 "use an estimator that reads them in blocks (GLMClassifier, CalibratedLeastSquaresClassifier)."
             )
         return self.part(slice(0, self.n_rows))
+
+
+def read_ahead(items: Any, waited: list[float]) -> Generator[Any]:
+    """The items, each made in a thread of its own while the one before is in use; errors are raised where it is asked.
+
+    `items` is a generator. There are never more than two: the one in use, and the next. The thread ends when the
+    generator is closed. The seconds that computations stood still because nothing had been read yet are added to the
+    only one of `waited`.
+    """
+    with closing(items), ThreadPoolExecutor(1, thread_name_prefix="manyclass-reader") as reader:
+        ahead = reader.submit(list, islice(items, 1))
+        while True:
+            started = time.perf_counter()
+            box = ahead.result()  # which alone has the item, so that it is gone once it has been used
+            waited[0] += time.perf_counter() - started
+            if not box:
+                return
+            ahead = reader.submit(list, islice(items, 1))
+            yield box.pop()

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums, mean_loss
-from manyclass.model.losses.calibrated import Calibrated
 from manyclass.model.losses.logistic import Logistic
 from manyclass.model.losses.margin import ColumnMargin, JointMargin, Mistakes
 from manyclass.model.losses.regression import EpsilonInsensitive, Huber
 from manyclass.model.losses.softmax import Softmax
 from manyclass.model.losses.sparsemax import Sparsemax
-from manyclass.model.losses.squared import Squared
+from manyclass.model.losses.squared import Calibrated, Squared
 
 LOSSES: dict[str, Loss] = {
     loss.name: loss
