@@ -112,13 +112,6 @@ def _has_small_kernels() -> bool:
 
 
 @cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-@cache
 def _of_scipy() -> list[Any]:
     """The BLAS that SciPy brings; none where it shares NumPy's."""
     return [one for one in _blas() if _is_of_scipy(one)]
@@ -131,7 +124,9 @@ def _of_numpy() -> list[Any]:
 
 @cache
 def _blas() -> list[Any]:
-    return [one for one in _controller().lib_controllers if one.user_api == "blas"]
+    from threadpoolctl import ThreadpoolController
+
+    return [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
 
 
 def _is_of_scipy(library: Any) -> bool:
