@@ -1,6 +1,7 @@
 """What estimators make of the rows they are given to fit."""
 
 import io
+import os
 
 import numpy as np
 import pytest
@@ -69,6 +70,17 @@ def test_the_memory_that_is_free_is_what_the_system_says(monkeypatch):
     told = b"MemTotal:       24576000 kB\nMemFree:          524288 kB\nMemAvailable:    2097152 kB\nBuffers: 9 kB\n"
     monkeypatch.setattr(memory, "open", lambda *path, **options: io.BytesIO(told), raising=False)
     assert memory.free_memory() == 1024 * 2097152
+
+
+def test_memory_is_guessed_where_the_system_says_nothing(monkeypatch):
+    """As on macOS, which has neither the file nor the name."""
+
+    def open_nothing(*path, **options):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(memory, "open", open_nothing, raising=False)
+    monkeypatch.setattr(os, "sysconf_names", {}, raising=False)
+    assert memory.free_memory() == 8e9
 
 
 def unsorted(X):

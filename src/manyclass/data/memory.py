@@ -14,8 +14,8 @@ WORK_SHARE = 0.6
 """Of a limit that is given, what is not for chunks of rows and what is made of them."""
 UNKNOWN_GIB = 8
 """Of a device that does not tell its memory."""
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {"KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30, "TI": 1 << 40}
 
 
 def free_memory() -> float:
@@ -25,7 +25,7 @@ def free_memory() -> float:
             available = file.read(1 << 12).partition(b"MemAvailable:")[2].split(maxsplit=1)[0]
         return 1024.0 * float(available)
     except (OSError, IndexError, ValueError):
-        pages = getattr(os, "sysconf", lambda name: -1)("SC_AVPHYS_PAGES") if hasattr(os, "sysconf") else -1
+        pages = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in getattr(os, "sysconf_names", ()) else -1
         return float(pages * os.sysconf("SC_PAGE_SIZE")) if pages > 0 else 8e9
 
 
@@ -67,9 +67,8 @@ def as_bytes(limit: float | str | None) -> float:
         return MEMORY_SHARE * free_memory()
     number = math.nan
     if isinstance(limit, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?B?)\s*", limit.upper())
-        if found and (found[2] in _UNITS or found[2] + "B" in _UNITS):
-            number = float(found[1]) * _UNITS.get(found[2], _UNITS.get(found[2] + "B", 0))
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?)B?\s*", limit.upper())
+        number = float(found[1]) * _UNITS.get(found[2], math.nan) if found else math.nan
     elif not isinstance(limit, bool):
         number = float(limit)
     if not number > 0:
