@@ -99,22 +99,6 @@ class Fitted:
     why: list[str]
     tried: list[dict[str, Any]]
 
-    @classmethod
-    def of(
-        cls,
-        scaler: Any,
-        estimator: Any,
-        schema: Schema,
-        n_rows: int,
-        kind: str,
-        test: Dataset | None,
-        seconds: dict[str, float],
-    ) -> Fitted:
-        """With the model that was chosen, and why, where an estimator chooses between several."""
-        model = Model.of(scaler, getattr(estimator, "best_estimator_", estimator), schema)
-        why, tried = getattr(estimator, "why_", []), getattr(estimator, "leaderboard_", [])
-        return cls(model, n_rows, kind, test, seconds, scaler is not None, why, tried)
-
 
 def run(request: FitRequest) -> None:
     """Fit, judge, save and report."""
@@ -245,7 +229,10 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     n_rows = train.X.shape[0] if weight is None else int(weight.sum())
     kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
-    return Fitted.of(scaler, estimator, schema, n_rows, kind, test, seconds)
+    # Where an estimator chooses between several, what it has chosen, and why.
+    model = Model.of(scaler, getattr(estimator, "best_estimator_", estimator), schema)
+    why, tried = getattr(estimator, "why_", []), getattr(estimator, "leaderboard_", [])
+    return Fitted(model, n_rows, kind, test, seconds, scaler is not None, why, tried)
 
 
 def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
