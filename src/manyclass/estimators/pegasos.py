@@ -230,11 +230,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         # That of the fit before stays what it was.
         self._state = deepcopy(vars(self).get("_state")) if self.warm_start else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        return (yield from self._steps(task, seed, replace, self._n_epochs(task), resume=self.warm_start))
-
-    def _n_epochs(self, task: Task) -> float:
-        rows, weight, k = task.rows, task.problem.weight, self.classes_.shape[0]
-        return epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
+        return (yield from self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         t = getattr(self, "t_", 0)
@@ -272,10 +268,12 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
             restore(state, task.saved["steps"])
         return (yield from solver.iterates(n_epochs))
 
-    def _limits(self, task: Task) -> tuple[float, float | None]:
+    def _limits(self, task: Task) -> tuple[float, float]:
         # There is no estimate of the gap, or something better than an estimate to stop by.
         has_none = task.problem.loss.scale_free or task.held_out is not None
-        return 0.0 if has_none else self.tol, self._n_epochs(task)
+        rows, weight, k = task.rows, task.problem.weight, self.classes_.shape[0]
+        most = epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
+        return 0.0 if has_none else self.tol, most
 
     def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
         state = self.__dict__.pop("_state", None)

@@ -51,19 +51,16 @@ class DualEstimator(HoldsOut, LinearModel):
         # W, the centre, the points before and ahead, and what is made of them when the centre moves.
         return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
-    def _n_epochs(self, problem: Problem) -> float:
-        rows, k = problem.rows, problem.n_outputs
-        return epochs(self.max_iter, rows, problem.weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
-
-    def _limits(self, task: Task) -> tuple[float, float | None]:
-        return self.tol, self._n_epochs(task.problem)
+    def _limits(self, task: Task) -> tuple[float, float]:
+        rows, weight, k = task.problem.rows, task.problem.weight, task.problem.n_outputs
+        return self.tol, epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
         iterates = ascend(
             problem,
             homotopy_path(problem, self.homotopy),
-            Limits(self.tol, self._n_epochs(task.problem), task.clock),
+            Limits(*self._limits(task), task.clock),
             proximal=self.homotopy == "auto" and is_hard(problem),
             start=self._previous(problem),
             seed=int(task.rng.integers(2**31)),
