@@ -149,7 +149,9 @@ class _Fit:
                 self._fit_block(index, visit, phases)
                 before_calibration, gain, status = NAN, NAN, None
                 if is_last:
-                    if solver.judge is not None and not visit and self._drops_calibration:
+                    # Held-out rows may say that the first calibration is to be left out.
+                    may_drop = not visit and self.update.calibrates and solver.n_models == 1
+                    if solver.judge is not None and may_drop:
                         solver.judge.before_calibration(self.update, self.state)
                     try:
                         before_calibration = self._calibrate(phases)
@@ -163,11 +165,6 @@ class _Fit:
                 if status or 2.0 * time.perf_counter() - began > solver.clock.deadline:
                     return Status.MAX_TIME
         return None
-
-    @property
-    def _drops_calibration(self) -> bool:
-        """Whether the first calibration can be left out where held-out rows say so."""
-        return self.update.calibrates and self.solver.n_models == 1
 
     def model(self, n_stages: int, keeps_calibration: bool = True) -> StagewiseModel:
         """What the first so many stages make, the calibration of the last among them or not."""
