@@ -189,6 +189,8 @@ def check_weights(
     """
     if sample_weight is None and class_weight is None:
         return None
+    if is_part and class_weight == "balanced":
+        raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
     _check_class_weight(class_weight)
     if not rows.place.is_here and y is not None:
         return y.weights(rows, sample_weight, class_weight, balances_rows=balances_rows, relative=relative)

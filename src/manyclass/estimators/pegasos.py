@@ -194,10 +194,6 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
                 f"calibrate={self.calibrate!r} leaves out fifths of the rows, which takes all rows at once: use fit, "
                 "or calibrate the finished model on other rows by CalibratedClassifierCV(FrozenEstimator(model))."
             )
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once: give partial_fit a dict, or sample_weight."
-            )
         is_first = not hasattr(self, "classes_")
         rows, y = check_labelled(self, X, y, reset=is_first)
         self._check_rows(rows)

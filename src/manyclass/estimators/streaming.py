@@ -171,8 +171,6 @@ class ExactStream(Classifier):
         is_first = "_stream" not in vars(self)
         if is_first and "classes_" in vars(self):
             self._refuse_after_fit()
-        if getattr(self, "class_weight", None) == "balanced":
-            raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
         rows, y = check_labelled(self, X, y, reset=is_first)
         class_weight = getattr(self, "class_weight", None)
         options = {"is_part": True, "may_be_none": True, "relative": self._divides_by_weight}
