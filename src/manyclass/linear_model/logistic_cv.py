@@ -25,17 +25,9 @@ def first_best(scores: np.ndarray) -> Any:
 
 
 class _GridSearch(DescentSearch):
-    """Of equally good penalties the one that was given first is taken, as scikit-learn does.
+    """Of equally good penalties the one that was given first is taken, as scikit-learn does."""
 
-    Parameters
-    ----------
-    places : ndarray of shape (n_cs,)
-        Of the given ones among those tried.
-    """
-
-    def __init__(self, *given: Any, places: np.ndarray):
-        super().__init__(*given)
-        self.places = places
+    places: np.ndarray  # of the given ones, of shape (n_cs,), among those tried
 
     @property
     def best_place(self) -> Any:
@@ -110,7 +102,8 @@ class LogisticRegressionCV(Logistic, Folds):
 
     def _iterates(self, task: Task) -> Iterates:
         given = (task, self._judge(task), self._plan(task), gap(self.tol), self.max_iter)
-        search = _GridSearch(*given, places=self._grid()[2])
+        search = _GridSearch(*given)
+        search.places = self._grid()[2]
         return (yield from search.iterates())
 
     def _store(self, task: Task, model: Any) -> None:
