@@ -25,7 +25,7 @@ from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
-from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, Parts, candidates, splits
+from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, Parts, candidates, evenness, splits
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
@@ -155,7 +155,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         some = slice(None) if rows.n_rows == given.n_rows else index
         labels = encode(y[some], "AutoClassifier")
         self.classes_ = labels.classes
-        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel)
+        listed, scalings = candidates(
+            rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel, evenness(labels.strata)
+        )
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
         seen = Labelled(
             {name: held for name, (_, held) in scalings.items()},

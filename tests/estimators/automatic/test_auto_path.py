@@ -7,12 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import AutoClassifier, GLMClassifier
+from manyclass.data import as_rows
+from manyclass.data.labels import encode
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -291,3 +295,38 @@ def test_the_choice_is_what_its_parameters_give_by_themselves(few, rng):
     model = AutoClassifier().fit(X, y)
     best, again = model.best_estimator_, fitted_again(model, X, y)
     np.testing.assert_allclose(best.decision_function(X), again.decision_function(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("rate", "seed"), [(-4.5, 0), (-6.0, 1)])
+def test_a_rare_class_is_told_as_well_as_by_logistic_regression(rate, seed):
+    """A constant model is within hundredths of what a fair coin leaves to be told."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((40_000, 400), density=0.02, rng=rng, format="csr")
+    X.data[:] = 1.0
+    y = (rng.random(len(X.indptr) - 1) < expit(X @ rng.standard_normal(400) + rate)).astype(int)
+    X, X_test, y, y_test = X[:20_000], X[20_000:], y[:20_000], y[20_000:]
+    ours, peer = (
+        log_loss(y_test, model.fit(X, y).predict_proba(X_test)[:, 1])
+        for model in (AutoClassifier(), LogisticRegression(max_iter=1000))
+    )
+    shares = log_loss(y_test, np.full(len(y_test), y.mean()))
+    assert peer < 0.95 * shares
+    assert ours < 1.02 * peer
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"), [([0.5, 0.5], 1.0), ([0.2] * 5, 1.0), ([0.99, 0.01], 0.0808), ([0.98, 0.01, 0.01], 0.102)]
+)
+def test_gaps_are_of_what_the_shares_of_classes_leave_to_be_told(shares, expected):
+    codes = np.repeat(np.arange(len(shares)), np.round(100 * np.array(shares)).astype(int))
+    assert candidates.evenness(codes) == pytest.approx(expected, rel=5e-3)
+    assert candidates.evenness(None) == 1.0
+
+
+@pytest.mark.parametrize(("n_rare", "first"), [(20_000, 2000), (400, 5000), (100, 20_000), (3, 32_000)])
+def test_the_first_rows_hold_some_outside_the_largest_class(n_rare, first):
+    """Or are all that are not held out."""
+    y = np.arange(40_000) < n_rare
+    rows = as_rows(np.random.default_rng(0).standard_normal((40_000, 2)))
+    (learn, _), *_ = candidates.splits(rows, encode(y, ""), 0.2, np.random.default_rng(0))[0].values()
+    assert len(learn) == first

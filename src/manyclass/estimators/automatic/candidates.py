@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -26,7 +28,8 @@ PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 OF_FEW_ROWS = (10.0, 1.0)
 """Larger ones, as it takes many rows to tell what hardly helps from what does not."""
 GAP = 1e-2
-"""To which these are fitted: rows held out do not tell what is nearer, which takes text twice as long."""
+"""To which these are fitted, of what a constant model leaves to be told where classes are of one size: rows held out do
+not tell what is nearer, which takes text twice as long."""
 MEASURED_ROWS = 512
 """By which that variance is estimated."""
 BANDWIDTHS = (1.0, 0.25)
@@ -44,6 +47,8 @@ WIDEST = 5000
 UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
 FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
+MINORITY = 50
+"""Rows outside the largest class that the first of these hold: few tell nothing, however many others there are."""
 SIXTIETHS = 60
 """Of many rows with copies, of which some are held out."""
 
@@ -163,9 +168,12 @@ def _told(value: Any) -> str:
 
 
 def candidates(
-    rows: Rows, seed: int, class_weight: Any = None, multilabel: bool = False
+    rows: Rows, seed: int, class_weight: Any = None, multilabel: bool = False, evenness: float = 1.0
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
-    """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives."""
+    """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives.
+
+    `evenness` is how much there is to tell, see there.
+    """
     found = ranges(rows)
     held = rows.canonical().unwrapped()  # which is taken apart many times
     sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
@@ -176,8 +184,9 @@ def candidates(
         scalings[name] = (scaler, scaler.fit_transform(held))
     units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
     shares = (OF_FEW_ROWS if rows.n_rows < FEW_ROWS else ()) + PENALTIES
+    tol = to_read(GAP * evenness)
     listed = [
-        Candidate(GLMClassifier(alpha=share * units[name], tol=GAP, warm_start=True), name, True, f"GLM {name}")
+        Candidate(GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True), name, True, f"GLM {name}")
         for name in scalings
         for share in shares
     ]
@@ -235,6 +244,17 @@ def leading_variance(rows: Rows, seed: int) -> float:
     return square / total if square > 0 else total or 1.0
 
 
+def evenness(codes: np.ndarray | None) -> float:
+    """The log loss of the class shares, over that of even ones; 1 for several labels per row.
+
+    Gaps are in units of the latter: where one class is rare a constant model is within hundredths of these.
+    """
+    if codes is None:
+        return 1.0
+    shares = np.unique(codes, return_counts=True)[1] / len(codes)
+    return float(np.sum(entr(shares)) / math.log(len(shares)))
+
+
 def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
     """Rounds of parts; none where no two classes have a second row.
 
@@ -256,6 +276,9 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
     learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
+    if codes is not None:
+        outside = n - np.bincount(codes).max()
+        n_rows = max(n_rows, math.ceil(MINORITY * n / outside))
     while n_rows < len(learn):
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH

@@ -55,7 +55,8 @@ class Search(Halving):
     def _can_be_averaged(self, one: Entry, chosen: Entry) -> bool:
         ours, its = chosen.candidate, one.candidate
         return (
-            not (ours.is_linear or its.is_linear)
+            self.seen.y.ndim == 1
+            and not (ours.is_linear or its.is_linear)
             and (its.scaling, its.penalty) == (ours.scaling, ours.penalty)
             and one.scores.keys() == chosen.scores.keys()
             and all(score.evidence is not None for score in one.scores.values())

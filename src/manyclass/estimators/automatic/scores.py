@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+from scipy.special import softmax
 from sklearn.metrics import f1_score
 
 from manyclass.data.rows import to_numpy
@@ -25,7 +25,7 @@ class Score(NamedTuple):
     losses: np.ndarray  # of each row
     weights: np.ndarray  # in the means
     f1: float = math.nan  # of the labels that are present, where there are several per row
-    evidence: np.ndarray | None = None  # log-probabilities; of several labels per row, their logits
+    evidence: np.ndarray | None = None  # log-probabilities
 
 
 def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
@@ -38,11 +38,9 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
 
 
 def mean_score(scores: list[Score], y: np.ndarray, classes: np.ndarray) -> Score:
-    """Of the model whose scores are the mean of theirs: of log-probabilities, up to what all classes have in common."""
+    """Of the model whose scores are the mean of theirs, which are log-probabilities but for what classes share."""
     held = [one.evidence for one in scores if one.evidence is not None]
     evidence = np.asarray(np.mean(held, axis=0, dtype=np.float64))
-    if y.ndim == 2:
-        return _score(np.greater(evidence, 0), expit(evidence), y, classes, scores[0].weights)
     return _score(classes[evidence.argmax(axis=1)], softmax(evidence, axis=1), y, classes, scores[0].weights)
 
 
@@ -56,6 +54,6 @@ def _score(labels: np.ndarray, P: np.ndarray, y: np.ndarray, classes: np.ndarray
         losses = -np.log(P[np.arange(len(y)), np.searchsorted(classes, y)])
     weights = np.ones(len(y)) if weight is None else weight
     accuracy, log_loss = (float(np.average(values, weights=weights)) for values in (right, losses))
-    # Half precision is enough for numbers between -14 and 14, of which a mean is taken.
-    evidence = (np.log(P) if y.ndim == 1 else logit(P)).astype(np.float16) if 2 * P.size <= EVIDENCE_BYTES else None
+    # Half precision is enough for numbers between -14 and 0, of which a mean is taken.
+    evidence = np.log(P).astype(np.float16) if y.ndim == 1 and 2 * P.size <= EVIDENCE_BYTES else None
     return Score(accuracy, log_loss, losses, weights, f1, evidence)
