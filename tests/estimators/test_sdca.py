@@ -258,3 +258,27 @@ def test_held_out_rows_are_looked_at_after_each_pass(cancer):
     model = SDCAClassifier(**options).fit(*cancer)
     assert [record.n_iter for record in model.history_] == list(range(1, len(model.history_) + 1))
     assert not np.isnan([record.validation_score for record in model.history_]).any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", REGRESSORS)
+def test_the_unit_of_the_responses_changes_neither_the_model_nor_its_epochs(loss, fit_intercept):
+    """Powers of two scale all numbers exactly; absolute errors and their penalty scale with the responses, squared ones
+    with their squares."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 10))
+    y = X @ rng.standard_normal(10) + 0.5 * rng.standard_normal(500) + 1.0
+    one, *others = (
+        SDCARegressor(
+            loss,
+            alpha=1e-4 / (unit if loss == "epsilon_insensitive" else 1.0),
+            epsilon=0.125 * unit,
+            fit_intercept=fit_intercept,
+            max_iter=5000,
+        ).fit(X, unit * y)
+        for unit in (1.0, 2.0**-14, 2.0**14)
+    )
+    for unit, other in zip((2.0**-14, 2.0**14), others, strict=True):
+        assert other.status_ is Status.CONVERGED
+        assert other.n_iter_ <= 1.5 * one.n_iter_
+        np.testing.assert_allclose(other.coef_ / unit, one.coef_, atol=0.01)

@@ -93,6 +93,23 @@ class DualProblem:
         """Whether b is ȳ for any W of the centred rows, as for the squared loss."""
         return self.fit_intercept and not (self.loss.labels or self.loss.kink) and self.loss.top == np.inf
 
+    @cached_property
+    def curvature(self) -> float:
+        """Of the loss, about: 1, or for absolute errors, so that the units of the responses do not matter, that of a
+        parabola which is as high as they are where the root mean square of y is halved."""
+        if self.loss.labels or self.loss.curvature:
+            return 1.0
+        error = float(np.sum(self.share @ np.maximum(np.abs(self.targets.Y) - self.loss.kink, 0.0)))
+        return 4.0 * error / float(self.spread @ self.spread) or 1.0
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """Root mean square of the responses of each output less ``origin``; 1 for labels, and where it is 0."""
+        if self.loss.labels:
+            return np.ones(self.n_outputs)
+        found = np.sqrt(self.share @ self.targets.Y**2)
+        return np.where(found > 0.0, found, 1.0)
+
     @property
     def class_share(self) -> np.ndarray:
         """Σ r_i of the rows of each class, of shape (n_outputs,)."""

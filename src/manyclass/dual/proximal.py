@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from manyclass.dual.state import DualState
 
 HARD = 4.0
-"""Mean ‖x‖²/(alpha·n) from which epochs at alpha itself mend too little of what is wrong."""
+"""Mean ‖x‖²/(alpha·n), times the curvature of the loss, from which epochs at alpha itself mend too little of what is
+wrong."""
 ACCURACY = 0.9
 """Gap at which an inner problem is solved, in units of its pull: any share below 1 keeps the rate."""
 PATIENCE = 10
@@ -53,7 +54,7 @@ def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[floa
 
 def is_hard(problem: DualProblem) -> bool:
     """Whether q = ‖x‖²/(alpha·n), the mean over centred rows, is so large that an epoch at alpha mends 1/(1 + q)."""
-    return problem.mean_square_norm > HARD * problem.alpha * problem.n_rows
+    return problem.mean_square_norm * problem.curvature > HARD * problem.alpha * problem.n_rows
 
 
 def squared_units(problem: DualProblem) -> np.ndarray:
@@ -70,9 +71,9 @@ def squared_units(problem: DualProblem) -> np.ndarray:
 class ProximalPoints:
     """The minima of F + (kappa/2) (‖u∘(W − Y)‖² + β ‖b − c‖²), whose centres Y and c approach the minimum of F.
 
-    In the units u the pull towards a centre sees neither those of the columns nor alpha: with kappa = d/n, where q is
-    about 1, the ascent closes most of the gap in an epoch, and each point gets right whatever the Hessian of the loss
-    sees by more than kappa·u². Centres are accelerated as by Monteiro and Svaiter ("An accelerated hybrid proximal
+    In the units u the pull towards a centre sees neither those of the columns nor alpha: with kappa = d/n, times the
+    curvature of the loss, where q is about 1, the ascent closes most of the gap in an epoch, and each point gets right
+    whatever the Hessian of the loss sees by more than kappa·u². Centres are accelerated as by Monteiro and Svaiter ("An accelerated hybrid proximal
     extragradient method", 2013): F − F* falls with (Σ kappa^−½)^−2 whatever the kappas are, and an inner problem is
     solved when its gap is below (kappa/2)‖u∘(W − Y)‖². Where F rises the acceleration starts anew. Catalyst (Lin,
     Mairal and Harchaoui, 2015) has one kappa for all, and inner problems solved to accuracies set beforehand.
@@ -86,7 +87,7 @@ class ProximalPoints:
 
     def __init__(self, state: DualState, enough: float, center: tuple[np.ndarray, np.ndarray] | None = None):
         self.enough, self.square = enough, squared_units(state.problem)
-        self.easy = max(int(np.count_nonzero(self.square)), 1) / state.problem.n_rows
+        self.easy = max(int(np.count_nonzero(self.square)), 1) / state.problem.n_rows * state.problem.curvature
         self.level, self.n_points, self.n_epochs = 0, 0, 0
         self.cost: dict[int, float] = {}
         self.W: np.ndarray = state.coef() if center is None else center[0]

@@ -16,7 +16,8 @@ from manyclass.dual.problem import DualProblem, DualTargets
 from manyclass.dual.row_kernels import shuffle, width
 
 AMPLE = 10.0
-"""κ² is at least this times alpha, so that each update of the intercept removes most of its error."""
+"""κ² is at least this times alpha, over the curvature of the loss, so that each update of the intercept removes most of
+its error."""
 
 SLICE = 1 << 22
 """Numbers that the visits of a slice read, some tens of milliseconds: an epoch can be left between two slices."""
@@ -103,7 +104,7 @@ class DualState(ABC):
         self.kappa_square = 0.0
         if problem.fit_intercept and not problem.eliminates_intercept:
             square = float(problem.share @ self.norms) / (AMPLE if self.metric.size else 1.0)
-            self.kappa_square = max(square, AMPLE * problem.alpha)
+            self.kappa_square = max(square, AMPLE * problem.alpha / problem.curvature)
         self.affine[LIFT] = self.kappa_square + self._scaled(mean) @ mean
 
     # -- a pull towards a centre --------------------------------------------------------------------------------------
@@ -148,7 +149,9 @@ class DualState(ABC):
         """What Σ s_i a_i ≠ 0 adds to the gap, about."""
         if not self.kappa_square:
             return 0.0
-        return self.alpha * float(np.abs(self.affine[DUAL_SUM]) @ (np.abs(self.centred_intercept()) + 1.0))
+        return self.alpha * float(
+            np.abs(self.affine[DUAL_SUM]) @ (np.abs(self.centred_intercept()) + self.problem.spread)
+        )
 
     def _scaled(self, mean: np.ndarray) -> np.ndarray:
         return mean * self.metric if self.metric.size else mean
