@@ -73,10 +73,11 @@ class ProximalPoints:
 
     In the units u the pull towards a centre sees neither those of the columns nor alpha: with kappa = d/n, times the
     curvature of the loss, where q is about 1, the ascent closes most of the gap in an epoch, and each point gets right
-    whatever the Hessian of the loss sees by more than kappa·u². Centres are accelerated as by Monteiro and Svaiter ("An accelerated hybrid proximal
-    extragradient method", 2013): F − F* falls with (Σ kappa^−½)^−2 whatever the kappas are, and an inner problem is
-    solved when its gap is below (kappa/2)‖u∘(W − Y)‖². Where F rises the acceleration starts anew. Catalyst (Lin,
-    Mairal and Harchaoui, 2015) has one kappa for all, and inner problems solved to accuracies set beforehand.
+    whatever the Hessian of the loss sees by more than kappa·u². Centres are accelerated as by Monteiro and Svaiter ("An
+    accelerated hybrid proximal extragradient method", 2013): F − F* falls with (Σ kappa^−½)^−2 whatever the kappas are,
+    and an inner problem is solved when its gap is below (kappa/2)‖u∘(W − Y)‖². Where F rises the acceleration starts
+    anew. Catalyst (Lin, Mairal and Harchaoui, 2015) has one kappa for all, and inner problems solved to accuracies set
+    beforehand.
 
     The best kappa falls when losses become flat, and is small for hinges, which take many epochs at any kappa. It is
     looked for on the way: of the present one and those `RATIO` times larger and smaller, that which the last time cost
