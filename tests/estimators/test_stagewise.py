@@ -156,6 +156,22 @@ def test_interrupt_gives_a_model_and_a_warning(digits):
     assert model.score(X_test, y_test) > 0.8
 
 
+@pytest.mark.parametrize(("stops", "n_models"), [((1, 0), 1), ((1, 2), 2), ((2, 1), 2)])
+def test_a_model_that_is_not_finished_is_not_averaged_with_those_that_are(digits, stops, n_models):
+    """Of three models, each of three stages, stopped after a stage of one."""
+    X, _, y, _ = digits
+
+    class Stop(Callback):
+        def on_fit_task_end(self, estimator, context, *, metadata):
+            record = metadata.get("record", {"model": 0, "stage": 0})
+            if (record["model"], record["stage"]) == stops:
+                raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = StagewiseClassifier(**SMALL, alpha=1e-3, n_models=3).set_callbacks(Stop()).fit(X, y)
+    assert [len(one.stages) for one in model.models_] == n_models * [3]
+
+
 def test_sparse_text_like_rows():
     rng = np.random.default_rng(0)
     X = sp.random_array((400, 300), density=0.05, rng=rng, format="csr", dtype=np.float32)

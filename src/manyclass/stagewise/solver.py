@@ -274,8 +274,10 @@ class _Fit:
         if solver.judge is not None:
             held_out_loss, keeps_calibration = solver.judge(self.update, self._average())
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
+        # A model with few of its features is no match for those that are finished, unless rows that judge say so.
+        counts = not self.number or self.visit > 0 or solver.judge is not None
         return Iterate(
-            lambda: (*solver.finished, self.model(n_done, keeps_calibration)),
+            lambda: (*solver.finished, self.model(n_done, keeps_calibration)) if counts else solver.finished,
             self.error + penalty,
             self.visit if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,
