@@ -150,3 +150,19 @@ def test_a_pipe_that_closes_early_is_no_error(iris_model, tmp_path):
     )
     assert len(result.stdout.splitlines()) == 2
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("limit", [(), ("--memory-limit", "1GB")], ids=["in memory", "limit"])
+@pytest.mark.parametrize(
+    "labels", [["", *["setosa"] * 149], [""] * 150, None], ids=["one missing", "none", "no column"]
+)
+@pytest.mark.parametrize("drop", [(), ("--drop", "kind")], ids=["", "dropped"])
+def test_rows_to_be_labelled_need_no_labels(run_ok, write_csv, iris_model, iris_csv, iris, labels, drop, limit):
+    expected = run_ok("predict", iris_model, iris_csv)
+    rows = iris_csv.with_name("rows.csv")
+    if labels is None:
+        rows.write_text("".join(",".join(line.split(",")[:4]) + "\n" for line in iris_csv.read_text().splitlines()))
+    else:
+        write_csv(rows, iris[0], labels)
+    if labels is not None or not drop:
+        assert run_ok("predict", iris_model, rows, *drop, *limit) == expected

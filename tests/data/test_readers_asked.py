@@ -2,7 +2,9 @@
 
 import bz2
 import gzip
+import json
 import os
+import struct
 import threading
 
 import numpy as np
@@ -71,3 +73,45 @@ def test_lists_are_no_labels(tmp_path):
     pyarrow.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [[1, 0], [0, 1]]}), tmp_path / "t.parquet")
     with pytest.raises(DataFileError, match="column 'label' holds lists"):
         read(tmp_path / "t.parquet")
+
+
+def without_labels(folder, name):
+    """A file of X whose labels are missing, in part or all of them, or are none."""
+    path, columns = folder / name, dict(zip("abc", X.T, strict=True))
+    if path.suffix == ".npz":
+        np.savez(path, X=X, y=np.array([None, "x", None, 1], dtype=object))
+    elif path.suffix == ".svm":
+        rows = zip(["", "nan", "1", ""], X, strict=True)
+        path.write_text("".join(f"{label} 1:{a} 2:{b} 3:{c}\n" for label, (a, b, c) in rows))
+    elif path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pa.table({**columns, "y": [None, "x", "", None]}), path)
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(path, (table := pa.table({**columns, "y": [None, "x", "", None]})).schema) as file:
+            file.write_table(table)
+    elif path.suffix == ".safetensors":
+        header = {"X": ("F64", [4, 3], [0, 96]), "y": ("F64", [4], [96, 128])}
+        text = json.dumps({k: dict(zip(("dtype", "shape", "data_offsets"), v, strict=True)) for k, v in header.items()})
+        numbers = X.astype("<f8").tobytes() + np.full(4, np.nan).tobytes()
+        path.write_bytes(struct.pack("<Q", len(text)) + text.encode() + numbers)
+    else:
+        rows = [[*map(str, row), label] for row, label in zip(X, ["?", "1", "?", "2"], strict=True)]
+        empty = path.suffix == ".csv"
+        head = "a,b,c,y\n" if empty else "@relation r\n" + "".join(f"@attribute {n} real\n" for n in "abcy") + "@data\n"
+        path.write_text(head + "".join(",".join(row).replace("?", "" if empty else "?") + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("how", [read, stored])
+@pytest.mark.parametrize("given", [{}, {"features": ("a", "b", "c"), "target": ("y",)}, {"features": 3}], ids=str)
+@pytest.mark.parametrize("name", ["t.npz", "t.svm", "t.parquet", "t.arrow", "t.safetensors", "t.csv", "t.arff"])
+def test_labels_that_are_not_needed_may_be_missing(tmp_path, name, given, how):
+    if name == "t.arff":
+        pytest.importorskip("arff")
+    found = how(without_labels(tmp_path, name), needs_labels=False, **given)
+    values = np.vstack([np.asarray(getattr(one, "toarray", lambda one=one: one)()) for one in chunks(found.X)])
+    assert found.y is None
+    np.testing.assert_allclose(values, X)
+
+
+def chunks(values):
+    return values.chunks(2) if hasattr(values, "chunks") else [values]

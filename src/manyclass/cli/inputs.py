@@ -62,7 +62,7 @@ def load(
     if in_memory:
         dataset = read(path, **given)
     else:
-        dataset = opened(path, None if labels_needed else False, memory_limit, keep=stays, **given)
+        dataset = opened(path, None, memory_limit, keep=stays, **given)
     if labels_needed:
         check_labels(path, dataset, options.target)
         if schema is None and isinstance(given["labels"], str | Path):
@@ -97,6 +97,7 @@ def _reading(path: Path, options: DataOptions, schema: Schema | None, labels_nee
         "multilabel": True if schema is not None and schema.multilabel else None,
         "zero_based": None if schema is None else schema.zero_based,
         "text_labels": schema is not None and schema.classes.dtype.kind == "U",
+        "needs_labels": labels_needed,
     }
 
 

@@ -66,6 +66,7 @@ def read(
     multilabel: bool | None = None,
     zero_based: bool | None = None,
     text_labels: bool = False,
+    needs_labels: bool = True,
 ) -> Dataset:
     """Read features and labels from a data file.
 
@@ -98,6 +99,8 @@ def read(
         Whether a LIBSVM file counts features from zero; None looks whether feature 0 occurs.
     text_labels : bool
         Whether a table's labels that are text stay so where all of them look like numbers.
+    needs_labels : bool
+        Whether labels are read. Where they are not, their columns are no features all the same, and may hold anything.
 
     Returns
     -------
@@ -122,7 +125,8 @@ def read(
     ((2, 2), ('length', 'width'), ['setosa', 'versicolor'])
     """
     path = Path(path)
-    request = _with_names(Request(target, labels, features, drop, dtype, header, multilabel, zero_based, text_labels))
+    looks = (dtype, header, multilabel, zero_based, text_labels, needs_labels)
+    request = _with_names(Request(target, labels, features, drop, *looks))
     source, entry = _open(path, format)
     with translated(path, entry.WHAT):
         _check_taken(entry, request)

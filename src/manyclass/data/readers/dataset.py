@@ -40,6 +40,7 @@ class Request:
     multilabel: bool | None = None
     zero_based: bool | None = None
     text_labels: bool = False
+    needs_labels: bool = True
 
     @property
     def targets(self) -> tuple[str | int, ...] | None:

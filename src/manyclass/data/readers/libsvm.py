@@ -50,7 +50,8 @@ def _as_written(source: Source, request: Request) -> Dataset:
     lines = _lines(source.head)
     if not lines:
         raise DataFileError("it is empty")
-    multilabel = request.multilabel
+    # Of several labels a row may have none, and labels that are not needed may be absent.
+    multilabel = True if not request.needs_labels else request.multilabel
     if multilabel is None:
         multilabel = any("," in re.split(r"\s", line.lstrip("\ufeff"), maxsplit=1)[0] for line in lines)
     try:
@@ -62,6 +63,8 @@ def _as_written(source: Source, request: Request) -> Dataset:
     if zero_based is None:
         zero_based = bool(X.nnz) and int(X.indices.min()) == 0
     X = as_csr(as_features(X.data, request.dtype), X.indices, X.indptr, X.shape)
+    if not request.needs_labels:
+        return Dataset(X, zero_based=zero_based)
     if not multilabel:
         return Dataset(X, as_labels(y), zero_based=zero_based)
     binarizer = MultiLabelBinarizer()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def read(source: Source, request: Request) -> Dataset:
 
     An uncompressed .npy file of floats is memory-mapped, not loaded.
     """
-    X, y = _arrays(source), None
+    X, y = _arrays(source, () if request.needs_labels else [keys[1] for keys in _KEYS]), None
     if isinstance(X, dict):
         names = next((keys for keys in _KEYS if keys[0] in X), None)
         if names is None:
@@ -51,8 +52,8 @@ def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], None]:
     return labels_from_array(arrays), None
 
 
-def _arrays(source: Source) -> Any:
-    """The array or sparse matrix of a file, or the arrays of an archive by their names."""
+def _arrays(source: Source, left: Sequence[str] = ()) -> Any:
+    """The array or sparse matrix of a file, or the arrays of an archive by their names, but for those to be left."""
     where = source.seekable()
     try:
         with where.open("rb") if isinstance(where, Path) else nullcontext(where) as file:
@@ -66,7 +67,8 @@ def _arrays(source: Source) -> Any:
             check_members(loaded.zip)
             if "format" in loaded.files and "shape" in loaded.files:
                 return _sparse(where)
-            arrays = {key: loaded[key] for key in loaded.files if f"{key}.npy" in loaded.zip.namelist()}
+            kept = [key for key in loaded.files if key not in left and f"{key}.npy" in loaded.zip.namelist()]
+            arrays = {key: loaded[key] for key in kept}
     except ValueError as error:
         if any(words in str(error) for words in ("allow_pickle", "Object arrays", "Python objects")):
             raise DataFileError("it holds Python objects, which are never loaded: save plain numeric arrays") from error

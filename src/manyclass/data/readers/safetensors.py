@@ -56,7 +56,7 @@ def stored(source: Source, request: Request) -> Dataset:
     file, tensors = _opened(source)
     wanted = request.targets
     names = [name for name in (_Y if wanted is None else map(str, wanted)) if name in tensors][:1]
-    if wanted and not names:
+    if wanted and not names and request.needs_labels:
         raise DataFileError(f"there is no tensor {quoted(list(map(str, wanted)))}: it holds {quoted(list(tensors))}")
     matrices = [name for name, tensor in tensors.items() if len(tensor.shape) > 1 and name not in names]
     chosen = next((name for name in _X if name in matrices), matrices[0] if len(matrices) == 1 else None)
@@ -65,7 +65,7 @@ def stored(source: Source, request: Request) -> Dataset:
     X = tensors[chosen]
     if len(X.shape) > 2:
         X = X.reshape(X.shape[0], math.prod(X.shape[1:]))
-    y = labels_from_array(np.array(tensors[names[0]][:])) if names else None
+    y = labels_from_array(np.array(tensors[names[0]][:])) if names and request.needs_labels else None
     return Dataset(Pieces([X], [file]), y)
 
 

@@ -71,6 +71,8 @@ class Layout:
         )
         request = dataclasses.replace(request, drop=tuple(drop))
         features, targets = choose_columns(names, len(entries), request, unseen)
+        if not request.needs_labels:
+            targets = []
         several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
         is_multilabel = bool(targets) and several
         return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
