@@ -114,6 +114,14 @@ PREDICT = [
     ("iris.skops text.csv", 1, "column 'sl' holds text"),
     ("iris.skops missing.csv", 1, "row 1, column 'sl' is missing"),
     ("iris.skops missing.csv --memory-limit 1kB", 1, "row 1, column 'sl' is missing"),
+    ("iris.skops missing.csv", 1, "by scikit-learn's SimpleImputer or remove the rows\n"),
+    ("iris.skops missing.csv --memory-limit 1kB", 1, "by scikit-learn's SimpleImputer or remove the rows\n"),
+    (
+        "iris.skops iris.csv --drop pl --drop sl",
+        1,
+        "fitted on 'sl', 'pl', which cannot be left out: correct drop (--drop",
+    ),
+    ("iris.skops iris.csv --drop 1 --memory-limit 1kB", 1, "the model was fitted on 'sw', which cannot be left out"),
     ("iris.skops cut.csv.gz", 1, "ends too early"),
     ("iris.skops iris.csv --output out.xls", 2, "should end in one of .csv"),
     ("iris.skops iris.csv --output absent/out.csv", 1, "no folder absent"),
@@ -125,6 +133,7 @@ EVALUATE = [
     ("iris.skops iris.csv --target colour", 1, "iris.csv has no column 'colour' for the labels: correct --target"),
     ("iris.skops iris.csv --target sl", 1, "the model was fitted on 'sl', so the labels are in another column"),
     ("damaged.skops iris.csv", 1, "damaged"),
+    ("iris.skops iris.csv --drop sl", 1, "the model was fitted on 'sl', which cannot be left out"),
 ]
 
 

@@ -69,7 +69,7 @@ def load(
             check_no_other_labels(path, dataset, given["labels"])
     if in_memory:
         if not may_be_incomplete:
-            check_finite(path, dataset)
+            check_finite(path, dataset, given["features"] is not None)
         dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
@@ -143,9 +143,9 @@ def check_classes(name: str | Path, y: Any) -> None:
         )
 
 
-def check_finite(path: Path, dataset: Dataset) -> None:
+def check_finite(path: Path, dataset: Dataset, all_needed: bool) -> None:
     """Refuse features that are missing, infinite or too large."""
     cell = unusable_cell(dataset.X)
     if cell is None:
         return
-    raise CommandError(refusal(path, dataset.X[cell], cell[0], cell[1], dataset.feature_names))
+    raise CommandError(refusal(path, dataset.X[cell], cell[0], cell[1], dataset.feature_names, all_needed))

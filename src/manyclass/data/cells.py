@@ -39,8 +39,13 @@ def unusable_cell(X: Any) -> tuple[int, int] | None:
     return None
 
 
-def refusal(name: object, value: Any, row: int, column: int, columns: Sequence[str] | None = None) -> str:
-    """The sentence for such a number of the file called `name`; row and column are counted from 0."""
+def refusal(
+    name: object, value: Any, row: int, column: int, columns: Sequence[str] | None = None, all_needed: bool = False
+) -> str:
+    """The sentence for such a number of the file called `name`; row and column are counted from 0.
+
+    Where a model needs all columns, none can be left out.
+    """
     called = str(column + 1) if columns is None else f"'{columns[column]}'"
     what, mend = "is missing", "fill such cells in, for instance by scikit-learn's SimpleImputer"
     if np.isinf(value):
@@ -48,7 +53,5 @@ def refusal(name: object, value: Any, row: int, column: int, columns: Sequence[s
     elif not np.isnan(value):
         what, mend = f"is too large to compute with ({value:g})", "correct such cells or scale the column"
     how = "" if columns is None else " with drop (--drop on the command line)"
-    return (
-        f"{name}: the value in row {row + 1}, column {called} {what}: {mend}, remove the rows, or leave the column out"
-        f"{how}"
-    )
+    ways = " or remove the rows" if all_needed else f", remove the rows, or leave the column out{how}"
+    return f"{name}: the value in row {row + 1}, column {called} {what}: {mend}{ways}"

@@ -47,6 +47,8 @@ class ChunkedRows(Rows):
         What all rows may take where something needs them at once.
     name, columns : object, sequence of str or None
         What messages call the rows and their columns.
+    all_needed : bool
+        Whether a model was fitted on these columns, so that none can be left out.
     """
 
     def __init__(
@@ -59,12 +61,13 @@ class ChunkedRows(Rows):
         whole_bytes: float = 0,
         name: object = "Input X",
         columns: Sequence[str] | None = None,
+        all_needed: bool = False,
     ):
         self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
         self.n_rows, self._dtype = self.store.n_rows, None
         self.block_limit, self._visit_bytes, self.most_bytes = chunk_bytes, visit_bytes, whole_bytes
         self._waited, self._checked = [0.0], [False]  # which all that are made of these share
-        self._name, self._columns, self._places = name, columns, None
+        self._name, self._columns, self._all_needed, self._places = name, columns, all_needed, None
         self._first = next(self.store.chunks(64))[:64]
         self._look_at_first()
 
@@ -135,7 +138,7 @@ class ChunkedRows(Rows):
             return chunk
         row, column = cell
         place = column if self._places is None else int(self._places[column])
-        raise ValueError(refusal(self._name, chunk[cell], int(rows[row]), place, self._columns))
+        raise ValueError(refusal(self._name, chunk[cell], int(rows[row]), place, self._columns, self._all_needed))
 
     def blocks(self, rows_per_block: int) -> Iterator[tuple[slice, Rows]]:
         with closing(read_ahead(self._in_order(self.block_limit), self._waited)) as chunks:

@@ -99,6 +99,7 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
         whole_bytes=limit / WHOLE_SHARE,
         name=X if isinstance(X, str | os.PathLike) else "Input X",
         columns=found.feature_names,
+        all_needed=options.get("features") is not None,
     )
     if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
         rows = rows.part(slice(0, rows.n_rows))

@@ -17,8 +17,8 @@ def choose_columns(
 ) -> tuple[list[int], list[int]]:
     """Positions of the features and of the targets among the columns of a table, of which the hidden ones are neither.
 
-    Refused are a column that was asked for, or that the model was fitted on, and is not there; two of the same name;
-    and a column left out that would be the target.
+    Refused are a column that was asked for, or that the model was fitted on, and is not there or is left out; two
+    of the same name; and a column left out that would be the target.
     """
     twice = [name for name, count in Counter(names or ()).items() if count > 1]
     if twice:
@@ -34,6 +34,12 @@ def choose_columns(
                 "use a file with the columns of the training data"
             )
         features = [positions[name] for name in request.feature_names]
+        left_out = [name for name in request.feature_names if positions[name] in dropped]
+        if left_out:
+            raise DataFileError(
+                f"the model was fitted on {quoted(left_out)}, which cannot be left out: correct drop (--drop on the "
+                "command line)"
+            )
         both = [name for name in request.feature_names if name in (request.targets or ())]
         if both:
             raise DataFileError(f"the model was fitted on {quoted(both)}, so the labels are in another column: name it")
