@@ -70,9 +70,10 @@ def test_labels_keep_the_names_of_their_columns(run_json, tmp_path):
     assert load(tmp_path / "m.skops").schema.label_names == ("red", "blue")
 
 
-def test_names_of_labels_in_xml_hold_for_the_test_file_too(run_json, tmp_path):
+@pytest.mark.parametrize("features", [("w0", "w1"), ("class", "y")])  # which elsewhere are names of labels
+def test_names_of_labels_in_xml_hold_for_the_test_file_too(run_json, tmp_path, features):
     pytest.importorskip("arff")
-    head = "@relation r\n" + "".join(f"@attribute {name} {{0,1}}\n" for name in ("red", "w0", "w1", "blue")) + "@data\n"
+    head = "@relation r\n" + "".join(f"@attribute {name} {{0,1}}\n" for name in ("red", *features, "blue")) + "@data\n"
     for name, numbers in (("train", range(60)), ("test", range(7, 40))):
         rows = [f"{i % 2},{i % 2},{int(i % 3 == 0)},{int(i % 3 == 0)}\n" for i in numbers]
         (tmp_path / f"{name}.arff").write_text(head + "".join(rows))

@@ -240,7 +240,7 @@ def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
     if request.test is None:
         return None
     # What --labels says of columns, in a number or in XML, holds for both files.
-    shared = request.data.labels_are_columns or (request.data.labels or "").lower().endswith(".xml")
+    shared = request.data.labels_are_columns or request.data.labels_are_named
     labels = request.test_labels or (request.data.labels if shared else None)
     options = dataclasses.replace(request.data, labels=labels, n_features=None)
     return load(request.test, options, schema=schema, memory_limit=request.memory_limit)

@@ -41,6 +41,11 @@ class DataOptions:
         """Whether ``--labels`` is a number of columns and not the name of a file."""
         return self.labels is not None and self.labels.isdigit() and not Path(self.labels).exists()
 
+    @property
+    def labels_are_named(self) -> bool:
+        """Whether ``--labels`` is Mulan's XML, which names columns of the data file itself."""
+        return self.labels is not None and self.labels.lower().endswith(".xml")
+
 
 def load(
     path: Path,
@@ -65,7 +70,7 @@ def load(
         dataset = opened(path, None, memory_limit, keep=stays, **given)
     if labels_needed:
         check_labels(path, dataset, options.target)
-        if schema is None and isinstance(given["labels"], str | Path):
+        if schema is None and isinstance(given["labels"], str | Path) and not options.labels_are_named:
             check_no_other_labels(path, dataset, given["labels"])
     if in_memory:
         if not may_be_incomplete:
