@@ -6,6 +6,8 @@ import pytest
 import typer
 
 from manyclass.cli.app import app
+from manyclass.cli.errors import CommandError
+from manyclass.cli.output import whole_file
 
 WRITES = {
     "m.skops": "fit iris.csv --holdout 0 --output",
@@ -69,3 +71,19 @@ def test_a_command_that_ends_before_the_last_moment_leaves_the_old_file(writing,
     result = command("--force")
     assert (result.code, result.out, path.read_text()) == (code, "", "old")
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no folder here takes no files")
+@pytest.mark.parametrize(("name", "command"), WRITES.items())
+def test_a_folder_that_takes_no_files_is_found_at_once(run, tmp_path, iris_model, monkeypatch, name, command):
+    monkeypatch.chdir(tmp_path)
+    iris_model.unlink()  # nor is a model looked for
+    result = run(*command.split(), f"/proc/{name}")
+    sentence = f"the folder /proc takes no new files, or is gone: choose another place for {name}"
+    assert result == (1, "", f"manyclass: {sentence}\n")
+
+
+def test_a_folder_that_is_gone_in_the_meantime_is_named(tmp_path):
+    with pytest.raises(CommandError, match=r"the folder .*gone takes no new files, or is gone: choose another place"):
+        with whole_file(tmp_path / "gone" / "m.skops", False) as temporary:
+            temporary.write_text("new")

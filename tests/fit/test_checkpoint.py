@@ -178,6 +178,21 @@ def test_a_place_that_cannot_be_is_told_before_the_fit(tmp_path):
     for path in (tmp_path, tmp_path / "none" / "c"):
         with pytest.raises(CheckpointError, match="give the name of a file in a folder that exists"):
             Checkpoint(path, {})
+    if os.path.isdir("/proc/self"):
+        with pytest.raises(CheckpointError, match=r"takes no new files.; give the name of a file in another folder"):
+            Checkpoint("/proc/c", {})
+
+
+@pytest.mark.parametrize(("code", "makes_room"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_room_is_asked_for_where_there_is_none(tmp_path, monkeypatch, code, makes_room):
+    def fail(*_):
+        raise OSError(code, os.strerror(code))
+
+    checkpoint = made(tmp_path)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.warns(RuntimeWarning, match="the fit goes on") as warned:
+        checkpoint.write(STATE)
+    assert ("Make room" in str(warned[0].message)) == makes_room
 
 
 def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):

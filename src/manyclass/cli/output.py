@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyclass.cli.errors import CommandError
-from manyclass.data.whole_file import replaced
+from manyclass.data.whole_file import replaced, try_to_write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,9 +25,9 @@ def check_writable(path: Path, force: bool) -> None:
         raise CommandError(f"{path} is a folder: give the name of a file in it")
     if not path.parent.is_dir():
         raise CommandError(f"there is no folder {path.parent} to write {path.name} to: create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise CommandError(f"the folder {path.parent} may not be written to: choose another place for {path.name}")
     _check_absent(path, force)
+    with _said_of_folder(path):
+        try_to_write(path)
 
 
 def _check_absent(path: Path, force: bool) -> None:
@@ -38,9 +39,23 @@ def _check_absent(path: Path, force: bool) -> None:
 @contextmanager
 def whole_file(path: Path, force: bool) -> Iterator[Path]:
     """A temporary path beside `path` that takes its name once the block has succeeded."""
-    with replaced(path) as temporary:
+    with _said_of_folder(path), replaced(path) as temporary:
         yield temporary
         _check_absent(path, force)
+
+
+@contextmanager
+def _said_of_folder(path: Path) -> Iterator[None]:
+    """Where it is the folder that keeps a file from being written, say that: there need be no such file yet."""
+    try:
+        yield
+    except OSError as error:
+        whys = {errno.ENOENT: "takes no new files, or is gone"}
+        whys |= dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "may not be written to")
+        if error.filename != str(path) or error.errno not in whys:
+            raise
+        why = whys[error.errno]
+        raise CommandError(f"the folder {path.parent} {why}: choose another place for {path.name}") from error
 
 
 def write_page(path: Path, text: str, force: bool) -> dict[str, Any]:

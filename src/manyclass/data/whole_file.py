@@ -15,7 +15,7 @@ def replaced(path: Path, writer: str = "") -> Iterator[Path]:
     A process that is killed at any moment leaves the old file or the new one behind, and perhaps a temporary one, which
     the next `writer` of that name, by default each process, uses again.
     """
-    temporary = path.with_name(f".{path.name}.{writer or os.getpid()}.part")
+    temporary = _beside(path, writer)
     try:
         yield temporary
         with temporary.open("r+b") as file:
@@ -30,6 +30,22 @@ def replaced(path: Path, writer: str = "") -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def try_to_write(path: Path) -> None:
+    """Make a temporary file beside `path`, as `replaced` does, and remove it: what keeps it from that is raised."""
+    # Nothing else tells: a folder's permissions do not bind the superuser, and /proc takes files of nobody.
+    temporary = _beside(path, f"{os.getpid()}.trial")
+    try:
+        temporary.open("wb").close()
+        temporary.unlink()
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def _beside(path: Path, writer: str) -> Path:
+    return path.with_name(f".{path.name}.{writer or os.getpid()}.part")
 
 
 def _sync_folder(folder: Path) -> None:

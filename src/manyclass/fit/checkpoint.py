@@ -17,7 +17,7 @@ import numpy as np
 
 from manyclass.data.readers.numpy_files import check_size
 from manyclass.data.readers.source import one_line
-from manyclass.data.whole_file import replaced
+from manyclass.data.whole_file import replaced, try_to_write
 from manyclass.fit.stored import Decoder, Encoder
 
 MAGIC, FORMAT = b"manyclass checkpoint ", 2
@@ -48,6 +48,14 @@ class Checkpoint:
         if self.path.is_dir() or not self.path.parent.is_dir():
             what = "is a folder" if self.path.is_dir() else "would lie in a folder that does not exist"
             raise CheckpointError(f"checkpoint={str(path)!r} {what}; give the name of a file in a folder that exists.")
+        try:
+            try_to_write(self.path)
+        except OSError as error:
+            # ENOENT of a folder that is there: it takes no new files.
+            reason = "its folder takes no new files" if error.errno == errno.ENOENT else error.strerror
+            raise CheckpointError(
+                f"checkpoint={str(path)!r} cannot be written ({reason}); give the name of a file in another folder."
+            ) from error
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -67,10 +75,11 @@ class Checkpoint:
                 file.write(_digest(file, file.tell()))
         except OSError as error:
             if not self._has_warned:
-                reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or error
+                is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                reason = "the disk is full" if is_full else error.strerror or error
                 warnings.warn(
                     f"The checkpoint {self.path} could not be written ({reason}); the fit goes on, and what was there "
-                    "before is still there. Make room, and the next one will be written.",
+                    "before is still there." + " Make room, and the next one will be written." * is_full,
                     RuntimeWarning,
                     stacklevel=2,
                 )
