@@ -330,3 +330,19 @@ def test_a_linear_model_in_place_of_stages_is_reported(run_ok, tmp_path):
 def test_an_option_of_another_estimator_names_it(run, iris_csv):
     result = run("fit", iris_csv, "--leave-one-out")
     assert result.code == 2 and "name --solver glm-cv" in result.err
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_who_stops_the_judging_is_told_of_the_model(run, iris_csv, tmp_path, monkeypatch, is_saved):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyclass.cli.fit.score", stop)
+    path = tmp_path / "m.skops"
+    result = run("fit", iris_csv, "--solver", "auto", *(("-o", path) if is_saved else ()))
+    told = (
+        f"while the model was judged; it was saved to {path} and can be used" if is_saved else "; nothing was written"
+    )
+    assert (result.code, path.exists(), told in result.err) == (130, is_saved, True)
+    if is_saved:
+        assert load(path).estimator.predict([[5.0, 3.4, 1.5, 0.2]]) == ["setosa"]

@@ -115,7 +115,7 @@ def run(request: FitRequest) -> None:
             )
         if fitted.test is not None:
             progress.say("judging")
-            scores = score(model, fitted.test.X, fitted.test.y)
+            scores = _judged(request, model, fitted.test)
     report = _report(request, fitted, scores)
     if request.as_json:
         print_json(report)
@@ -134,6 +134,17 @@ def _fit(request: FitRequest, progress: Progress) -> Fitted:
     if fitted_by.status_ is Status.INTERRUPTED and (request.output is None or not fitted_by.n_passes_):
         raise KeyboardInterrupt
     return fitted
+
+
+def _judged(request: FitRequest, model: Model, test: Dataset) -> Scores:
+    try:
+        return score(model, test.X, test.y)
+    except KeyboardInterrupt:
+        if request.output is None:
+            raise
+        raise StoppedError(
+            f"stopped by Ctrl-C while the model was judged; it was saved to {request.output} and can be used"
+        ) from None
 
 
 def _passes(count: float) -> str:
