@@ -69,6 +69,16 @@ def test_truth_is_the_same_label_in_every_format(tmp_path):
     assert found == [["True", "False", "True"]] * 3
 
 
+@pytest.mark.parametrize("unit", ["s", "ns"])
+@pytest.mark.parametrize("how", [read, stored])
+def test_a_time_is_the_same_label_in_every_format(tmp_path, unit, how):
+    times = np.array(["2020-01-01", "2020-01-02T12:00:00", "2020-01-01"], f"M8[{unit}]")
+    pyarrow.parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "label": times}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("a,label\n1,2020-01-01\n2,2020-01-02 12:00:00\n3,2020-01-01\n")
+    found = [how(tmp_path / name).y.tolist() for name in ("t.parquet", "t.csv")]
+    assert found == [["2020-01-01", "2020-01-02 12:00:00", "2020-01-01"]] * 2
+
+
 def test_lists_are_no_labels(tmp_path):
     pyarrow.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [[1, 0], [0, 1]]}), tmp_path / "t.parquet")
     with pytest.raises(DataFileError, match="column 'label' holds lists"):

@@ -309,6 +309,10 @@ def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool 
         column = pa.chunked_array([pc.if_else(column, "True", "False")]) if len(column) else column.cast(pa.string())
     if is_list(column.type):
         raise DataFileError(f"column '{name}' holds lists: give the labels one each, or as columns of 0 and 1")
+    if pa.types.is_temporal(column.type):
+        # As they stand in text; a fraction and a time of nothing but zeros are left out.
+        column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z|[+-]\d+)?$", r"\1")
+        column = pc.replace_substring_regex(column, r"^(\d+-\d+-\d+) 00:00:00$", r"\1")
     is_text = _is_text(column.type)
     is_empty = column.is_null()
     if is_text:
