@@ -26,6 +26,9 @@ def files(tmp_path, iris_csv, iris_model):
         "empty.csv": "",
         "unlabelled.csv": "sl,sw,pl,pw\n1,2,3,4\n",
         "few.txt": "a\nb\n",
+        "two.csv": "a,b,label\n1,2,x\n3,4,y\n",
+        "other.csv": "sl,sw,pl,pw,kind\n1,2,3,4,tulip\n1,2,3,4,rose\n",
+        "tulips.csv": "sl,sw,pl,pw,kind\n1,2,3,4,tulip\n1,2,3,5,tulip\n",
         "twice.csv": "a,label\n1,0\n2,1\n3,0\n",
         "three.txt": "x\ny\nx\n",
     }
@@ -62,7 +65,16 @@ FIT = [
     ("iris.csv --seed -5", 2, "--seed -5 cannot be used: it must be a whole number of at least 0 and at most"),
     ("iris.csv --max-time 0", 2, "--max-time 0.0 cannot be used: it must be a number above 0"),
     ("one.csv", 1, "all 39 labels are 'setosa'"),
-    ("row.csv", 1, "all 1 labels are 'setosa'"),
+    ("row.csv", 1, "its only label is 'setosa'"),
+    (
+        "two.csv",
+        1,
+        "two.csv: --holdout 0.2 leaves rows of 'x' alone to fit, which needs at least two classes: use --hold",
+    ),
+    ("two.csv --memory-limit 1GB", 1, "two.csv: --holdout 0.2 leaves rows of '"),
+    ("two.csv --labels absent.txt", 1, "there is no file absent.txt: check the path"),
+    ("two.csv --labels absent.txt --memory-limit 1GB", 1, "there is no file absent.txt: check the path"),
+    ("iris.csv --n-features 3", 1, "it has 4 feature columns and 3 are expected: use a file with as many"),
     ("real.csv", 1, "column 'b' holds real numbers such as 0.5"),
     ("ragged.csv", 1, "line 152 has 2 cells where the first line has 5"),
     ("cut.csv.gz", 1, "ends too early"),
@@ -132,6 +144,9 @@ EVALUATE = [
     ("iris.skops X.npy --labels few.txt", 1, "it holds 2 labels"),
     ("iris.skops iris.csv --target colour", 1, "iris.csv has no column 'colour' for the labels: correct --target"),
     ("iris.skops iris.csv --target sl", 1, "the model was fitted on 'sl', so the labels are in another column"),
+    ("iris.skops two.csv", 1, "fitted on 'sl', 'sw', 'pl', 'pw', which this file lacks"),
+    ("iris.skops other.csv", 1, "the model was fitted on, but 'tulip' and others: give labels like 'setosa'"),
+    ("iris.skops tulips.csv", 1, "the model was fitted on, but 'tulip': give labels like 'setosa'"),
     ("damaged.skops iris.csv", 1, "damaged"),
     ("iris.skops iris.csv --drop sl", 1, "the model was fitted on 'sl', which cannot be left out"),
 ]
@@ -168,10 +183,11 @@ def test_unknown_command(run):
     assert result.err == "manyclass: No such command 'frobnicate'; see 'manyclass --help'\n"
 
 
-def test_no_command_shows_the_help(run):
+def test_no_command_shows_the_help_and_nothing_else(run):
     result = run()
     assert "Usage" in result.out
     assert "fit" in result.out
+    assert result.err == ""
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")

@@ -166,3 +166,18 @@ def test_rows_to_be_labelled_need_no_labels(run_ok, write_csv, iris_model, iris_
         write_csv(rows, iris[0], labels)
     if labels is not None or not drop:
         assert run_ok("predict", iris_model, rows, *drop, *limit) == expected
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device here is always full")
+@pytest.mark.parametrize(
+    ("to", "sentence"),
+    [
+        (">/dev/full", "there is no space left to write the output: free some or choose another place"),
+        (">&-", "there is no standard output to write to: leave it open, or send it to a file"),
+    ],
+)
+def test_output_that_cannot_be_printed_is_named(iris_model, iris_csv, to, sentence):
+    command = f"'{sys.executable}' -c 'import sys; from manyclass.cli import main; sys.exit(main())'"
+    line = f"{command} predict {iris_model} {iris_csv} {to}"
+    result = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (1, f"manyclass: {sentence}\n")

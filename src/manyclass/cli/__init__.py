@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 on success, 2 for a command line that makes no sense, 130 after Ctrl-C, 1 for anything else that went
     wrong. Failures print one sentence on stderr; ``--debug`` prints the traceback instead.
     """
-    from manyclass.cli.errors import explain
+    from manyclass.cli.errors import CommandError, explain
 
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from manyclass.cli.app import app
 
+        if sys.stdout is None:
+            # Closed by a shell. The first file that is opened would take its place.
+            raise CommandError("there is no standard output to write to: leave it open, or send it to a file")
         with warnings.catch_warnings():
             warnings.showwarning = _one_line_warning
             code = app(args=arguments, standalone_mode=False, prog_name="manyclass")
@@ -44,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence, code = explain(error)
         # Names of columns and labels may hold anything.
         shown = "".join(character if character.isprintable() else " " for character in sentence)
-        print(f"manyclass: {' '.join(shown.split())}", file=sys.stderr)
+        if shown.strip():
+            print(f"manyclass: {' '.join(shown.split())}", file=sys.stderr)
         return code
     finally:
         if previous is not None:

@@ -43,7 +43,8 @@ def explain(error: BaseException) -> tuple[str, int]:
     # Typer's own errors, whose class has moved between its versions.
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         command = getattr(getattr(error, "ctx", None), "command_path", "manyclass")
-        return f"{error.format_message().rstrip('.')}; see '{command} --help'", 2
+        said = error.format_message().rstrip(".")
+        return (f"{said}; see '{command} --help'" if said else ""), 2  # nothing where the help itself was shown
     if isinstance(error, ValueError):
         # scikit-learn and the readers explain a bad value in the first paragraph, and it is the user's.
         said = str(error).strip().split("\n\n")[0]
@@ -83,7 +84,8 @@ def _with_options(said: str) -> str:
 
 
 def _explain_os(error: OSError) -> str:
-    name = os.fsdecode(error.filename) if error.filename is not None else "a file"
+    # What has no name is what is printed.
+    name = os.fsdecode(error.filename) if error.filename is not None else "the output"
     match error.errno:
         case errno.ENOENT:
             return f"there is no file {name}: check the path"

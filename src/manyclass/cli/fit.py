@@ -222,11 +222,12 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     test = _read_test(request, schema)
     if test is None and request.holdout > 0 and limit is None:
         train, test = _split(request, train)
-        check_classes(request.name, train.y)
+        _check_rest(request, train.y)
         schema = Schema.of(train)
     elif test is None and request.holdout > 0:
         test, weight = _put_aside(request, train)
         y: Any = train.y
+        _check_rest(request, y[weight > 0])
         schema = Schema.of(dataclasses.replace(train, y=y[weight > 0]))
         train = dataclasses.replace(train, y=of_present(y, weight))
     read = time.perf_counter()
@@ -271,6 +272,15 @@ def _put_aside(request: FitRequest, dataset: Dataset) -> tuple[Dataset, np.ndarr
     weight = np.ones(rows.n_rows)
     weight[index] = 0.0
     return dataclasses.replace(dataset, X=rows.take(index).unwrapped(), y=y[index]), weight
+
+
+def _check_rest(request: FitRequest, y: Any) -> None:
+    """Refuse rows of one class where all others are held out."""
+    if y.ndim == 1 and (y == y[0]).all():
+        raise CommandError(
+            f"{request.name}: --holdout {request.holdout:g} leaves rows of '{y[0]}' alone to fit, which needs at least "
+            "two classes: use --holdout 0, or more rows"
+        )
 
 
 def _held_out(request: FitRequest, rows: Rows, y: Any, share: float) -> Any:

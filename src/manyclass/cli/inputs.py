@@ -142,9 +142,10 @@ def check_labels(path: Path, dataset: Dataset, target: tuple[str, ...] = ()) -> 
 def check_classes(name: str | Path, y: Any) -> None:
     """Refuse labels from which nothing can be learnt."""
     if y.ndim == 1 and (y == y[0]).all():
+        told = "its only label is" if len(y) == 1 else f"all {len(y)} labels are"
         raise CommandError(
-            f"{name}: all {len(y)} labels are '{y[0]}' and fitting needs at least two classes: "
-            "use more rows, or name another column with --target"
+            f"{name}: {told} '{y[0]}' and fitting needs at least two classes: use more rows, or name another column "
+            "with --target"
         )
 
 

@@ -110,8 +110,9 @@ class Schema:
             )
         if is_text and was_text and not np.isin(y, self.classes).any():
             raise CommandError(
-                f"{path} has none of the labels that the model was fitted on, but '{y[0]}' and others: give labels "
-                f"like '{self.classes[0]}', or name their column with --target"
+                f"{path} has none of the labels that the model was fitted on, but '{y[0]}'"
+                f"{' and others' if (y != y[0]).any() else ''}: give labels like '{self.classes[0]}', or name their "
+                "column with --target"
             )
 
 

@@ -191,6 +191,8 @@ def _stored_file(path: Path, name: str | None, request: Request, most_bytes: flo
 def _with_names(request: Request) -> Request:
     """The request with the columns that Mulan's XML file names for its targets, if it names such a file."""
     path = request.labels_path
+    if path is not None:
+        path.stat()  # a name that is wrong, before rows are refused for want of a label column
     if path is None or path.suffix.lower() != ".xml":
         return request
     with translated(path, "a whole XML file"):

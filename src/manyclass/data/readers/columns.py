@@ -56,8 +56,7 @@ def choose_columns(
             _check_not_left_out(names, _targets(names, n_columns, shown, request), targets)
     if request.n_features is not None and len(features) != request.n_features:
         raise DataFileError(
-            f"it has {len(features)} feature columns and the model was fitted on {request.n_features}: "
-            "use a file with the columns of the training data"
+            f"it has {len(features)} feature columns and {request.n_features} are expected: use a file with as many"
         )
     if not features:
         raise DataFileError("it has no feature columns beside the target: check how its columns are separated")
