@@ -12,9 +12,9 @@ from sklearn.datasets import load_iris
 from manyclass import analyze
 from manyclass.diagnostics.charts import Chart, Scale
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.page import document, section, table, tag
+from manyclass.diagnostics.page import document, section, side_by_side, table, tag
 from manyclass.diagnostics.reliability import Reliability
-from manyclass.diagnostics.report_page import mistakes_by_class
+from manyclass.diagnostics.report_page import mistakes_by_class, pairs_of_classes
 
 HOSTILE = '<script>alert("1")</script>'
 VOID = {"meta"}
@@ -165,13 +165,16 @@ MEASURE = """
   const root = document.scrollingElement;
   const wide = [...document.querySelectorAll("body *")].filter(one =>
     !one.closest(".scroll, .skip, svg") && one.getBoundingClientRect().right > innerWidth + 0.5);
-  document.title = `measured ${innerWidth} ${root.scrollWidth} ${wide.length}`;
+  const hidden = [...document.querySelectorAll(".bar")].filter(one =>
+    one.getBoundingClientRect().right > one.closest(".scroll").getBoundingClientRect().right + 0.5);
+  document.title = `measured ${innerWidth} ${root.scrollWidth} ${wide.length} ${hidden.length}`;
 })</script>
 """
 
 
 def width_of(page, width, folder):
-    """(width of the window, of what is in it, elements that stick out), and what the browser complained of.
+    """(width of the window, of what is in it, elements that stick out, bars that have to be scrolled to), and what the
+    browser complained of.
 
     The page is held in a frame, as windows of a browser without a screen are never narrower than some 500 pixels.
     """
@@ -192,7 +195,7 @@ def width_of(page, width, folder):
         return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 
     dom, _ = seen("outer.html", "--allow-file-access-from-files")
-    measured = re.search(r"measured (\d+) (\d+) (\d+)", dom)
+    measured = re.search(r"measured (\d+) (\d+) (\d+) (\d+)", dom)
     assert measured, dom[:500]
     return tuple(map(int, measured.groups())), seen("page.html")[1]
 
@@ -203,13 +206,24 @@ def width_of(page, width, folder):
 def test_nothing_sticks_out_and_nothing_is_complained_of(width, report, tmp_path):
     long = table("A caption", ("name", "figure"), [("x" * 300, "1"), ("y", "2" * 80)])
     page = report.to_html("a_name_without_a_place_to_break_it_" * 4).replace("</main>", f"{long}</main>")
-    (window, inside, outside), complaints = width_of(page, width, tmp_path)
+    (window, inside, outside, _), complaints = width_of(page, width, tmp_path)
     assert (window, inside, outside, complaints) == (width, width, 0, [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [375, 1000])
+def test_long_names_leave_room_for_the_figures_beside_them(width, tmp_path):
+    names = ["a_name_without_a_place_to_break_it_" * 4, "a name of many words " * 6, "c"]
+    found = Mistakes.of(np.array([0, 1, 2, 0, 1]), np.array([1, 0, 2, 2, 2]), 3)
+    tables = side_by_side(mistakes_by_class(found, names, "class"), pairs_of_classes(found, names))
+    (_, inside, outside, hidden), _ = width_of(document("names", "long", section("Worst", tables)), width, tmp_path)
+    assert (inside, outside, hidden) == (width, 0, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_the_browser_test_sees_what_it_looks_for(tmp_path):
     page = document("wide", "too wide", section("One", tag("div", "x", style="width:2000px")))
-    (window, inside, outside), _ = width_of(page, 390, tmp_path)
+    (window, inside, outside, _), _ = width_of(page, 390, tmp_path)
     assert window == 390 and inside > 2000 and outside
