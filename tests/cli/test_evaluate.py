@@ -226,3 +226,14 @@ def test_text_of_which_no_label_is_known_is_refused(run, run_ok, tmp_path):
     run_ok("fit", tmp_path / "lower.csv", "--solver", "newton", "--output", tmp_path / "m.skops")
     result = run("evaluate", tmp_path / "m.skops", tmp_path / "title.csv")
     assert result.code == 1 and "has none of the labels that the model was fitted on, but 'True'" in result.err
+
+
+def test_names_do_not_turn_the_figures_beside_them(run_ok, run_json, write_csv, iris, tmp_path):
+    X, y = iris
+    y = np.where(y == "setosa", "safe\u202egnp.exe", y)
+    rows, model, page = (tmp_path / name for name in ("rows.csv", "m.skops", "page.html"))
+    write_csv(rows, X, y)
+    run_ok("fit", rows, "--solver", "auto", "--holdout", 0, "-o", model)
+    for text in (run_ok("evaluate", model, rows, "--html", page), page.read_text()):
+        assert "\u202e" not in text and r"safe\u202egnp.exe" in text
+    assert "safe\u202egnp.exe" in {row["label"] for row in run_json("evaluate", model, rows)["classes"]}

@@ -45,10 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         sentence, code = explain(error)
-        # Names of columns and labels may hold anything.
-        shown = "".join(character if character.isprintable() else " " for character in sentence)
-        if shown.strip():
-            print(f"manyclass: {' '.join(shown.split())}", file=sys.stderr)
+        if sentence:
+            print(f"manyclass: {_one_line(sentence)}", file=sys.stderr)
         return code
     finally:
         if previous is not None:
@@ -67,4 +65,9 @@ def _leave_cleanly_on_termination() -> Any:
 
 
 def _one_line_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
-    print(f"manyclass: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"manyclass: warning: {_one_line(str(message))}", file=sys.stderr)
+
+
+def _one_line(text: str) -> str:
+    # Names of columns and labels may hold anything.
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

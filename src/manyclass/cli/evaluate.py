@@ -19,6 +19,7 @@ from manyclass.cli.modelfile import Model
 from manyclass.cli.output import check_writable, console, print_facts, print_json, progress_line, write_page
 from manyclass.data import as_rows
 from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.names import shown
 from manyclass.diagnostics.reliability import Reliability
 
 _BLOCK = 1 << 22
@@ -83,7 +84,7 @@ def _print_classes(model: Model, scores: Scores) -> None:
         table.add_column(name, justify="right")
     for row in rows:
         figures = (f"{row[name]:.3f}" for name in ("precision", "recall", "f1"))
-        table.add_row(Text(str(row["label"])), *figures, f"{row['support']:,}")
+        table.add_row(Text(shown(row["label"])), *figures, f"{row['support']:,}")
     console().print(table, soft_wrap=False)
 
 
@@ -149,9 +150,9 @@ def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any
     unseen = np.unique(y[~known])
     notes = []
     if len(unseen):
-        shown = ", ".join(f"'{label}'" for label in unseen[:3]) + (" …" if len(unseen) > 3 else "")
+        named = ", ".join(f"'{shown(label)}'" for label in unseen[:3]) + (" …" if len(unseen) > 3 else "")
         notes.append(
-            f"{int((~known).sum())} rows have labels that the model was not fitted on ({shown}): "
+            f"{int((~known).sum())} rows have labels that the model was not fitted on ({named}): "
             "they count as errors and are left out of the log loss"
         )
     labels = np.concatenate([model.schema.classes, unseen])

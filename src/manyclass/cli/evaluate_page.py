@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from manyclass.diagnostics.names import shown
 from manyclass.diagnostics.page import Html, bar, document, section, side_by_side, table, tag, tiles
 from manyclass.diagnostics.report_page import mistakes_by_class, pairs_of_classes
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scores, multilabel: bool) -> str:
     """All that is known of how good a model is."""
     nouns = ("label", "labels") if multilabel else ("class", "classes")
-    shown = [tiles(figures), *(tag("p", note, class_="advice") for note in scores.notes)]
+    facts = [tiles(figures), *(tag("p", note, class_="advice") for note in scores.notes)]
     names, precision, f1 = zip(
-        *((str(row["label"]), row["precision"], row["f1"]) for row in scores.per_class), strict=True
+        *((shown(row["label"]), row["precision"], row["f1"]) for row in scores.per_class), strict=True
     )
     by_class = mistakes_by_class(scores.mistakes, names, nouns[0], precision=precision, F1=f1)
-    parts = [tag("div", *shown), section(f"Errors by {nouns[0]}", by_class)]
+    parts = [tag("div", *facts), section(f"Errors by {nouns[0]}", by_class)]
     if not multilabel:
         pairs = pairs_of_classes(scores.mistakes, names)
         parts.append(section(f"Confusion between {nouns[1]}", pairs or tag("p", "No row is taken for another class.")))

@@ -24,6 +24,7 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
+from manyclass.diagnostics.names import shown as named
 from manyclass.fit import Status
 from manyclass.fit.held_out import hold_out
 
@@ -186,7 +187,7 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     schema, parameters = fitted.model.schema, report["parameters"]
     size = f"{fitted.n_rows:,} rows × {schema.n_features:,} columns ({fitted.kind})"
     outputs = f"{report['n_classes']:,} {'labels' if schema.multilabel else 'classes'}"
-    target = f" in column '{schema.target_name}'" if schema.target_name and request.train is not None else ""
+    target = f" in column '{named(schema.target_name)}'" if schema.target_name and request.train is not None else ""
     chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {report['alpha']:g}"
     if fitted.is_scaled:
         chosen += f", {SCALERS[request.scale].told}"

@@ -14,6 +14,7 @@ from manyclass.data.tensors import plain
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
 from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.names import shown
 from manyclass.diagnostics.page import Html, document, fragment
 from manyclass.diagnostics.report_page import parts
 from manyclass.diagnostics.spectra import Spectrum
@@ -55,7 +56,8 @@ class LabelFacts:
         return ("label", "labels") if self.multilabel else ("class", "classes")
 
     def _at(self, place: int) -> str:
-        return f"{self.classes[place]} ({self.counts[place]:,} rows)"
+        n = self.counts[place]
+        return f"{shown(self.classes[place])} ({n:,} row{'s' * (n != 1)})"
 
     @property
     def rarest(self) -> str:
@@ -245,7 +247,7 @@ class DataReport:
         ]
         if labels.n_classes <= 2 * SHOWN:
             each = zip(labels.classes, labels.counts, strict=True)
-            facts[1:] = [("rows of each", ", ".join(f"{name}: {count:,}" for name, count in each))]
+            facts[1:] = [("rows of each", ", ".join(f"{shown(name)}: {count:,}" for name, count in each))]
         yield labels.nouns[1], facts
         yield "columns", self._about_columns()
         if self.hardness is not None:
@@ -295,7 +297,7 @@ class DataReport:
         ]
 
     def _about_mistakes(self, found: Mistakes) -> tuple[str, list[tuple[str, str]]]:
-        names = self.labels.classes
+        names = [shown(name) for name in self.labels.classes]
         worst = (
             f"{names[place]} ({100 * found.missed[place] / found.rows[place]:.0f} %)"
             for place in found.worst()[:SHOWN]
@@ -319,5 +321,5 @@ class DataReport:
 def _listed(columns: tuple[Any, ...]) -> str:
     if not columns:
         return "none"
-    shown = ", ".join(map(str, columns[:SHOWN])) + (" …" if len(columns) > SHOWN else "")
-    return f"{len(columns):,}: {shown}"
+    named = ", ".join(map(shown, columns[:SHOWN])) + (" …" if len(columns) > SHOWN else "")
+    return f"{len(columns):,}: {named}"

@@ -10,6 +10,7 @@ import numpy as np
 from manyclass.diagnostics.charts import Chart, Scale, thinned
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.mistakes import Mistakes
+from manyclass.diagnostics.names import shown
 from manyclass.diagnostics.page import Html, bar, facts, figure, section, side_by_side, table, tag
 from manyclass.diagnostics.spectra import Spectrum
 
@@ -77,7 +78,7 @@ def balance(report: DataReport) -> Html:
     order = np.argsort(-np.asarray(labels.counts), kind="stable")
     counts = np.asarray(labels.counts)[order]
     most = max(int(counts[0]), 1)
-    rows = [(str(labels.classes[place]), bar(n / most, f"{n:,}")) for place, n in zip(order, counts, strict=True)]
+    rows = [(shown(labels.classes[place]), bar(n / most, f"{n:,}")) for place, n in zip(order, counts, strict=True)]
     listed = table(f"Rows of each {noun}", (noun, "rows"), rows)
     if len(rows) <= NAMED:
         return tag("div", listed, class_="narrow")
@@ -90,7 +91,7 @@ def balance(report: DataReport) -> Html:
 
 def worst(report: DataReport, found: Mistakes) -> list[Html]:
     """The classes that are hard to tell, and what they are taken for."""
-    names, noun = [str(name) for name in report.labels.classes], report.labels.nouns[0]
+    names, noun = [shown(name) for name in report.labels.classes], report.labels.nouns[0]
     n_rows = found.n_rows if report.hardness is None else report.hardness.n_rows
     note = (
         f"A linear model{report.of_scaled}, of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, "

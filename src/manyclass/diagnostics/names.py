@@ -1,0 +1,22 @@
+"""Names from data in sentences, where they must not move what stands beside them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_LEFTWARD = {"R", "AL", "AN"}
+
+
+def shown(name: Any) -> str:
+    """A name for people: characters that turn the direction of what follows are shown by their codes.
+
+    A name that itself runs to the left is put between a FIRST STRONG ISOLATE and a POP DIRECTIONAL ISOLATE, as numbers
+    that follow it would be taken for a part of it.
+    """
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", str(name))
+    if text.isascii() or _LEFTWARD.isdisjoint(map(unicodedata.bidirectional, text)):
+        return text
+    return f"\u2068{text}\u2069"
