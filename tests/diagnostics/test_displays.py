@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
-from manyclass import GLMClassifier, GLMClassifierCV, SDCAClassifier
+from manyclass import GLMClassifier, GLMClassifierCV, SDCAClassifier, analyze
 from manyclass.diagnostics import (
     ConvergenceDisplay,
     PathDisplay,
@@ -128,3 +128,38 @@ def test_histories_are_drawn_over_time_and_from_the_side_they_come_from(ax):
     for which, distance in (("dual", [1.0, 0.5]), ("objective", [1.0, 0.5]), ("duality_gap", [0.5, 0.1])):
         display = ConvergenceDisplay({"a": Fitted.history_}, optimum=2.0).plot(ax, y=which)
         assert display.lines_[0].get_ydata().tolist() == distance
+
+
+def test_what_is_one_point_is_seen(ax):
+    one, three = Record(1, 1, 1.0, 3.0, 0.5), [Record(n, n, 1.0 * n, 3.0, 0.5 / n) for n in (1, 2, 3)]
+    single = ConvergenceDisplay({"a": [one]}).plot(ax).lines_[0]
+    assert single.get_marker() == "o"
+    assert ConvergenceDisplay({"a": three}).plot(ax).lines_[0].get_marker() == "None"
+    assert ConvergenceDisplay({"a": [one]}).plot(ax, marker="x").lines_[0].get_marker() == "x"
+    assert SpectrumDisplay.from_data(X[:, :1], ax=ax, kind="eigenvalues").line_.get_marker() == "o"
+
+
+def test_the_legend_names_what_is_drawn(ax):
+    known, unknown = [Record(n, n, 1.0 * n, 3.0, 0.5) for n in (1, 2, 3)], [Record(1, 1, 1.0, 3.0)] * 3
+    display = ConvergenceDisplay({"gap": known, "none": unknown}).plot(ax)
+    assert len(display.lines_) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gap"]
+    ax.clear()
+    assert ConvergenceDisplay({"none": unknown}).plot(ax).ax_.get_legend() is None
+
+
+@pytest.mark.parametrize("asked", [{"x": "foo"}, {"y": "foo"}, {"y": "details"}])
+def test_what_is_not_recorded_is_told_from_what_is(ax, asked):
+    ((option, what),) = asked.items()
+    histories = {"a fit": [Record(1, 1, 1.0, 3.0, details={"dual": 1.0})]}
+    told = f"{option}='{what}' is not recorded in the history of a fit; use one of 'n_iter', .*, 'objective', .*'dual'"
+    with pytest.raises(ValueError, match=told):
+        ConvergenceDisplay(histories).plot(ax, **asked)
+
+
+def test_classes_and_rows_are_counted_in_whole_numbers():
+    import matplotlib.pyplot as plt
+
+    _, balance = analyze(X[:7], np.array([0, 0, 0, 1, 1, 2, 2])).plot()
+    assert all(float(tick).is_integer() for tick in [*balance.get_xticks(), *balance.get_yticks()])
+    plt.close(balance.figure)

@@ -95,7 +95,7 @@ class SpectrumDisplay:
             (self.line_,) = ax.plot(np.arange(len(share)), share, **line)
             ax.set(xlabel="singular values", ylabel=f"share of the sum of {len(singular)}", ylim=(0, 1.02))
         else:
-            (self.line_,) = ax.plot(np.arange(1, len(values) + 1), values, **line)
+            (self.line_,) = ax.plot(np.arange(1, len(values) + 1), values, **{**_marked(len(values)), **line})
             ax.set(xlabel="j", ylabel="λ_j", xscale="log", yscale="log")
         return _finish(self, ax, self.name)
 
@@ -237,7 +237,7 @@ class ConvergenceDisplay:
         y : str
             A field of the records or one of their details: "duality_gap", "objective", or for dual ascent "primal",
             "dual" and so on. Where an optimum is known "objective" and "primal" are drawn less the optimum, and the
-            optimum less "dual".
+            optimum less "dual". A history that knows none of it, as of estimators without a duality gap, has no curve.
         **line
             For ``ax.plot``.
 
@@ -248,16 +248,19 @@ class ConvergenceDisplay:
         ax = new_axes() if ax is None else ax
         self.lines_ = []
         for name, history in self.histories.items():
-            values = np.array([record[y] for record in history], dtype=float)
+            along, values = (_recorded(name, history, **asked) for asked in ({"x": x}, {"y": y}))
             label = y
             if self.optimum is not None and y in ("objective", "primal", "dual"):
                 values = self.optimum - values if y == "dual" else values - self.optimum
                 label = f"{y} − optimum" if y != "dual" else "optimum − dual"
-            along = [record[x] for record in history]
             # What rounding left at or below 0 has no place on a log scale.
-            self.lines_ += ax.plot(along, np.where(values > 0, values, np.nan), **{"label": name, **line})
+            seen = values > 0
+            given = {"label": name if seen.any() else None, **_marked(seen.sum()), **line}
+            self.lines_ += ax.plot(along, np.where(seen, values, np.nan), **given)
         ax.set(xlabel={"n_passes": "passes"}.get(x, x), ylabel=label if self.histories else y, yscale="log")
-        return _finish(self, ax, *self.histories)
+        return _finish(
+            self, ax, *(None if line.get_label().startswith("_") else line.get_label() for line in self.lines_)
+        )
 
 
 class PathDisplay:
@@ -358,6 +361,22 @@ class PathDisplay:
         label = "score" if kind == "scores" else f"coefficients of output {output}"
         ax.set(xlabel="alpha", ylabel=label, xscale="log")
         return _finish(self, ax, self.name if kind == "scores" else None)
+
+
+def _recorded(name: str, history: Sequence[Record], **asked: str) -> np.ndarray:
+    """What is asked for of all records, as the option of that name says."""
+    ((option, what),) = asked.items()
+    known = [field for field in Record.__dataclass_fields__ if field != "details"]
+    for record in history:
+        if what not in known and what not in record.details:
+            choices = ", ".join(map(repr, [*known, *record.details]))
+            raise ValueError(f"{option}={what!r} is not recorded in the history of {name}; use one of {choices}.")
+    return np.array([record[what] for record in history], dtype=float)
+
+
+def _marked(n_points: int) -> dict[str, Any]:
+    """A line through one point is not seen, and one through two not told from an axis."""
+    return {"marker": "o"} if n_points <= 2 else {}
 
 
 def _finish(display: D, ax: Any, *names: str | None) -> D:

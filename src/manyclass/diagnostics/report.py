@@ -194,6 +194,8 @@ class DataReport:
             SpectrumDisplay(self.spectrum).plot(left, kind="eigenvalues")
         left.set_title("eigenvalues of the covariance")
         counts = np.sort(self.labels.counts)[::-1]
+        # Neither classes nor rows have halves.
+        right.locator_params(integer=True)
         right.bar(np.arange(1, len(counts) + 1), counts, width=1.0 if len(counts) > 50 else 0.8)
         right.set(
             xlabel=f"{self.labels.nouns[1]}, the most frequent first", ylabel="rows", title="balance", ylim=(0, None)
