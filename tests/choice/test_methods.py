@@ -1,10 +1,13 @@
+import tracemalloc
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
 from sklearn.datasets import load_digits
 
-from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, SDCAClassifier
 from manyclass.choice import choose
 from manyclass.choice.costs import costs
 from manyclass.choice.methods import Shape
@@ -152,3 +155,31 @@ def test_rotated_rows_are_dense_and_as_wide_as_many(sparse):
     square = shape.rotated
     assert (square.n, square.d, square.k, square.stored, square.dense) == (200, 200, 3, 200.0**2, True)
     assert square.seconds_of_pass() < Shape.of(problem(200, 5000, 3)).seconds_of_pass()
+
+
+@pytest.mark.parametrize("shape", [(12000, 10, 40), (3000, 10, 60), (3000, 10, 400)])
+@pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, SDCAClassifier])
+def test_the_memory_told_is_what_a_fit_asks_for(rng, shape, kind):
+    """Few columns, so that it is arrays of the rows that count; of which it had told none for calibrated ones."""
+    n, d, k = shape
+    y = np.arange(n) % k
+    X = (rng.standard_normal((k, d))[y] + rng.standard_normal((n, d))).astype(np.float32)
+    model = kind(max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[: 4 * k], y[: 4 * k])  # compiles, where that is needed
+        tracemalloc.start()
+        try:
+            peak = model.fit(X, y) and tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    told = {one.estimator: one.memory for one in costs(as_rows(X), encode(y, "A test"))}[kind.__name__]
+    assert 0.5 * peak < told < 2.0 * peak
+
+
+def test_what_does_not_fit_into_memory_is_told(rng, monkeypatch):
+    y = np.arange(4000) % 100
+    rows, labels = as_rows(rng.standard_normal((4000, 5))), encode(y, "A test")
+    monkeypatch.setattr("manyclass.choice.costs.room_for", lambda limit: 2e6)
+    told = {one.estimator: one.fits for one in costs(rows, labels)}
+    assert told == {**told, "CalibratedLeastSquaresClassifier": False, "SDCAClassifier": False}

@@ -21,6 +21,15 @@ FEATURES, BLOCK = 8192, 1024
 """Of a stagewise fit by default."""
 DUAL_PASSES = 20
 """Passes that dual ascent is expected to take to a gap of 1e-3."""
+SCORES = 3
+"""Blocks of scores that a loss holds at a time: the scores, what it makes of them, and labels beside these."""
+PREDICTIONS, TRIED = 3, 4
+"""Matrices of the predictions of all rows in calibrated least squares: the predictions, how they move, and labels; and
+those of each fit that tries penalties, for the penalty that is tried and those before, which may not be gone yet."""
+DUALS, COEFFICIENTS = 3, 5
+"""Matrices in float64 while the gap of dual ascent is measured, with a number for each row and output: the dual
+variables, their positive and their negative parts; and as large as the coefficients: those of each part, of both, and
+the best."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +63,23 @@ def _linear(problem: Problem, loss: str) -> Iterator[Cost]:
     except MemoryError:
         return
     how = f"{best.solver} with {best.curvature}" + (", rows rotated" if best.row_space else "")
-    yield Cost("GLMClassifier", loss, how, best.seconds, best.memory, best.fits)
+    rows, k = problem.rows, problem.n_outputs
+    memory = best.memory + float(SCORES * rows.itemsize * rows.rows_per_block(k) * k)
+    yield Cost("GLMClassifier", loss, how, best.seconds, memory, best.fits)
 
 
 def _calibrated(problem: Problem) -> Iterator[Cost]:
     n_folds = FOLDS if problem.rows.n_rows < MANY_ROWS else 0
+    tries = tries_penalties(problem)
     try:
-        best = represent(problem, n_folds=n_folds, chooses_alpha=True, tries=tries_penalties(problem))[0]
+        best = represent(problem, n_folds=n_folds, chooses_alpha=True, tries=tries)[0]
     except MemoryError:
         return
-    yield Cost("CalibratedLeastSquaresClassifier", "calibrated", best.name, best.seconds, best.memory, True)
+    # Each fold has a fit of its own, which penalties are tried with; or one to all rows that are not held out has.
+    predictions = PREDICTIONS + (max(n_folds, 1) * TRIED if tries else n_folds)
+    memory = best.memory + float(predictions * problem.rows.itemsize * problem.rows.n_rows * problem.n_outputs)
+    fits = memory <= room_for(problem.memory_limit)
+    yield Cost("CalibratedLeastSquaresClassifier", "calibrated", best.name, best.seconds, memory, fits)
 
 
 def _generated(problem: Problem) -> Iterator[Cost]:
@@ -84,7 +100,7 @@ def _dual(problem: Problem, link: str) -> Iterator[Cost]:
     """A visit of a row reads it twice for each output."""
     shape = Shape.of(problem)
     seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
-    memory = float(shape.itemsize * (shape.n + 3 * shape.d) * shape.k)
+    memory = 8.0 * (DUALS * shape.n + COEFFICIENTS * shape.d) * shape.k
     how = f"dual ascent, {DUAL_PASSES} passes"
     fits = memory <= room_for(problem.memory_limit)
     yield Cost("SDCAClassifier", link, how, seconds, memory, fits)
