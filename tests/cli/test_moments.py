@@ -132,3 +132,11 @@ def test_a_merged_model_names_its_target_as_the_first_file_that_does(
         run_json("merge", *(tmp_path / f"{name}.moments" for name in names.split()), "--force", "-o", model)
         assert load(model).schema.target_name == target
         assert run_ok("predict", model, iris_csv).startswith(f"{target}\n")
+
+
+def test_a_file_that_is_given_twice_would_count_twice(moments, run, tmp_path):
+    (tmp_path / "link.moments").symlink_to(moments[0])
+    for again in (moments[0], tmp_path / "link.moments"):
+        result = run("merge", *moments, again, "-o", tmp_path / "m.skops")
+        assert (result.code, result.out) == (2, "") and not (tmp_path / "m.skops").exists()
+        assert result.err == f"manyclass: {again} is given twice, and its rows would count twice: give it once\n"

@@ -51,6 +51,10 @@ def merge(paths: list[Path], alpha: str | None, output: Path, force: bool, as_js
         raise UsageError(f"{output} should end in .skops, for a model, or in {SUFFIX}")
     if output.suffix == SUFFIX and alpha is not None:
         raise UsageError("--alpha belongs to a model: name a .skops file after --output, or leave it out")
+    files = [path.resolve() for path in paths]
+    twice = next((path for number, path in enumerate(paths) if files[number] in files[:number]), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is given twice, and its rows would count twice: give it once")
     estimator = _estimator(alpha) if output.suffix == ".skops" else None
     check_writable(output, force)
     started, facts = time.perf_counter(), {}
