@@ -237,3 +237,10 @@ def test_names_do_not_turn_the_figures_beside_them(run_ok, run_json, write_csv, 
     for text in (run_ok("evaluate", model, rows, "--html", page), page.read_text()):
         assert "\u202e" not in text and r"safe\u202egnp.exe" in text
     assert "safe\u202egnp.exe" in {row["label"] for row in run_json("evaluate", model, rows)["classes"]}
+
+
+def test_one_row_is_called_a_row(run_ok, write_csv, iris_model, iris, tmp_path):
+    X, y = iris
+    write_csv(tmp_path / "one.csv", X[:1], y[:1])
+    assert "one.csv: 1 row\n" in run_ok("evaluate", iris_model, tmp_path / "one.csv")
+    assert "labels of 1 row of" in run_ok("predict", iris_model, tmp_path / "one.csv", "-o", tmp_path / "out.csv")

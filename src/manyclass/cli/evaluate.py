@@ -19,7 +19,7 @@ from manyclass.cli.modelfile import Model
 from manyclass.cli.output import check_writable, console, print_facts, print_json, progress_line, write_page
 from manyclass.data import as_rows
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.names import shown
+from manyclass.diagnostics.names import counted, shown
 from manyclass.diagnostics.reliability import Reliability
 
 _BLOCK = 1 << 22
@@ -51,7 +51,7 @@ def run(
             scores = replace(scores, sets=[_set_scores(model, dataset.X, dataset.y, one) for one in _COVERAGES])
     saved, facts = {}, described(scores.figures)
     if html is not None:
-        subtitle = f"{model_path.name} on {scores.n_rows:,} rows of {data_path.name}"
+        subtitle = f"{model_path.name} on {counted(scores.n_rows, 'row')} of {data_path.name}"
         text = page(f"How good is {model_path.name}?", subtitle, facts, scores, model.schema.multilabel)
         saved = write_page(html, text, force)
     if as_json:
@@ -59,7 +59,7 @@ def run(
         report |= {"n_rows": scores.n_rows, "multilabel": model.schema.multilabel}
         print_json(report | scores.figures | {"notes": scores.notes, "classes": scores.per_class} | scores.details())
     else:
-        facts = [("data", f"{data_path}: {scores.n_rows:,} rows"), *facts]
+        facts = [("data", f"{data_path}: {counted(scores.n_rows, 'row')}"), *facts]
         facts += [("note", note) for note in scores.notes]
         for one in scores.sets:
             told = f"{100 * one['covered']:.1f} % covered, {one['mean_size']:.2f} labels on average"
@@ -151,9 +151,11 @@ def _score_classes(model: Model, X: Any, y: NDArray[Any], predicted: NDArray[Any
     notes = []
     if len(unseen):
         named = ", ".join(f"'{shown(label)}'" for label in unseen[:3]) + (" …" if len(unseen) > 3 else "")
+        n = int((~known).sum())
+        have = "has a label" if n == 1 else "have labels"
         notes.append(
-            f"{int((~known).sum())} rows have labels that the model was not fitted on ({named}): "
-            "they count as errors and are left out of the log loss"
+            f"{counted(n, 'row')} {have} that the model was not fitted on ({named}): counted as errors and left out of "
+            "the log loss"
         )
     labels = np.concatenate([model.schema.classes, unseen])
     columns = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=0)

@@ -24,6 +24,7 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
+from manyclass.diagnostics.names import counted
 from manyclass.diagnostics.names import shown as named
 from manyclass.fit import Status
 from manyclass.fit.held_out import hold_out
@@ -185,8 +186,8 @@ def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[
 
 def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: dict[str, Any]) -> None:
     schema, parameters = fitted.model.schema, report["parameters"]
-    size = f"{fitted.n_rows:,} rows × {schema.n_features:,} columns ({fitted.kind})"
-    outputs = f"{report['n_classes']:,} {'labels' if schema.multilabel else 'classes'}"
+    size = f"{counted(fitted.n_rows, 'row')} × {counted(schema.n_features, 'column')} ({fitted.kind})"
+    outputs = counted(report["n_classes"], "label" if schema.multilabel else "class")
     target = f" in column '{named(schema.target_name)}'" if schema.target_name and request.train is not None else ""
     chosen = f"{report['solver']}, {report['loss'].replace('_', ' ')} loss, alpha {report['alpha']:g}"
     if fitted.is_scaled:
@@ -196,7 +197,7 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
     if scores is not None:
         shown = scores.figures.keys() if schema.multilabel else ("error", "log_loss")
         judged = ", ".join(f"{name} {value}" for name, value in described({key: scores.figures[key] for key in shown}))
-        facts.append(("test", f"{judged} on {scores.n_rows:,} rows ({request.test_name})"))
+        facts.append(("test", f"{judged} on {counted(scores.n_rows, 'row')} ({request.test_name})"))
         facts += [("note", note) for note in scores.notes]
     n_iter, seconds = report["n_iter"], report["seconds"]
     counts = f"{round(n_iter, 2):,} iteration{'s' * (n_iter != 1)}, {_passes(report['n_passes'])}"

@@ -15,6 +15,7 @@ from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import check_writable, print_facts, print_json, progress_line, whole_file
 from manyclass.data.class_moments import ClassMoments
+from manyclass.diagnostics.names import counted
 
 SUFFIX = ".moments"
 N_ALPHAS = 33
@@ -152,8 +153,9 @@ def _report(
     if as_json:
         print_json(report)
         return
-    kind = "labels" if moments.multilabel else "classes"
-    size = f"{moments.n:,} rows × {moments.n_features:,} columns, {len(moments.classes):,} {kind}"
+    kind = "label" if moments.multilabel else "class"
+    size = f"{counted(moments.n, 'row')} × {counted(moments.n_features, 'column')}"
+    size += f", {counted(len(moments.classes), kind)}"
     lines = [("data", f"{', '.join(map(str, paths))}: {size}")]
     if facts:
         lines.append(("model", f"least squares, alpha {facts['alpha']:g}"))

@@ -18,6 +18,7 @@ from manyclass.cli.errors import CommandError, UsageError
 from manyclass.cli.evaluate import blocks
 from manyclass.cli.inputs import DataOptions, load
 from manyclass.cli.output import check_writable, print_facts, print_json, progress_line, whole_file
+from manyclass.diagnostics.names import counted
 
 Write = Callable[[NDArray[Any]], None]
 
@@ -62,7 +63,7 @@ def run(
             write(block)
     else:
         what = "probabilities" if proba else "labels"
-        print_facts([("predicted", f"{what} of {X.shape[0]:,} rows of {data_path}"), ("saved", str(output))])
+        print_facts([("predicted", f"{what} of {counted(X.shape[0], 'row')} of {data_path}"), ("saved", str(output))])
 
 
 def _text_rows(file: Any, names: list[str], delimiter: str = ",") -> Write:

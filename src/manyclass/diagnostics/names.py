@@ -1,4 +1,4 @@
-"""Names from data in sentences, where they must not move what stands beside them."""
+"""Names and numbers from data in sentences: the former must not move what stands beside them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Any
 
 _CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _LEFTWARD = {"R", "AL", "AN"}
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of what is called by a noun."""
+    many = noun + ("es" if noun.endswith("s") else "s")
+    return f"{n:,} {noun if n == 1 else many}"
 
 
 def shown(name: Any) -> str:

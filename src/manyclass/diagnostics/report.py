@@ -14,7 +14,7 @@ from manyclass.data.tensors import plain
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
 from manyclass.diagnostics.mistakes import Mistakes
-from manyclass.diagnostics.names import shown
+from manyclass.diagnostics.names import counted, shown
 from manyclass.diagnostics.page import Html, document, fragment
 from manyclass.diagnostics.report_page import parts
 from manyclass.diagnostics.spectra import Spectrum
@@ -56,8 +56,7 @@ class LabelFacts:
         return ("label", "labels") if self.multilabel else ("class", "classes")
 
     def _at(self, place: int) -> str:
-        n = self.counts[place]
-        return f"{shown(self.classes[place])} ({n:,} row{'s' * (n != 1)})"
+        return f"{shown(self.classes[place])} ({counted(self.counts[place], 'row')})"
 
     @property
     def rarest(self) -> str:
@@ -228,7 +227,8 @@ class DataReport:
             To be written to a file as UTF-8.
         """
         rows, labels = self.rows, self.labels
-        what = f"{rows.n_rows:,} rows, {rows.n_features:,} columns, {labels.n_classes:,} {labels.nouns[1]}"
+        sizes = ((rows.n_rows, "row"), (rows.n_features, "column"), (labels.n_classes, labels.nouns[0]))
+        what = ", ".join(counted(n, noun) for n, noun in sizes)
         return document(title, what, *self._parts())
 
     def _repr_html_(self) -> str:
@@ -266,14 +266,18 @@ class DataReport:
 
     def _about_rows(self) -> list[tuple[str, str]]:
         rows = self.rows
+        size = f"{counted(rows.n_rows, 'row')} × {counted(rows.n_features, 'column')}"
         facts = [
-            ("size", f"{rows.n_rows:,} rows × {rows.n_features:,} columns of {rows.dtype}, {in_bytes(rows.memory)}"),
+            ("size", f"{size} of {rows.dtype}, {in_bytes(rows.memory)}"),
             ("density", f"{100 * rows.density:.3g} % are not 0"),
         ]
         if rows.n_missing:
             facts.append(("missing", f"{rows.n_missing:,} cells in {rows.n_rows_with_missing:,} rows, left out below"))
-        facts.append(("repeated", f"{rows.n_repeated:,} rows equal another"))
-        facts.append(("contradicting", f"{rows.n_contradicting:,} rows equal one with another label"))
+        for name, n, others in (
+            ("repeated", rows.n_repeated, "another"),
+            ("contradicting", rows.n_contradicting, "one with another label"),
+        ):
+            facts.append((name, f"{counted(n, 'row')} {'equals' if n == 1 else 'equal'} {others}"))
         return facts
 
     def _about_columns(self) -> list[tuple[str, str]]:
