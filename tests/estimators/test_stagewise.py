@@ -172,6 +172,22 @@ def test_a_model_that_is_not_finished_is_not_averaged_with_those_that_are(digits
     assert [len(one.stages) for one in model.models_] == n_models * [3]
 
 
+def test_a_kernel_learns_when_its_models_begin(digits):
+    """So that a fit that is stopped before has not waited for it."""
+
+    class Stop(Callback):
+        def on_fit_task_end(self, estimator, context, *, metadata):
+            return metadata.get("record", {"model": 0})["model"] == 0
+
+    class Unready(RandomUnits):
+        def fit(self, *given, **options):
+            raise AssertionError
+
+    model = StagewiseClassifier([RandomFourierFeatures(), Unready()], **SMALL, alpha=1e-3)
+    model.set_callbacks(Stop()).fit(digits[0], digits[2])
+    assert model.status_ is Status.STOPPED_BY_CALLBACK and len(model.models_) == 1
+
+
 def test_sparse_text_like_rows():
     rng = np.random.default_rng(0)
     X = sp.random_array((400, 300), density=0.05, rng=rng, format="csr", dtype=np.float32)

@@ -25,7 +25,15 @@ from manyclass.data.labels import encode
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
-from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, Parts, candidates, evenness, splits
+from manyclass.estimators.automatic.candidates import (
+    MOST_FEATURES,
+    Candidate,
+    Parts,
+    candidates,
+    enough_rows,
+    evenness,
+    splits,
+)
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
@@ -155,9 +163,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         some = slice(None) if rows.n_rows == given.n_rows else index
         labels = encode(y[some], "AutoClassifier")
         self.classes_ = labels.classes
-        listed, scalings = candidates(
-            rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel, evenness(labels.strata)
-        )
+        told = evenness(labels.strata if self.class_weight is None else None)
+        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel, told)
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
         seen = Labelled(
             {name: held for name, (_, held) in scalings.items()},
@@ -174,6 +181,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rounds = splits(rows, labels, self.validation_fraction, rng)
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
+        rounds = search.affordable(rounds, entries, enough_rows(labels.strata))
         if getattr(self, "_skl_callbacks", None):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)
@@ -189,11 +197,15 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = search.choose(ranked) if ranked else entries[0]
             if not ranked:
                 search.why.append(f"Taken: {chosen.candidate}, as there are too few rows to compare it with others.")
-            before, chosen = chosen, search.averaged(chosen, ranked)
-            ranked = ranked if chosen is before else [chosen, *ranked]
+            alone, chosen = chosen, search.averaged(chosen, ranked)
             for one in ranked:
-                one.model = one.model if one is chosen else None
+                one.model = one.model if one is alone else None
             model = search.refit(chosen)
+        if chosen is not alone and isinstance(model.features, list):
+            ranked = [chosen, *ranked]
+        elif chosen is not alone:
+            search.why.append("That is the choice alone, without others to be averaged with.")
+            chosen = alone
         self.leaderboard_, self.why_, self.best_path_ = [one.row() for one in ranked], search.why, search.path
         return chosen, model
 

@@ -95,11 +95,16 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         return (yield from self._on_columns(task, frame, equations))
 
     def _generated(self, task: Task) -> Iterates:
-        generators = [self._fitted(one, task) for one in self._generators]
-        generator = generators[0]
+        seeded = [self._seeded(one, task) for one in self._generators]
+        generator = self._fitted(seeded[0], task)
+        fitted = {0: generator}
 
         def draw(number: int) -> Blocks:
-            return DrawnBlocks(generators[number % len(generators)], self.block_size, self.n_components, task.rng)
+            # What a generator learns may take as long as a stage.
+            place = number % len(seeded)
+            if place not in fitted:
+                fitted[place] = self._fitted(seeded[place], task)
+            return DrawnBlocks(fitted[place], self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
@@ -177,13 +182,16 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     def _n_models(self) -> int:
         return self.n_models * len(self._generators)
 
-    def _fitted(self, features: FeatureGenerator | None, task: Task) -> FeatureGenerator:
-        """What draws blocks, fitted."""
+    def _seeded(self, features: FeatureGenerator | None, task: Task) -> FeatureGenerator:
+        """What draws blocks, not fitted."""
         in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
         default = RandomFourierFeatures(standardize=in_units)
         generator: FeatureGenerator = default if features is None else clone(features)
         if "random_state" in generator.get_params():
             generator.set_params(random_state=int(task.rng.integers(2**31)))
+        return generator
+
+    def _fitted(self, generator: FeatureGenerator, task: Task) -> FeatureGenerator:
         name, encoded = type(generator).__name__, task.encoded
         rows = task.problem.rows
         if get_tags(generator).target_tags.required:

@@ -80,6 +80,7 @@ def test_the_score_is_that_of_rows_not_seen(few, rng):
 def test_many_rows_are_searched_on_few_of_them_first(few, monkeypatch, rng):
     monkeypatch.setattr(candidates, "FEW_ROWS", 100)
     monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
+    monkeypatch.setattr(candidates, "MINORITY", 10)
     monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-2, 1e-3, 1e-4))
     X = rng.standard_normal((1000, 4))
     y = np.argmax(X[:, :3] + 0.1 * rng.standard_normal((1000, 3)), axis=1)

@@ -48,7 +48,7 @@ UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
 FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
 MINORITY = 50
-"""Rows outside the largest class that the first of these hold: few tell nothing, however many others there are."""
+"""Rows outside the largest class that tell models apart: few tell nothing, however many others there are."""
 SIXTIETHS = 60
 """Of many rows with copies, of which some are held out."""
 
@@ -74,6 +74,12 @@ class Candidate:
     @property
     def estimator(self) -> str:
         return type(self.model).__name__
+
+    @property
+    def n_learned(self) -> int:
+        """Kernels whose metric is to be learned."""
+        kernels = self.model.features if self.n_kernels > 1 else [self]
+        return sum(one.metric == "learned" for one in kernels)
 
     @property
     def alpha(self) -> float:
@@ -103,9 +109,7 @@ class Candidate:
     def averaged_with(self, others: list[Candidate]) -> Candidate:
         """The mean of models on its own features, and on those of others."""
         kernels = [self.model.features, *(one.model.features for one in others)]
-        metrics = {self.metric, *(one.metric for one in others)}
-        model = clone(self.model).set_params(features=kernels)
-        return replace(self, model=model, n_kernels=len(kernels), metric=max(metrics))
+        return replace(self, model=clone(self.model).set_params(features=kernels), n_kernels=len(kernels))
 
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
@@ -120,7 +124,7 @@ class Candidate:
 
     def most_share(self, n_rows: int) -> float:
         """How many times as many features as it is judged with serve so many rows."""
-        return 1.0 if self.is_linear else max(n_rows / MOST_FEATURES / self.n_kernels, 1.0)
+        return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
 
     def _n_features(self, n_rows: int) -> int:
         """More features than rows add little that a penalty does not take away again."""
@@ -255,6 +259,11 @@ def evenness(codes: np.ndarray | None) -> float:
     return float(np.sum(entr(shares)) / math.log(len(shares)))
 
 
+def enough_rows(codes: np.ndarray | None) -> float:
+    """To compare models on: so many that some are outside the largest class."""
+    return 0.0 if codes is None else MINORITY / (1.0 - np.bincount(codes).max() / len(codes))
+
+
 def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
     """Rounds of parts; none where no two classes have a second row.
 
@@ -276,9 +285,6 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
     learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
     rounds: list[Parts] = []
     n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
-    if codes is not None:
-        outside = n - np.bincount(codes).max()
-        n_rows = max(n_rows, math.ceil(MINORITY * n / outside))
     while n_rows < len(learn):
         rounds.append({len(rounds): (learn[:n_rows], judge)})
         n_rows *= GROWTH

@@ -20,6 +20,8 @@ KEPT = 3
 """One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
 FINALISTS = 2
 """Go on from any round."""
+FIRST_SHARE = 0.3
+"""Of the time for the search, what a first round of more rows than the fewest may take."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
@@ -74,6 +76,15 @@ class Halving:
     def best(self, entries: list[Entry]) -> Entry:
         return max(entries, key=self.key)
 
+    def affordable(self, rounds: list[Parts], entries: list[Entry], enough: float) -> list[Parts]:
+        """Without the first rounds, which have not enough rows, as far as there is time for all on more."""
+        most = FIRST_SHARE * (self.search_end - time.perf_counter())
+        sizes = [len(next(iter(parts.values()))[0]) for parts in rounds]
+        first = next((place for place, size in enumerate(sizes) if size >= enough), max(len(rounds) - 1, 0))
+        while first and sum(one.seconds_with(rounds[first]) for one in entries) > most:
+            first -= 1
+        return rounds[first:]
+
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
         """Those that were tried: the finalists, the best first, then the others likewise."""
         entries = sorted(entries, key=lambda one: one.expected)
@@ -92,7 +103,7 @@ class Halving:
             tried = self._round(alive, parts, one_at_least=not ranked)
             is_last = parts is rounds[-1]
             asked = [one for one in alive if is_last or one.candidate.is_linear]
-            while more := self._beside(tried, entries, asked, is_last):
+            while more := self._beside(tried, entries, asked, parts if is_last else None):
                 asked.append(more)
                 found = self._round([more], parts, tried)
                 tried += found
@@ -113,17 +124,19 @@ class Halving:
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
-    def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], is_last: bool) -> Entry | None:
+    def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], last: Parts | None) -> Entry | None:
         """What to try beside the best; in the last round, where a fit takes longest, kernels only of a time that is
-        limited, and better used than not."""
+        limited and enough for the fit to all rows, too."""
         if not tried or self.stopped:
             return None
         smaller = smaller_penalty(self.best(tried), tried, entries)
         if smaller and smaller not in asked:
             return smaller
-        if not is_last:
+        if last is None:
             return other_bandwidth(self.best, tried, entries, asked)
-        return other_kernel(self.best, tried, entries, asked) if np.isfinite(self.end) else None
+        if not self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf:
+            return None
+        return other_kernel(self.best, tried, entries, asked)
 
     def _going_on(self, tried: list[Entry]) -> list[Entry]:
         best = tried[0]

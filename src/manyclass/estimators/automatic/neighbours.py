@@ -85,7 +85,7 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
 
     def seconds_for(self, candidate: Candidate) -> float:
         """What learning one takes, beside the rest of a fit."""
-        return self._seconds if candidate.metric == "learned" else 0.0
+        return self._seconds * candidate.n_learned
 
     @contextmanager
     def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:

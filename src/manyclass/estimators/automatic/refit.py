@@ -37,7 +37,7 @@ class Search(Halving):
         y = {part: self.seen.y[self.judges[part]] for part in judged}
         for n_others in range(1, min(len(others), MOST_AVERAGED - 1) + 1):
             mean = first.averaged_with(others[:n_others], y, self.classes)
-            if mean.seconds_for(n) > AVERAGING * left:
+            if mean.seconds_for(n) + self.metrics.seconds_for(mean.candidate) > AVERAGING * left:
                 break
             means.append(mean)
         best = self.best([chosen, *means])
@@ -72,7 +72,12 @@ class Search(Halving):
                     entry.has(self._fitted_to_all(entry, left - self.metrics.seconds_for(entry.candidate), n))
                 if judged is None or entry.candidate.is_linear or not is_empty(entry.model):
                     return entry.model
-                self.why.append(f"It is fitted to {entry.n_rows:,} rows: there was no time for all.")
+                why = (
+                    "the search was stopped"
+                    if entry.model.status_ is Status.INTERRUPTED
+                    else "there was no time for all"
+                )
+                self.why.append(f"It is fitted to {entry.n_rows:,} rows: {why}.")
                 entry.has(judged)
                 return judged
         except KeyboardInterrupt:
