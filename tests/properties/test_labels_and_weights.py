@@ -13,6 +13,7 @@ from manyclass import (
     GLMClassifierCV,
     SDCAClassifier,
     StagewiseClassifier,
+    StagewiseRegressor,
 )
 from manyclass.linear_model import RidgeClassifier
 
@@ -59,6 +60,21 @@ def test_a_class_weight_is_no_number_of_copies_in_pieces(rare):
     whole = make(class_weight=of_classes).fit(X, y)
     assert pieces.alpha_ == pytest.approx(whole.alpha_)
     np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [StagewiseClassifier, StagewiseRegressor])
+@pytest.mark.parametrize("weight", [0.5, 4.0, "from 1 to 10"])
+def test_what_remembers_rows_leaves_out_all_of_a_row(estimator, weight):
+    """Features are taken, and penalised, by rows left out, of which nothing may stay."""
+    rng = np.random.default_rng(0)
+    X, coef = rng.standard_normal((1200, 20)), rng.standard_normal(20)
+    scores = X @ coef / 2.0 + rng.standard_normal(1200)
+    y = scores > 0 if estimator is StagewiseClassifier else scores
+    given = np.full(200, weight) if weight != "from 1 to 10" else rng.uniform(1.0, 10.0, 200)
+    plain, weighed = (estimator().fit(X[:200], y[:200], one) for one in (None, given))
+    if weight != "from 1 to 10":
+        assert weighed.choice_["features"] == plain.choice_["features"]
+    assert weighed.score(X[200:], y[200:]) > plain.score(X[200:], y[200:]) - 0.1
 
 
 def test_class_weights_add_to_a_penalty_of_sums_as_scikit_learn_has_them():

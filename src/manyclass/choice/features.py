@@ -102,7 +102,8 @@ def errors_of_representations(
     part, index, copies = _without_copies(part, index, guide)
     unit = unit if unit is None or columns is None else unit[columns]
     sample, targets = part.rows, part.targets
-    weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
+    # So that what is left out is all of a row, whatever its weight.
+    weight = None if part.weight is None else xp.astype(part.weight, xp.float64) / float(xp.max(part.weight))
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
     kinds: dict[str, Rows] = {COLUMNS: sample}
@@ -141,7 +142,7 @@ def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Probl
     weight = np.ones(len(numbers)) if part.weight is None else to_numpy(part.weight)
     weight = np.bincount(numbers, weight)
     kept = part.taken(first)
-    return kept.variant(weight=kept.rows.asarray(weight / weight.max())), index[first], copies
+    return kept.variant(weight=kept.rows.asarray(weight)), index[first], copies
 
 
 def features_to_look_at(n_columns: int, n_components: int | None) -> int:

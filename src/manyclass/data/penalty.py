@@ -142,25 +142,34 @@ class Spectrum:
         return errors
 
     def leave_one_out(
-        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = DOUBLE
+        self,
+        alphas: np.ndarray,
+        blocks: Iterable[tuple[Array, Array, Array | None]],
+        precision: float = DOUBLE,
+        whole_rows: bool = False,
     ) -> np.ndarray:
         """Mean squared error of each row under the model fitted to the others, exactly: (r − f)/(1 − u·h).
 
         h is the leverage of a unit of weight, and u = min(s, 1) what is left out: all of a row, or one of its copies,
-        where a weight stands for several. The penalty of the sum, S·alpha, stays as it is.
+        where a weight stands for several. Of `whole_rows` u = s, as is right where it says how much a row matters, and
+        for features that remember rows, which know a copy by the others. The penalty of the sum, S·alpha, stays.
 
         Blocks are (Z, R, s): rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for
         1). Where all rows are interpolated, penalties near the `precision` of the rows are judged as a larger one.
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
-        for place, error, weight in self.left_out_errors(alphas, blocks, precision):
+        for place, error, weight in self.left_out_errors(alphas, blocks, precision, whole_rows):
             square = error * error if weight is None else weight[:, None] * (error * error)
             total[place] += to_numpy(xp.sum(square, axis=0))
         return total / self.total_weight
 
     def left_out_errors(
-        self, alphas: np.ndarray, blocks: Iterable[tuple[Array, Array, Array | None]], precision: float = DOUBLE
+        self,
+        alphas: np.ndarray,
+        blocks: Iterable[tuple[Array, Array, Array | None]],
+        precision: float = DOUBLE,
+        whole_rows: bool = False,
     ) -> Iterator[tuple[int, Array, Array | None]]:
         """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
 
@@ -172,7 +181,7 @@ class Spectrum:
         most, rounding = float(xp.max(values)) if d else 0.0, max(EXACT * precision, INTERPOLATED)
         whole = 1.0 / xp.clip(values, min=rounding * most or 1.0)
         for Z, R, weight in blocks:
-            u = 1.0 if weight is None else xp.clip(weight, max=1.0)[:, None]
+            u = 1.0 if weight is None else (weight if whole_rows else xp.clip(weight, max=1.0))[:, None]
             squares = Z * Z
             # Where all rows are interpolated errors tend to a limit for small penalties, and what is left to rounding.
             interpolated = 1.0 - u * (squares @ whole[:, None] + self.fit_intercept) / S <= rounding

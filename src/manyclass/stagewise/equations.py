@@ -76,7 +76,7 @@ def errors_left_out(
     """By penalties and outputs, as of `Spectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
     judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
-    return spectrum.leave_one_out(alphas, judged, stage.rows.precision)
+    return spectrum.leave_one_out(alphas, judged, stage.rows.precision, whole_rows=True)
 
 
 class Equations(ABC):
