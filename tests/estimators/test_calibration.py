@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
 from manyclass.choice.methods import Shape
 from manyclass.estimators.calibration import CrossCalibrated
+from manyclass.fit import Status
 from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
@@ -176,9 +177,9 @@ def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, severa
     weight, seen = rng.uniform(0.5, 1.0, 4000), []
     left_out = CrossCalibrated._left_out
 
-    def watched(model, task):
+    def watched(model, task, may_be_short):
         seen.append(task.rows.n_rows)
-        return left_out(model, task)
+        return left_out(model, task, may_be_short)
 
     monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
     monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
@@ -187,3 +188,29 @@ def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, severa
     whole = SDCAClassifier("hinge", calibrate=calibrate).fit(X, y, weight)
     assert seen[1] == 4000
     np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.15)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_links_are_fitted_to_fewer_rows_where_the_models_of_folds_are_cut_short(always, monkeypatch):
+    """What they would have become is another scale of scores than where they were stopped."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 5))
+    y = (X[:, 0] + rng.standard_normal(6000) > 0).astype(int)
+    left_out, seen = CrossCalibrated._left_out, []
+
+    def watched(model, task, may_be_short):
+        seen.append((task.rows.n_rows, may_be_short))
+        return left_out(model, task, may_be_short)
+
+    class Slow(SDCAClassifier):
+        def fit(self, X, *given, **options):
+            fitted = super().fit(X, *given, **options)
+            if self.calibrate is None and (X.n_rows > 2000 or always):
+                self.status_ = Status.MAX_TIME
+            return fitted
+
+    monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
+    Slow("hinge", calibrate="sigmoid", max_time=60).fit(X, y)
+    expected = [(6000, False), (1500, False), (1000, True)][: 2 + always]
+    assert [may for _, may in seen] == [may for _, may in expected]
+    assert [n for n, _ in seen] == pytest.approx([n for n, _ in expected], abs=2)  # with a row of each class

@@ -25,8 +25,9 @@ from manyclass.model.losses.base import mean_loss
 from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
-PASSES, FEWEST_ROWS = 40, 1000
-"""Over the rows that a fit takes to be set up and to come near to its end; and rows that always are calibrated on."""
+PASSES, FEWEST_ROWS, FEWER = 40, 1000, 4
+"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on; and how
+many times fewer are where these passes were not enough."""
 
 CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
 
@@ -67,14 +68,18 @@ class CrossCalibrated(LinearClassifier):
         elif task.saved is None:  # else it came with the checkpoint
             n_outputs = task.problem.n_outputs
             self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
-            part = self._affordable(task)
-            self.calibration_ = self._fitted_link(part, self._left_out(part))
+            # Of so many rows that the fits have passes in their half of max_time: a link has few parameters, and the
+            # model itself needs the other half.
+            seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
+            n_rows, Z = min(0.5 * task.clock.left / seconds, 1.0) * task.rows.n_rows, None
+            while Z is None:
+                part, is_least = self._some(task, max(n_rows, FEWEST_ROWS)), n_rows <= FEWEST_ROWS
+                Z = self._left_out(part, is_least or task.clock.left < 0.5 * (self.max_time or 0.0))
+                n_rows /= FEWER
+            self.calibration_ = self._fitted_link(part, Z)
 
-    def _affordable(self, task: Task) -> Task:
-        """Of so many rows, drawn at random and some of each class, that the fits have passes in their half of max_time:
-        a link has few parameters, and the model itself needs the other half."""
-        seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
-        n_rows = max(task.rows.n_rows * 0.5 * task.clock.left / seconds, FEWEST_ROWS)
+    def _some(self, task: Task, n_rows: float) -> Task:
+        """Of so many rows, drawn at random and some of each class, or a few more."""
         if n_rows >= task.rows.n_rows:
             return task
         index, encoded = task.problem.sample(int(n_rows)), task.encoded
@@ -83,8 +88,11 @@ class CrossCalibrated(LinearClassifier):
         weight = None if task.weight is None else task.weight[index]
         return replace(task, rows=task.rows.take(index), encoded=encoded.take(index), weight=weight)
 
-    def _left_out(self, task: Task) -> np.ndarray:
-        """Scores of each row by a model of the other folds."""
+    def _left_out(self, task: Task, may_be_short: bool) -> np.ndarray | None:
+        """Scores of each row by a model of the other folds; None where one had not the time to come to its end.
+
+        A link to the scores of models that were cut short is not that of the model itself.
+        """
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
@@ -102,6 +110,8 @@ class CrossCalibrated(LinearClassifier):
                 model = type(self)(**options).fit(task.rows, y, fold.weight)
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
+            if model.status_ is Status.MAX_TIME and not may_be_short:
+                return None
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
         return Z
 

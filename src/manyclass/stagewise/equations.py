@@ -39,6 +39,7 @@ class Responses:
     state: Any  # what the stages before predict of each row; of rows in parts what `Problem.map` gives
     on: Callable[[Problem], Any]  # `Update.on`
     share: float  # the curvature of a row
+    whole_rows: bool = False  # whether all of a row is left out, or one of as many copies as it weighs
     signs: Array | None = None  # of the sums of outputs that stand for them, of shape (n_outputs, n_sums)
 
     def sketched(self) -> Responses:
@@ -76,7 +77,7 @@ def errors_left_out(
     """By penalties and outputs, as of `Spectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
     judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
-    return spectrum.leave_one_out(alphas, judged, stage.rows.precision, whole_rows=True)
+    return spectrum.leave_one_out(alphas, judged, stage.rows.precision, responses.whole_rows)
 
 
 class Equations(ABC):

@@ -221,7 +221,9 @@ class _Fit:
         if not equations.varies:
             return
         total, share = self.problem.total_weight, equations.share
-        responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share)
+        # Generated features remember rows, and with them a copy of what is left out.
+        whole_rows = stage.rows is not self.problem.rows
+        responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
         self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha, equations)
