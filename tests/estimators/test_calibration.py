@@ -10,7 +10,6 @@ from sklearn.metrics import log_loss
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
 from manyclass.choice.methods import Shape
 from manyclass.estimators.calibration import CrossCalibrated
-from manyclass.fit import Status
 from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
@@ -177,9 +176,9 @@ def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, severa
     weight, seen = rng.uniform(0.5, 1.0, 4000), []
     left_out = CrossCalibrated._left_out
 
-    def watched(model, task, may_be_short):
+    def watched(model, task):
         seen.append(task.rows.n_rows)
-        return left_out(model, task, may_be_short)
+        return left_out(model, task)
 
     monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
     monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
@@ -190,27 +189,19 @@ def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, severa
     np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.15)
 
 
-@pytest.mark.parametrize("always", [False, True])
-def test_links_are_fitted_to_fewer_rows_where_the_models_of_folds_are_cut_short(always, monkeypatch):
-    """What they would have become is another scale of scores than where they were stopped."""
+def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatch):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((6000, 5))
-    y = (X[:, 0] + rng.standard_normal(6000) > 0).astype(int)
-    left_out, seen = CrossCalibrated._left_out, []
+    X = rng.standard_normal((4000, 6))
+    y = np.where(np.arange(4000) == 2500, 4, (X @ rng.standard_normal((6, 4))).argmax(axis=1))
+    fitted_link, seen = CrossCalibrated._fitted_link, []
 
-    def watched(model, task, may_be_short):
-        seen.append((task.rows.n_rows, may_be_short))
-        return left_out(model, task, may_be_short)
+    def watched(model, task, Z):
+        seen.append((task.rows.n_rows, len(Z), len(np.unique(task.encoded.strata))))
+        return fitted_link(model, task, Z)
 
-    class Slow(SDCAClassifier):
-        def fit(self, X, *given, **options):
-            fitted = super().fit(X, *given, **options)
-            if self.calibrate is None and (X.n_rows > 2000 or always):
-                self.status_ = Status.MAX_TIME
-            return fitted
-
-    monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
-    Slow("hinge", calibrate="sigmoid", max_time=60).fit(X, y)
-    expected = [(6000, False), (1500, False), (1000, True)][: 2 + always]
-    assert [may for _, may in seen] == [may for _, may in expected]
-    assert [n for n, _ in seen] == pytest.approx([n for n, _ in expected], abs=2)  # with a row of each class
+    monkeypatch.setattr(CrossCalibrated, "_fitted_link", watched)
+    whole = SDCAClassifier("hinge", calibrate="sigmoid").fit(X, y)
+    monkeypatch.setattr("manyclass.estimators.calibration.SECONDS_OF_LINK", 1.0)
+    some = SDCAClassifier("hinge", calibrate="sigmoid", max_time=600).fit(X, y)
+    assert seen[0] == (4000, 4000, 5) and seen[1] in [(n, n, 5) for n in (1000, 1001, 1002)]
+    np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)

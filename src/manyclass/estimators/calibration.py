@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from manyclass.choice.methods import Shape
 from manyclass.data.labels import unmistakable
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.fit import Status
@@ -25,9 +25,9 @@ from manyclass.model.losses.base import mean_loss
 from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
-PASSES, FEWEST_ROWS, FEWER = 40, 1000, 4
-"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on; and how
-many times fewer are where these passes were not enough."""
+PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 5e-6
+"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on; and what
+a link takes for one of them and an output."""
 
 CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
 
@@ -69,30 +69,14 @@ class CrossCalibrated(LinearClassifier):
             n_outputs = task.problem.n_outputs
             self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
             # Of so many rows that the fits have passes in their half of max_time: a link has few parameters, and the
-            # model itself needs the other half.
+            # model itself needs the other half. Of these a link is fitted to as many as a tenth of it is enough for.
             seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
-            n_rows, Z = min(0.5 * task.clock.left / seconds, 1.0) * task.rows.n_rows, None
-            while Z is None:
-                part, is_least = self._some(task, max(n_rows, FEWEST_ROWS)), n_rows <= FEWEST_ROWS
-                Z = self._left_out(part, is_least or task.clock.left < 0.5 * (self.max_time or 0.0))
-                n_rows /= FEWER
-            self.calibration_ = self._fitted_link(part, Z)
+            part, _ = _some(task, task.rows.n_rows * 0.5 * task.clock.left / seconds)
+            judging, index = _some(part, 0.1 * task.clock.left / (SECONDS_OF_LINK * n_outputs))
+            self.calibration_ = self._fitted_link(judging, self._left_out(part)[index])
 
-    def _some(self, task: Task, n_rows: float) -> Task:
-        """Of so many rows, drawn at random and some of each class, or a few more."""
-        if n_rows >= task.rows.n_rows:
-            return task
-        index, encoded = task.problem.sample(int(n_rows)), task.encoded
-        if encoded.strata is not None:
-            index = np.union1d(index, np.unique(encoded.strata, return_index=True)[1])
-        weight = None if task.weight is None else task.weight[index]
-        return replace(task, rows=task.rows.take(index), encoded=encoded.take(index), weight=weight)
-
-    def _left_out(self, task: Task, may_be_short: bool) -> np.ndarray | None:
-        """Scores of each row by a model of the other folds; None where one had not the time to come to its end.
-
-        A link to the scores of models that were cut short is not that of the model itself.
-        """
+    def _left_out(self, task: Task) -> np.ndarray:
+        """Scores of each row by a model of the other folds."""
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
@@ -110,8 +94,6 @@ class CrossCalibrated(LinearClassifier):
                 model = type(self)(**options).fit(task.rows, y, fold.weight)
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            if model.status_ is Status.MAX_TIME and not may_be_short:
-                return None
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
         return Z
 
@@ -140,9 +122,10 @@ class CrossCalibrated(LinearClassifier):
     def _sigmoid(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
         """Slope and offset of one output, or 0 and that of all rows alike where scores tell the less the larger they
         are, or differ by what `tol` may have left over and tell nothing clearly."""
-        link, constant = _SigmoidCalibration().fit(z, y, weight), _SigmoidCalibration().fit(0.0 * z, y, weight)
+        link = _SigmoidCalibration().fit(z, y, weight)
         if 0.0 <= -link.a_ <= self._steepest:
             return -link.a_, -link.b_
+        constant = _SigmoidCalibration().fit(0.0 * z, y, weight)
         sign = np.where(y > 0, 1.0, -1.0)
         steep, alike = (np.logaddexp(0.0, sign * (one.a_ * z + one.b_)) for one in (link, constant))
         return (-link.a_, -link.b_) if link.a_ < 0.0 and _is_clearly_less(steep, alike) else (0.0, -constant.b_)
@@ -151,6 +134,19 @@ class CrossCalibrated(LinearClassifier):
     def _steepest(self) -> float:
         """The slope at which what is left of a loss of 1 decides between two classes."""
         return 0.5 / max(self.tol, 1e-12)
+
+
+def _some(task: Task, n_rows: float) -> tuple[Task, Any]:
+    """Of so many rows, drawn at random and some of each class; and which they are."""
+    if max(n_rows, FEWEST_ROWS) >= task.rows.n_rows:
+        return task, slice(None)
+    present, encoded = present_rows(task.rows.n_rows, task.weight), task.encoded
+    n_drawn = min(int(max(n_rows, FEWEST_ROWS)), len(present))
+    index = np.sort(np.random.default_rng(0).choice(present, n_drawn, replace=False))
+    if encoded.strata is not None:
+        index = np.union1d(index, np.unique(encoded.strata, return_index=True)[1])
+    weight = None if task.weight is None else task.weight[index]
+    return replace(task, rows=task.rows.take(index), encoded=encoded.take(index), weight=weight), index
 
 
 def _is_clearly_less(losses: np.ndarray, others: np.ndarray) -> bool:
