@@ -19,6 +19,7 @@ from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, mean_score, score
 from manyclass.features import RandomFourierFeatures, RandomUnits
+from manyclass.fit import Status
 
 N, K = 2000, 4
 LABELS = np.arange(N) % K
@@ -59,6 +60,40 @@ def test_models_that_err_on_other_rows_are_averaged_the_better_first():
     assert mean.seconds_for(N) == pytest.approx(3.0 * entries[0].seconds_for(N))
 
 
+def test_what_knows_nothing_is_left_out_of_the_mean():
+    entries = [judged(noisy(seed, signal), 2.0**seed) for seed, signal in enumerate((2.0, 2.0, 1.9, 0.0, 0.0))]
+    mean = averaged(entries)
+    assert [one.bandwidth for one in mean.candidate.model.features[:3]] == [
+        one.candidate.bandwidth for one in sorted(entries[:3], key=lambda one: -one.accuracy)
+    ]
+    assert mean.candidate.n_kernels == 3
+
+
+def test_two_are_enough_and_a_search_that_was_stopped_has_none():
+    entries = [judged(noisy(seed), 2.0**seed, seconds=seed + 1.0) for seed in range(2)]
+    mean = averaged(entries)
+    assert mean.candidate.n_kernels == 2 and mean.path == [mean]
+    assert mean.row()["seconds"] == sum(one.seconds for one in entries)
+    stopped = search()
+    stopped.stopped = Status.INTERRUPTED
+    assert stopped.averaged(entries[0], entries) is entries[0]
+
+
+def test_a_more_accurate_mean_with_no_less_log_loss_is_not_taken():
+    first, second = noisy(0), noisy(1)
+    sure = judged(first)
+    other = judged(40.0 * second, 2.0)  # so sure of its errors that the mean is, too
+    other.scores = {0: other.scores[0]._replace(accuracy=sure.accuracy - 1e-6)}
+    assert averaged([sure, other]) is sure
+
+
+def test_features_are_those_of_twice_as_many_rows_at_most_over_several_kernels():
+    one = judged(noisy(0)).candidate
+    several = [one.averaged_with([one] * n).most_share(65_536) for n in (1, 3, 15)]
+    assert [one.most_share(65_536), *several] == [8.0, 8.0, 4.0, 1.0]
+    assert one.averaged_with([one] * 2).rows_for(one.averaged_with([one] * 2).work(20_000)) == 20_000
+
+
 def test_models_that_say_the_same_are_not():
     entries = [judged(noisy(0), bandwidth) for bandwidth in (1.0, 2.0)]
     assert averaged(entries) is entries[0]
@@ -75,6 +110,8 @@ def test_what_was_judged_by_other_rows_or_not_kept_is_not():
     second.scores = {1: second.scores[0]}
     third.forget()
     assert averaged([first, second, third]) is first
+    fourth = judged(noisy(3), 8.0)
+    assert averaged([first, second, third, fourth]).candidate.n_kernels == 2
 
 
 def test_no_more_are_averaged_than_there_is_time_for():
