@@ -179,13 +179,36 @@ def test_a_kernel_learns_when_its_models_begin(digits):
         def on_fit_task_end(self, estimator, context, *, metadata):
             return metadata.get("record", {"model": 0})["model"] == 0
 
-    class Unready(RandomUnits):
+    class Unready(RandomFourierFeatures):
         def fit(self, *given, **options):
             raise AssertionError
 
-    model = StagewiseClassifier([RandomFourierFeatures(), Unready()], **SMALL, alpha=1e-3)
+    model = StagewiseClassifier([RandomUnits(), Unready(metric="learned")], **SMALL, alpha=1e-3)
     model.set_callbacks(Stop()).fit(digits[0], digits[2])
     assert model.status_ is Status.STOPPED_BY_CALLBACK and len(model.models_) == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "options"),
+    [
+        (RandomFourierFeatures(bandwidth=-1.0, metric="learned"), {}),
+        (RandomUnits(activation="no"), {}),
+        (FeatureSubset(), {"n_models": 2}),
+        (RandomUnits(), {"n_components": None}),
+    ],
+    ids=str,
+)
+def test_a_kernel_that_cannot_serve_is_refused_before_the_first_model(digits, second, options):
+    seen = []
+
+    class Seen(Callback):
+        def on_fit_task_end(self, estimator, context, **_):
+            seen.append(context)
+
+    model = StagewiseClassifier([FeatureSubset(), second], **SMALL | options, alpha=1e-3).set_callbacks(Seen())
+    with pytest.raises(ValueError):
+        model.fit(digits[0], digits[2])
+    assert not seen
 
 
 def test_sparse_text_like_rows():

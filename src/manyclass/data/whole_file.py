@@ -35,9 +35,9 @@ def replaced(path: Path, writer: str = "") -> Iterator[Path]:
 def try_to_write(path: Path) -> None:
     """Make a temporary file beside `path`, as `replaced` does, and remove it: what keeps it from that is raised."""
     # Nothing else tells: a folder's permissions do not bind the superuser, and /proc takes files of nobody.
-    temporary = _beside(path, f"{os.getpid()}.trial")
+    temporary = _beside(path, "")
     try:
-        temporary.open("wb").close()
+        temporary.open("ab").close()
         temporary.unlink()
     except OSError as error:
         error.filename = str(path)

@@ -96,20 +96,18 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
     def _generated(self, task: Task) -> Iterates:
         seeded = [self._seeded(one, task) for one in self._generators]
-        generator = self._fitted(seeded[0], task)
-        fitted = {0: generator}
+        # What looks at y may take as long as a stage to learn; the others are asked at once whether they serve.
+        fitted = {place: self._fitted(one, task) for place, one in enumerate(seeded) if not (place and _learns(one))}
 
         def draw(number: int) -> Blocks:
-            # What a generator learns may take as long as a stage.
             place = number % len(seeded)
-            if place not in fitted:
-                fitted[place] = self._fitted(seeded[place], task)
+            fitted[place] = fitted.get(place) or self._fitted(seeded[place], task)
             return DrawnBlocks(fitted[place], self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
-        if solver.chooses_alpha and generator.capacity is None and task.problem.rows.n_rows > self.block_size:
-            solver.trials = self._trials(task, generator)
+        if solver.chooses_alpha and fitted[0].capacity is None and task.problem.rows.n_rows > self.block_size:
+            solver.trials = self._trials(task, fitted[0])
         return (yield from solver.iterates(task.saved))
 
     def _trials(self, task: Task, generator: FeatureGenerator) -> SmallerTrials | None:
@@ -189,12 +187,14 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         generator: FeatureGenerator = default if features is None else clone(features)
         if "random_state" in generator.get_params():
             generator.set_params(random_state=int(task.rng.integers(2**31)))
+        if hasattr(generator, "_validate_params"):
+            generator._validate_params()
         return generator
 
     def _fitted(self, generator: FeatureGenerator, task: Task) -> FeatureGenerator:
         name, encoded = type(generator).__name__, task.encoded
         rows = task.problem.rows
-        if get_tags(generator).target_tags.required:
+        if _learns(generator):
             rows.place.refuse(
                 f"{generator} looks at y, which lies in parts elsewhere; features that do not can be used."
             )
@@ -219,6 +219,10 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
     def _n_threads(self, problem: Problem) -> int | None:
         return threads_for(float(problem.rows.n_rows) * self.block_size**2)
+
+
+def _learns(generator: FeatureGenerator) -> bool:
+    return bool(get_tags(generator).target_tags.required)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
-from manyclass.fit import InOrder, Iterate, Iterates, Status
+from manyclass.fit import Iterate, Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
 from manyclass.solvers.line_search import Step, backtrack
@@ -22,22 +20,17 @@ MEMORY = 10
 KEPT = 5
 """Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
 BEFORE_NEWTON = 100
-"""Passes after which L-BFGS hands over: it is the fastest way down and slow near most optima."""
+"""Passes after which L-BFGS hands over: it is the fastest way down and slow near the optimum."""
 
-
-SLOW = 0.5
-"""Share of what was gained in as many passes before, below which the other of the two goes on."""
 
 _ENDING = NewtonCG()
 
 
 class QuasiNewton(Solver):
-    """L-BFGS whose initial inverse Hessian is the curvature, and preconditioned Newton-CG where that is faster.
+    """L-BFGS whose initial inverse Hessian is the curvature, finished by preconditioned Newton-CG.
 
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
-    backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes. That is the
-    faster near most optima. Where it is not, as where few rows hold most of a column, it soon gains less than L-BFGS
-    did, which then goes on for twice as many passes.
+    backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
 
     `refresh` are the iterations after which the curvature is estimated anew, `ending` what it hands over to: None for
     nothing, which is a fit that has stalled.
@@ -46,122 +39,53 @@ class QuasiNewton(Solver):
     name = "quasi-newton"
     needs_majorizer = False
 
-    def __init__(self, refresh: frozenset[int] = REFRESH, ending: NewtonCG | None = _ENDING):
+    def __init__(self, refresh: frozenset[int] = REFRESH, ending: Solver | None = _ENDING):
         self.refresh, self.ending = refresh, ending
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
-        known: dict[str, Any] = {"first_pass": problem.n_passes, "allowed": BEFORE_NEWTON, "halfway": None}
-        known |= {"n_steps": 0, "refreshed_at": None, "n_refreshed": 0}
-        pairs, ending, before = InverseHessian(problem, curvature), self.ending, saved.get("descent", saved)
-        known |= {name: before[name] for name in known.keys() & before.keys()}
-        pace: Pace | None = before.get("pace")
-        if pace is None and known["refreshed_at"] is not None:
+        if "forcing" in saved:  # it had been handed over
+            return (yield from self._ended(problem, curvature, theta, n_iter, saved))
+        known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None, "n_refreshed": 0}
+        known |= {name: saved[name] for name in known.keys() & saved.keys()}
+        if known["refreshed_at"] is not None:
             curvature.n_refreshed = known["n_refreshed"]
             refresh(problem, curvature, known["refreshed_at"])
-        evaluation = problem.value_and_gradient(theta, with_row_weight=self._weighs(curvature, known["n_steps"]))
-        n_iter += pace is None
-        if "pairs" in before:
-            pairs.restore(before["pairs"], evaluation.gradient)
-        while True:
-            if pace is None:
-                theta, evaluation, n_iter = yield from self._descent(pairs, theta, evaluation, n_iter, known)
-                pace, saved = Pace.of(problem.n_passes, evaluation.value, known["halfway"]), NOTHING
-            if ending is None:
-                return Status.STALLED
-            iterates = ending.iterates(problem, curvature, theta, n_iter, saved)
-            slow = yield from _as_long_as_it_pays(InOrder(iterates), problem, pace, {**known, "pairs": pairs.saved})
-            if not isinstance(slow, Iterate):
-                return slow
-            theta, n_iter, pace = _with(slow)["theta"], int(slow.n_iter), None
-            known |= {"first_pass": problem.n_passes, "allowed": 2 * known["allowed"], "halfway": None}
-            evaluation = problem.value_and_gradient(theta, with_row_weight=curvature.weighs_rows)
-            if ending.refreshes:
-                known |= {"refreshed_at": theta, "n_refreshed": curvature.n_refreshed}
-                refresh(problem, curvature, theta, evaluation)
-                pairs.renew()
-
-    def _descent(
-        self, pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
-    ) -> Generator[Iterate, None, tuple[Array, Evaluation, int]]:
-        """L-BFGS for the passes that it is allowed, from a point that was not yet seen."""
-        problem, curvature = pairs.problem, pairs.curvature
+        weighs = curvature.weighs_rows and known["n_steps"] in self.refresh
+        evaluation = problem.value_and_gradient(theta, with_row_weight=weighs)
+        pairs = InverseHessian(problem, curvature)
+        if "pairs" in saved:
+            pairs.restore(saved["pairs"], evaluation.gradient)
+        n_iter += 1
         yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        while problem.n_passes - known["first_pass"] < known["allowed"]:
+        while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
             if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
                 known |= {"refreshed_at": theta, "n_refreshed": curvature.n_refreshed}
                 refresh(problem, curvature, theta, evaluation)
                 pairs.renew()
-            weighs = self._weighs(curvature, known["n_steps"] + 1)
+            weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
             direction = -pairs.solve(evaluation.gradient)
             apart = problem.n_independent > 1
             step = backtrack(problem, theta, evaluation, direction, apart=apart, with_row_weight=weighs)
             if step is None:
                 if not pairs.forget():
-                    known["halfway"] = None
                     break
                 continue
             pairs.add(step, evaluation)
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
-            if known["halfway"] is None and 2 * (problem.n_passes - known["first_pass"]) >= known["allowed"]:
-                known["halfway"] = problem.n_passes, evaluation.value
             yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        return theta, evaluation, n_iter
+        return (yield from self._ended(problem, curvature, theta, n_iter))
 
-    def _weighs(self, curvature: Curvature, n_steps: int) -> bool:
-        return curvature.weighs_rows and n_steps in self.refresh
+    def _ended(self, *given: Any) -> Iterates:
+        return Status.STALLED if self.ending is None else (yield from self.ending.iterates(*given))
 
     @staticmethod
     def _iterate(
         pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
     ) -> Iterate:
         return iterate(pairs.problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
-
-
-@dataclass(frozen=True)
-class Pace:
-    """What is gained by so many passes, and where that was last looked at."""
-
-    passes: float
-    value: float
-    width: float
-    gain: float
-
-    @classmethod
-    def of(cls, passes: float, value: float, halfway: tuple[float, float] | None) -> Pace:
-        """Of L-BFGS, since it was halfway; where it never was there is nothing to be slower than."""
-        since, at = (passes - math.inf, value) if halfway is None else halfway
-        return cls(passes, value, passes - since, at - value)
-
-    def after(self, passes: float, value: float) -> Pace:
-        """The same until there were as many passes again."""
-        if passes - self.passes < self.width:
-            return self
-        return Pace(passes, value, self.width, (self.value - value) * self.width / (passes - self.passes))
-
-
-def _as_long_as_it_pays(
-    iterates: InOrder, problem: Problem, pace: Pace, descent: dict[str, Any]
-) -> Generator[Iterate, None, Iterate | Status | None]:
-    """Iterates up to one after passes that gained less than `SLOW` times what as many before did, or a reason to end.
-
-    `descent` is what L-BFGS has to know to go on.
-    """
-    for one in iterates:
-        latest = pace.after(problem.n_passes, one.objective)
-        if latest.gain < SLOW * pace.gain:
-            iterates.close()
-            return one
-        pace = latest
-        yield replace(one, state=partial(_with, one, descent={**descent, "pace": pace}))
-    return iterates.reason
-
-
-def _with(one: Iterate, **more: Any) -> dict[str, Any]:
-    assert one.state is not None
-    return one.state() | more
 
 
 class InverseHessian:
