@@ -204,7 +204,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if chosen is not alone and isinstance(model.features, list):
             ranked = [chosen, *ranked]
         elif chosen is not alone:
-            search.why.append("That is the choice alone, without others to be averaged with.")
+            search.why.append("There was no time for the mean: it is the choice alone.")
             chosen = alone
         self.leaderboard_, self.why_, self.best_path_ = [one.row() for one in ranked], search.why, search.path
         return chosen, model

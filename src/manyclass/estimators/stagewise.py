@@ -8,9 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import Interval
 
 from manyclass.choice.features import (
     COLUMNS,
@@ -29,6 +27,7 @@ from manyclass.data.memory import room_for
 from manyclass.data.rows import Array
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
+from manyclass.estimators.generators import GENERATOR, Generators, listed
 from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.regressor import Regressor
@@ -48,7 +47,6 @@ TRIAL_ROWS, LEAST_TRIAL_ROWS = 4096, 256
 TRIAL_ROOM = 0.05
 """Share of the room for them."""
 FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
-_GENERATOR = HasMethods(["fit", "draw"])
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -68,7 +66,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
         **CHOSEN_ALPHA,
-        "features": [_GENERATOR, list, tuple, None],
+        "features": [GENERATOR, list, tuple, None],
         "n_components": [*_COUNT, None],
         "block_size": _COUNT,
         "n_models": _COUNT,
@@ -95,19 +93,19 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         return (yield from self._on_columns(task, frame, equations))
 
     def _generated(self, task: Task) -> Iterates:
-        seeded = [self._seeded(one, task) for one in self._generators]
-        # What looks at y may take as long as a stage to learn; the others are asked at once whether they serve.
-        fitted = {place: self._fitted(one, task) for place, one in enumerate(seeded) if not (place and _learns(one))}
+        in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
+        default = RandomFourierFeatures(standardize=in_units)
+        given = [one or default for one in listed(self.features)]
+        generators = Generators(given, task, self.n_components, self.n_models)
+        first = generators.of_model(0)
 
         def draw(number: int) -> Blocks:
-            place = number % len(seeded)
-            fitted[place] = fitted.get(place) or self._fitted(seeded[place], task)
-            return DrawnBlocks(fitted[place], self.block_size, self.n_components, task.rng)
+            return DrawnBlocks(generators.of_model(number), self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
-        if solver.chooses_alpha and fitted[0].capacity is None and task.problem.rows.n_rows > self.block_size:
-            solver.trials = self._trials(task, fitted[0])
+        if solver.chooses_alpha and first.capacity is None and task.problem.rows.n_rows > self.block_size:
+            solver.trials = self._trials(task, first)
         return (yield from solver.iterates(task.saved))
 
     def _trials(self, task: Task, generator: FeatureGenerator) -> SmallerTrials | None:
@@ -165,48 +163,8 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         return type(self)(**self.get_params(deep=False) | options | {"class_weight": None})
 
     @property
-    def _generators(self) -> list[FeatureGenerator | None]:
-        """Of which each gives the blocks of `n_models` models."""
-        several = isinstance(self.features, list | tuple)
-        found: list[Any] = list(self.features) if several else [self.features]  # type: ignore[arg-type]
-        if not found or (several and not all(_GENERATOR.is_satisfied_by(one) for one in found)):
-            raise TypeError(
-                f"features is {self.features!r}; give a generator of features, such as RandomFourierFeatures(), or a "
-                "list of these."
-            )
-        return found
-
-    @property
     def _n_models(self) -> int:
-        return self.n_models * len(self._generators)
-
-    def _seeded(self, features: FeatureGenerator | None, task: Task) -> FeatureGenerator:
-        """What draws blocks, not fitted."""
-        in_units = vars(self).get("choice_", {}).get("features") == FOURIER_IN_UNITS
-        default = RandomFourierFeatures(standardize=in_units)
-        generator: FeatureGenerator = default if features is None else clone(features)
-        if "random_state" in generator.get_params():
-            generator.set_params(random_state=int(task.rng.integers(2**31)))
-        if hasattr(generator, "_validate_params"):
-            generator._validate_params()
-        return generator
-
-    def _fitted(self, generator: FeatureGenerator, task: Task) -> FeatureGenerator:
-        name, encoded = type(generator).__name__, task.encoded
-        rows = task.problem.rows
-        if _learns(generator):
-            rows.place.refuse(
-                f"{generator} looks at y, which lies in parts elsewhere; features that do not can be used."
-            )
-        generator.fit(rows, encoded.guide, sample_weight=rows.place.gather(task.problem.weight))
-        if self.n_components is None and generator.capacity is None:
-            raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")
-        if self.n_models > 1 and generator.capacity is not None:
-            raise ValueError(
-                f"{name} has {generator.capacity} features and no others for a second model; use n_models=1, or a "
-                "generator of random features."
-            )
-        return generator
+        return self.n_models * len(listed(self.features))
 
     def _memory(self, problem: Problem) -> dict[str, float]:
         size = min(self.block_size, self.n_components or self.block_size)
@@ -219,10 +177,6 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
     def _n_threads(self, problem: Problem) -> int | None:
         return threads_for(float(problem.rows.n_rows) * self.block_size**2)
-
-
-def _learns(generator: FeatureGenerator) -> bool:
-    return bool(get_tags(generator).target_tags.required)
 
 
 @dataclass(eq=False, repr=False)

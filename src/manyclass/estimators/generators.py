@@ -1,0 +1,74 @@
+"""The generators of features of a stagewise fit, each of which gives the blocks of models of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
+
+from manyclass.estimators.base import Task
+from manyclass.features import FeatureGenerator
+
+GENERATOR = HasMethods(["fit", "draw"])
+"""What the parameter ``features`` may be, or a list of these."""
+
+
+def listed(features: Any) -> list[FeatureGenerator | None]:
+    """The generators that are given; None for the default one."""
+    several = isinstance(features, list | tuple)
+    found = list(features) if several else [features]
+    if not found or (several and not all(GENERATOR.is_satisfied_by(one) for one in found)):
+        raise TypeError(
+            f"features is {features!r}; give a generator of features, such as RandomFourierFeatures(), or a list of "
+            "these."
+        )
+    return found
+
+
+class Generators:
+    """Generators with seeds of their own, fitted to the rows of a task.
+
+    What looks at y may take as long as a stage to learn, and is fitted when its first model begins; the others at once,
+    which says whether they serve.
+    """
+
+    def __init__(self, generators: list[FeatureGenerator], task: Task, n_components: int | None, n_models: int):
+        self.task, self.n_components, self.n_models = task, n_components, n_models
+        self._seeded = [self._with_seed(one) for one in generators]
+        self._fitted = {
+            place: self._fit(one) for place, one in enumerate(self._seeded) if not (place and _looks_at_y(one))
+        }
+
+    def of_model(self, number: int) -> FeatureGenerator:
+        place = number % len(self._seeded)
+        self._fitted[place] = self._fitted.get(place) or self._fit(self._seeded[place])
+        return self._fitted[place]
+
+    def _with_seed(self, generator: FeatureGenerator) -> FeatureGenerator:
+        own: FeatureGenerator = clone(generator)
+        if "random_state" in own.get_params():
+            own.set_params(random_state=int(self.task.rng.integers(2**31)))
+        if hasattr(own, "_validate_params"):
+            own._validate_params()
+        return own
+
+    def _fit(self, generator: FeatureGenerator) -> FeatureGenerator:
+        name, problem = type(generator).__name__, self.task.problem
+        place = problem.rows.place
+        if _looks_at_y(generator):
+            place.refuse(f"{generator} looks at y, which lies in parts elsewhere; features that do not can be used.")
+        generator.fit(problem.rows, self.task.encoded.guide, sample_weight=place.gather(problem.weight))
+        if self.n_components is None and generator.capacity is None:
+            raise ValueError(f"{name} can give any number of features; set n_components to how many to use.")
+        if self.n_models > 1 and generator.capacity is not None:
+            raise ValueError(
+                f"{name} has {generator.capacity} features and no others for a second model; use n_models=1, or a "
+                "generator of random features."
+            )
+        return generator
+
+
+def _looks_at_y(generator: FeatureGenerator) -> bool:
+    return bool(get_tags(generator).target_tags.required)
