@@ -10,8 +10,8 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
 from manyclass.solvers import SOLVERS, newton_cg
+from manyclass.solvers.lbfgs import KEPT, MEMORY, InverseHessian
 from manyclass.solvers.line_search import STEEP, Step, backtrack, stretched
-from manyclass.solvers.quasi_newton import KEPT, MEMORY, InverseHessian
 from tests import problems
 
 TIGHT = 1e-8

@@ -15,7 +15,7 @@ from manyclass.data.memory import room_for
 from manyclass.data.rows import BLOCK_BYTES, Array, Rows, present_rows
 from manyclass.data.targets import Targets
 from manyclass.model import Problem
-from manyclass.solvers.quasi_newton import MEMORY
+from manyclass.solvers.lbfgs import MEMORY
 
 ARRAYS = 3 * MEMORY + 12
 """Of the size of the parameters that a descent holds."""

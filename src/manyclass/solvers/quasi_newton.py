@@ -1,243 +1,135 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-from scipy.linalg.lapack import dtrtrs
-
 from manyclass.curvature import Curvature
-from manyclass.data.rows import Array, to_numpy
-from manyclass.fit import Iterate, Iterates, Status
-from manyclass.model import Evaluation, Problem
-from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
-from manyclass.solvers.line_search import Step, backtrack
+from manyclass.data.rows import Array
+from manyclass.fit import InOrder, Iterate, Iterates, Status
+from manyclass.model import Problem
+from manyclass.solvers.base import NOTHING, REFRESH, Solver
+from manyclass.solvers.lbfgs import LBFGS
 from manyclass.solvers.newton_cg import NewtonCG
 
-MEMORY = 10
-"""Pairs kept by L-BFGS."""
-KEPT = 5
-"""Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
 BEFORE_NEWTON = 100
-"""Passes after which L-BFGS hands over: it is the fastest way down and slow near the optimum."""
-
+"""Passes of the first turn of L-BFGS: it is the fastest way down and slow near most optima."""
+SLOW = 0.5
+"""Share of the rate before, below which it is the turn of the other method."""
 
 _ENDING = NewtonCG()
 
 
 class QuasiNewton(Solver):
-    """L-BFGS whose initial inverse Hessian is the curvature, finished by preconditioned Newton-CG.
+    """L-BFGS in the metric of the curvature, in turns with Newton-CG that is preconditioned by it.
 
-    Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Starts from scaled least squares, takes unit steps with
-    backtracking, and hands over to `NewtonCG` when the gap asked for is not reached in a hundred passes.
+    Starts from scaled least squares and hands over to `NewtonCG` when the gap asked for is not reached in a hundred
+    passes. That is the faster near most optima. Where it is not, as where few rows hold most of a column, the logarithm
+    of the gap soon falls less than half as fast as it did before, and L-BFGS goes on for twice as many passes. An
+    iteration then takes as many passes as one of Newton-CG did, so that `max_iter` leaves as many as it would.
 
-    `refresh` are the iterations after which the curvature is estimated anew, `ending` what it hands over to: None for
-    nothing, which is a fit that has stalled.
+    `refresh` are the iterations of L-BFGS after which the curvature is estimated anew, `ending` what it hands over to:
+    None for nothing, which is a fit that has stalled.
     """
 
     name = "quasi-newton"
     needs_majorizer = False
 
-    def __init__(self, refresh: frozenset[int] = REFRESH, ending: Solver | None = _ENDING):
-        self.refresh, self.ending = refresh, ending
+    def __init__(self, refresh: frozenset[int] = REFRESH, ending: NewtonCG | None = _ENDING):
+        self.first, self.ending = LBFGS(refresh), ending
+        self.again = LBFGS(refresh | {0}) if ending is not None and ending.refreshes else self.first
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
-        if "forcing" in saved:  # it had been handed over
-            return (yield from self._ended(problem, curvature, theta, n_iter, saved))
-        known: dict[str, Any] = {"first_pass": problem.n_passes, "n_steps": 0, "refreshed_at": None, "n_refreshed": 0}
-        known |= {name: saved[name] for name in known.keys() & saved.keys()}
-        if known["refreshed_at"] is not None:
-            curvature.n_refreshed = known["n_refreshed"]
-            refresh(problem, curvature, known["refreshed_at"])
-        weighs = curvature.weighs_rows and known["n_steps"] in self.refresh
-        evaluation = problem.value_and_gradient(theta, with_row_weight=weighs)
-        pairs = InverseHessian(problem, curvature)
-        if "pairs" in saved:
-            pairs.restore(saved["pairs"], evaluation.gradient)
-        n_iter += 1
-        yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        while problem.n_passes - known["first_pass"] < BEFORE_NEWTON:
-            if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
-                known |= {"refreshed_at": theta, "n_refreshed": curvature.n_refreshed}
-                refresh(problem, curvature, theta, evaluation)
-                pairs.renew()
-            weighs = curvature.weighs_rows and known["n_steps"] + 1 in self.refresh
-            direction = -pairs.solve(evaluation.gradient)
-            apart = problem.n_independent > 1
-            step = backtrack(problem, theta, evaluation, direction, apart=apart, with_row_weight=weighs)
-            if step is None:
-                if not pairs.forget():
+        turn: Turn = saved.get("turn", Turn(Pace(BEFORE_NEWTON / 2, problem.n_passes)))
+        while True:
+            iterates = InOrder(self._solver(turn).iterates(problem, curvature, theta, n_iter, saved))
+            for one in iterates:
+                theta = _state(one)["theta"]
+                if saved is NOTHING:  # else it is the one that has been yielded before
+                    turn = turn.after(one)
+                    if not turn.is_iteration(one):
+                        continue
+                    turn = replace(turn, counted=one.n_passes)
+                saved, n_iter = NOTHING, n_iter + 1
+                yield replace(one, n_iter=n_iter, state=partial(_state, one, turn=turn, n_iter=n_iter))
+                if turn.is_over:
                     break
-                continue
-            pairs.add(step, evaluation)
-            theta, evaluation = step.theta, step.evaluation
-            n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
-            yield self._iterate(pairs, theta, evaluation, n_iter, known)
-        return (yield from self._ended(problem, curvature, theta, n_iter))
+            else:
+                if iterates.reason is not Status.STALLED or not turn.is_descent:
+                    return iterates.reason
+                turn = replace(turn, pace=replace(turn.pace, rate=0.0))
+            iterates.close()
+            if self.ending is None:
+                return Status.STALLED
+            turn = turn.next(problem.n_passes, n_iter)
 
-    def _ended(self, *given: Any) -> Iterates:
-        return Status.STALLED if self.ending is None else (yield from self.ending.iterates(*given))
-
-    @staticmethod
-    def _iterate(
-        pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
-    ) -> Iterate:
-        return iterate(pairs.problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
+    def _solver(self, turn: Turn) -> Solver:
+        if not turn.is_descent:
+            assert self.ending is not None
+            return self.ending
+        return self.again if turn.each else self.first
 
 
-class InverseHessian:
-    """The limited-memory BFGS inverse over an initial inverse H⁻¹ (Byrd, Nocedal and Schnabel, 1994, Theorem 2.2).
+def _state(one: Iterate, **more: Any) -> dict[str, Any]:
+    assert one.state is not None
+    return one.state() | more
 
-    With the steps S and the changes of the gradient Y as rows, Z = Y H⁻¹, R the triangle of s_iᵀy_j, i ≤ j, and D its
-    diagonal,
 
-        direction = γ (H⁻¹g − Zᵀw) + Sᵀ R⁻ᵀ(D w + γ (Y Zᵀ w − Z g)),   w = R⁻¹ S g,
+@dataclass(frozen=True)
+class Pace:
+    """How fast the logarithm of what is left to gain falls, looked at whenever so many passes have been made.
 
-    where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. What is known of the gradient at
-    hand, H⁻¹g, S g and Z g, differs from what was known of the one before by what the new pair needs: so an iteration
-    takes one solution with the curvature and two products with all pairs.
-
-    A problem that is a sum of independent ones (`Problem.n_independent`) has an inverse for each of these: so the pairs
-    of each tell of it alone.
+    What is left is the duality gap, or what is compared with `tol` where there is none.
     """
 
-    def __init__(self, problem: Problem, curvature: Curvature):
-        self.problem, self.curvature, n = problem, curvature, problem.n_independent
-        self._shape = problem.rows.n_features + problem.fit_intercept, problem.n_outputs
-        size = self._shape[0] * self._shape[1] // n
-        # S and Z in turn, as they are always multiplied together; and Y.
-        self._pairs, self._changes = problem.rows.zeros((n, 2 * MEMORY, size)), problem.rows.zeros((n, MEMORY, size))
-        self._order: list[int] = []  # the rows in use, which are the first, oldest pair first
-        # s_iᵀy_j and y_iᵀz_j
-        self._products, self._curvatures = np.zeros((n, MEMORY, MEMORY)), np.zeros((n, MEMORY, MEMORY))
-        self._look: Look | None = None
+    width: float
+    passes: float  # at the last look
+    left: float = math.inf  # the least logarithm until then
+    least: float = math.inf  # and until now
+    rate: float = 0.0  # per pass, at the last look
+    before: float = 0.0  # at the look before that
+    n_looks: int = 0
+
+    def after(self, one: Iterate) -> Pace:
+        left = one.measure if math.isnan(one.duality_gap) else one.duality_gap
+        least = min(self.least, math.log(max(left, 1e-300)))
+        if not self.n_looks and self.left == math.inf:
+            return replace(self, left=least, least=least)
+        passes = one.n_passes - self.passes
+        if passes < self.width:
+            return replace(self, least=least)
+        rate = (self.left - least) / passes
+        return Pace(self.width, one.n_passes, least, least, rate, self.rate, self.n_looks + 1)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Of one of the two methods: since when it lasts, and how fast it is."""
+
+    pace: Pace
+    is_descent: bool = True
+    first: tuple[float, int] = (0.0, 0)  # passes and iterations before it
+    each: float = 0.0  # passes that make an iteration of several of L-BFGS
+    counted: float = 0.0  # passes at the last iteration
+
+    def after(self, one: Iterate) -> Turn:
+        return replace(self, pace=self.pace.after(one))
+
+    def is_iteration(self, one: Iterate) -> bool:
+        return self.is_over or one.n_passes - self.counted >= self.each
 
     @property
-    def saved(self) -> tuple[Any, ...]:
-        """What `restore` wants."""
-        look = None if self._look is None else (self._look.solved, self._look.of_pairs)
-        return self._pairs, self._changes, self._order, self._products, self._curvatures, look
+    def is_over(self) -> bool:
+        """For L-BFGS after two looks, of which the second is what the other is compared with."""
+        return self.pace.n_looks == 2 if self.is_descent else self.pace.rate < SLOW * self.pace.before
 
-    def restore(self, saved: tuple[Any, ...], gradient: Array) -> None:
-        """As it was, with the gradient that it looked at last."""
-        self._pairs, self._changes, self._order, self._products, self._curvatures, look = saved
-        self._look = None if look is None else Look(gradient, *look)
-
-    def forget(self) -> bool:
-        """Whether there were any pairs."""
-        had, self._order, self._look = bool(self._order), [], None
-        return had
-
-    def renew(self) -> None:
-        """After the curvature has changed: the newest pairs alone, as each takes a solution."""
-        self._look, newest = None, self._order[-KEPT:]
-        n = len(newest)
-        self._order = list(range(n))
-        if not n:
-            return
-        of_both = [2 * place + one for place in newest for one in range(2)]
-        self._changes[:, :n, :] = self._taken(self._changes, newest)
-        self._pairs[:, : 2 * n, :] = self._taken(self._pairs, of_both)
-        self._products[:, :n, :n] = self._products[:, newest][:, :, newest]
-        for place in range(n):
-            self._pairs[:, 2 * place + 1, :] = self._flat(
-                self.curvature.solve(self._shaped(self._changes[:, place, :]))
-            )
-        changes, solved = self._changes[:, :n, :], self._pairs[:, 1 : 2 * n : 2, :]
-        self._curvatures[:, :n, :n] = to_numpy(changes @ self.problem.xp.permute_dims(solved, (0, 2, 1)))
-
-    def _taken(self, held: Array, places: list[int]) -> Array:
-        return self.problem.xp.take(held, self.problem.rows.asarray(places, self.problem.xp.int64), axis=1)
-
-    def add(self, step: Step, old: Evaluation) -> None:
-        """What was seen where a step was tried from `old`."""
-        problem, inner, gradient = self.problem, self.problem.inner_of_each, step.seen.gradient
-        move, change = step.move, gradient - old.gradient
-        curving = np.atleast_1d(inner(move, change))
-        bends = curving > 1e-10 * np.sqrt(inner(move, move) * inner(change, change))
-        if not bends.any():
-            return
-        before, now = self._looked_at(old.gradient), self.curvature.solve(gradient)
-        solved = now - before.solved
-        if not bends.all():  # a pair of zeros says nothing
-            present = problem.spread(bends)
-            move, change, solved = move * present, change * present, solved * present
-        place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
-        self._order.append(place)
-        self._changes[:, place, :] = self._flat(change)
-        self._pairs[:, 2 * place, :], self._pairs[:, 2 * place + 1, :] = self._flat(move), self._flat(solved)
-        of_gradient = self._of_pairs(gradient)
-        of_change = of_gradient - before.of_pairs
-        of_change[:, 2 * place], of_change[:, 2 * place + 1] = bends * curving, inner(change, solved)
-        self._products[:, :, place] = bends[:, None] * of_change[:, 0::2]
-        self._products[:, place, place] = np.where(bends, curving, 1.0)
-        self._curvatures[:, :, place] = self._curvatures[:, place, :] = bends[:, None] * of_change[:, 1::2]
-        self._look = Look(gradient, now, of_gradient)
-        if step.taken is not None:  # as no curvature makes independent problems one
-            mask, where = problem.spread(step.taken, problem.xp.bool), step.taken[:, None]
-            wide = problem.xp.where(mask[None, :], now, before.solved)
-            of_both = np.where(where, of_gradient, of_gradient - of_change)
-            self._look = Look(step.evaluation.gradient, wide, of_both)
-
-    def solve(self, gradient: Array) -> Array:
-        look, order = self._looked_at(gradient), np.array(self._order, dtype=np.intp)
-        if not len(order):
-            return look.solved
-        R, YZ = (held[:, order[:, None], order] for held in (self._products, self._curvatures))
-        weights = _solved(R, look.of_pairs[:, 2 * order])
-        own, other = (part.diagonal(0, 1, 2) for part in (R, YZ))
-        # The curvature may be off by a factor, as every majorizer is; the last pair that is not of zeros measures it.
-        size = np.ones_like(own[:, :1])
-        for place in range(len(order)) if (other[:, -1] <= 0).any() else [-1]:
-            bends = other[:, place] > 0
-            size[bends, 0] = own[bends, place] / other[bends, place]
-        lacking = own * weights + size * ((YZ @ weights[:, :, None])[:, :, 0] - look.of_pairs[:, 2 * order + 1])
-        of_both = np.empty_like(look.of_pairs[:, : 2 * len(order)])
-        of_both[:, 2 * order], of_both[:, 2 * order + 1] = _solved(R, lacking, transposed=True), -size * weights
-        asarray = self.problem.rows.asarray
-        of_pairs = asarray(of_both)[:, None, :] @ self._pairs[:, : 2 * len(order), :]
-        return look.solved * self.problem.spread(size[:, 0]) + self._shaped(of_pairs[:, 0, :])
-
-    def _looked_at(self, gradient: Array) -> Look:
-        if self._look is None or self._look.gradient is not gradient:
-            self._look = Look(gradient, self.curvature.solve(gradient), self._of_pairs(gradient))
-        return self._look
-
-    def _of_pairs(self, array: Array) -> np.ndarray:
-        """S a and Z a in turn."""
-        n, found = 2 * len(self._order), np.zeros((self.problem.n_independent, 2 * MEMORY))
-        if n:
-            found[:, :n] = to_numpy(self._pairs[:, :n, :] @ self._flat(array)[:, :, None])[:, :, 0]
-        return found
-
-    def _flat(self, array: Array) -> Array:
-        """Of shape (n_independent, n_parameters of one)."""
-        xp, n = self.problem.xp, self.problem.n_independent
-        if n in (1, self._shape[1]):
-            return xp.reshape(array, (1, -1)) if n == 1 else array.T
-        of_each = xp.reshape(array, (self._shape[0], n, -1))
-        return xp.reshape(xp.permute_dims(of_each, (1, 0, 2)), (n, -1))
-
-    def _shaped(self, flat: Array) -> Array:
-        xp, n = self.problem.xp, self.problem.n_independent
-        if n in (1, self._shape[1]):
-            return xp.reshape(flat, self._shape) if n == 1 else flat.T
-        of_each = xp.reshape(flat, (n, self._shape[0], -1))
-        return xp.reshape(xp.permute_dims(of_each, (1, 0, 2)), self._shape)
-
-
-def _solved(R: np.ndarray, right: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """R⁻¹ or R⁻ᵀ times a vector for each of several upper triangles; what is below them does not matter."""
-    return np.stack([dtrtrs(one, vector, trans=transposed)[0] for one, vector in zip(R, right, strict=True)])
-
-
-@dataclass
-class Look:
-    """What is known of a gradient g: H⁻¹g, and S g and Z g in turn, of shape (n_independent, 2·MEMORY)."""
-
-    gradient: Array
-    solved: Array
-    of_pairs: np.ndarray
+    def next(self, n_passes: float, n_iter: int) -> Turn:
+        pace, first = self.pace, (n_passes, n_iter)
+        if self.is_descent:
+            return Turn(Pace(pace.width, n_passes, pace.least, pace.least, pace.rate), False, first)
+        each = (n_passes - self.first[0]) / max(n_iter - self.first[1], 1)
+        return Turn(Pace(2 * pace.width, n_passes, pace.least, pace.least), True, first, each, n_passes)

@@ -1,0 +1,103 @@
+"""L-BFGS and Newton-CG in turns."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from manyclass import GLMClassifier
+from manyclass.fit import Iterate, Status
+from manyclass.solvers.quasi_newton import Pace, Turn
+from tests.problems import Callback
+
+METHOD = {"alpha": 1e-4, "solver": "quasi-newton", "curvature": "jacobi", "max_iter": 20_000}
+
+
+def counts(n, d, seed):
+    """Of which a few are huge, in rows that are told apart by their logarithms."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, d, density=0.01, random_state=rng, format="csr")
+    X.data = np.ceil(2.0 * rng.pareto(1.2, X.nnz))
+    logs = X.copy()
+    logs.data = np.log1p(logs.data)
+    Z = logs @ (0.6 * rng.standard_normal((d, 3)))
+    return X, (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+
+
+def test_newton_steps_give_way_where_the_gap_falls_more_slowly(monkeypatch):
+    """Few rows hold most of a column here, so that the variances of columns say little of what curves."""
+    X, y = counts(600, 150, 3)
+    in_turns = GLMClassifier(**METHOD, tol=1e-3).fit(X, y)
+    monkeypatch.setattr("manyclass.solvers.quasi_newton.SLOW", -math.inf)
+    never_back = GLMClassifier(**METHOD, tol=1e-3).fit(X, y)
+    assert in_turns.status_ is never_back.status_ is Status.CONVERGED
+    assert in_turns.n_passes_ < 0.5 * never_back.n_passes_
+
+
+class Stopper(Callback):
+    def __init__(self, at):
+        self.at, self.n_seen = at, 0
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.n_seen += context.parent is not None
+        return self.n_seen == self.at
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_goes_on_from_its_points_as_it_would_have(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 12)
+    X, y = counts(400, 80, 0)
+    method = METHOD | {"tol": 1e-3, "max_iter": 60}
+    whole = GLMClassifier(**method).fit(X, y)
+    for at in range(1, len(whole.history_), 2):
+        path = tmp_path / str(at)
+        GLMClassifier(**method).set_callbacks(Stopper(at)).fit(X, y, checkpoint=path)
+        again = GLMClassifier(**method).fit(X, y, checkpoint=path)
+        np.testing.assert_array_equal(again.coef_, whole.coef_, str(at))
+        assert (again.n_iter_, again.n_passes_) == (whole.n_iter_, whole.n_passes_)
+
+
+def test_a_turn_of_lbfgs_after_newtons_counts_as_many_iterations_as_that_would_have_taken():
+    """So that a limit of iterations leaves as many passes as with Newton's method alone."""
+    X, y = counts(600, 150, 3)
+    model = GLMClassifier(**METHOD, tol=1e-3).fit(X, y)
+    assert model.n_passes_ > 8 * model.n_iter_ > 800
+    assert [record.n_iter for record in model.history_] == list(range(1, model.n_iter_ + 1))
+    short = GLMClassifier(**METHOD | {"max_iter": model.n_iter_ - 1}, tol=1e-3)
+    with pytest.warns(ConvergenceWarning):
+        assert short.fit(X, y).n_iter_ == model.n_iter_ - 1
+
+
+def seen(n_passes, gap, **more):
+    return Iterate(dict, 1.0, 1, n_passes, gap, **more)
+
+
+def test_a_pace_is_looked_at_after_as_many_passes():
+    pace = Pace(40, 0).after(seen(1, 1.0)).after(seen(30, math.exp(-6))).after(seen(39, math.exp(-4)))
+    assert (pace.n_looks, pace.left, pace.least) == (0, 0.0, -6.0)
+    pace = pace.after(seen(60, math.exp(-5)))
+    assert (pace.n_looks, pace.passes, pace.rate, pace.before) == (1, 60, 0.1, 0.0)
+    pace = pace.after(seen(100, math.exp(-8)))
+    assert (pace.n_looks, pace.passes, pace.rate, pace.before) == (2, 100, 0.05, 0.1)
+
+
+def test_without_a_gap_it_is_that_of_what_tells_the_end():
+    start = seen(1, math.nan, measure=1.0)
+    assert Pace(10, 0).after(start).after(seen(10, math.nan, measure=math.exp(-5))).rate == 0.5
+
+
+def test_lbfgs_has_twice_the_passes_of_its_last_turn():
+    first = Turn(Pace(40, 0))
+    assert not first.after(seen(40, 0.5)).is_over
+    over = first.after(seen(1, 1.0)).after(seen(40, math.exp(-2))).after(seen(80, math.exp(-4)))
+    assert over.is_over
+    newtons = over.next(80, 70)
+    assert not newtons.after(seen(119, math.exp(-4))).is_over
+    assert not newtons.after(seen(120, math.exp(-5.1))).is_over
+    slow = newtons.after(seen(120, math.exp(-4.9)))
+    assert slow.is_over
+    again = slow.next(120, 75)
+    assert (again.pace.width, again.each, again.is_descent) == (80, 8.0, True)
+    assert [again.is_iteration(seen(passes, 0.1)) for passes in (121, 127, 128, 136)] == [False, False, True, True]
