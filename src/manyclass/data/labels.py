@@ -47,7 +47,9 @@ class Labels:
         """
         absent, present = (0.0, 1.0) if values is None else values
         if self.indicator is not None:
-            return MatrixTargets(absent + (present - absent) * rows.asarray(self.indicator))
+            indicator = rows.asarray(self.indicator)
+            is_as_given = (absent, present) == (0.0, 1.0)
+            return MatrixTargets(indicator if is_as_given else absent + (present - absent) * indicator)
         codes = rows.asarray(self.codes, dtype=rows.xp.int64)
         if self.is_binary and one_column:
             second = rows.xp.astype(codes[:, None] == 1, rows.dtype)

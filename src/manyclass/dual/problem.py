@@ -58,12 +58,12 @@ class DualProblem:
         if isinstance(problem.targets, ClassTargets) and k > 1:
             codes = np.asarray(problem.targets.codes, dtype=np.int64)
         else:
-            Y = np.array(problem.targets.dense(slice(0, self.n_rows), Y, problem.xp), dtype=np.float64, order="C")
+            Y = np.ascontiguousarray(problem.targets.dense(slice(0, self.n_rows), Y, problem.xp), dtype=np.float64)
             if self.loss.labels:
                 Y = np.where(Y > 0, 1.0, -1.0)
             elif self.fit_intercept:
                 self.origin = self.share @ Y
-                Y -= self.origin
+                Y = Y - self.origin
         self.targets = DualTargets(codes, Y)
 
     def visits(
