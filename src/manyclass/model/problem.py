@@ -362,10 +362,10 @@ class Problem(Parameters):
 
     @cached_property
     def zero_gradient(self) -> Array:
-        """∇F at W = 0, b = 0."""
+        """∇F at W = 0, b = 0, float64."""
         xp = self.xp
         residual = self._zero_mean - self.target_mean
         gradient = (self.feature_mean - self.center)[:, None] * self._zero_mean[None, :] - self.cross_covariance
         if self.fit_intercept:
             gradient = xp.concat([gradient, residual[None, :]], axis=0)
-        return xp.astype(gradient, self.rows.dtype)
+        return gradient
