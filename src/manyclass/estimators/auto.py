@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows
-from manyclass.data.labels import encode
+from manyclass.data.labels import encode, on_host
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
@@ -266,7 +266,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
         if is_stored(X):
             X, y = check_rows(self, X, True if y is None else y, reset=False)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, on_host(y), sample_weight))
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model behind its scaler, and the rows as it takes them."""
