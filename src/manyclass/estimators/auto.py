@@ -38,6 +38,7 @@ from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
+from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
 from manyclass.fit import Status
@@ -186,6 +187,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)
         self._store(model, chosen, scalers[chosen.candidate.scaling])
+        if model.status_ is Status.MAX_TIME and not model.history_:
+            warnings.warn(f"AutoClassifier: {NO_TIME}", ConvergenceWarning, stacklevel=outside())
         tell_callbacks(self, X, y, sample_weight)
         return self
 
