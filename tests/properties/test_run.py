@@ -83,7 +83,7 @@ def test_a_warning_comes_if_and_only_if_the_status_is_a_failure(name, limits):
     assert isinstance(model.status_, Status)
     assert len(told) == model.status_.is_failure
     if told:
-        assert str(model.status_) in str(told[0].message)
+        assert (str(model.status_) if model.history_ else "nothing was learned") in str(told[0].message)
         assert told[0].filename == __file__  # the line that called fit
 
 
