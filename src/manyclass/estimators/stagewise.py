@@ -268,7 +268,8 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
     ConvergenceWarning is issued. ``predict_proba`` projects predictions onto the simplex, or onto [0, 1] for two
-    classes and for labels: (1 + z)/2 for "squared", z for "calibrated". "softmax" and "logistic" have a link.
+    classes and for labels: (1 + z)/2 for "squared", z for "calibrated" (and a share of even probabilities, as in
+    `CalibratedLeastSquaresClassifier`). "softmax" and "logistic" have a link.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
-from manyclass.stagewise.judges import Judge, Trials
+from manyclass.stagewise.judges import Judge, Score, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.updates import Update
 
@@ -166,12 +167,16 @@ class _Fit:
                     return Status.MAX_TIME
         return None
 
-    def model(self, n_stages: int, keeps_calibration: bool = True) -> StagewiseModel:
-        """What the first so many stages make, the calibration of the last among them or not."""
+    def model(self, n_stages: int, keeps_calibration: bool = True, doubt: float = NAN) -> StagewiseModel:
+        """What the first so many stages make, the calibration of the last among them or not; the doubt, where no rows
+        tell it that were not fitted to, is by those that were."""
         stages = tuple(self.done[:n_stages])
         if not keeps_calibration:
             stages = (*stages[:-1], replace(stages[-1], calibration=None))
-        return StagewiseModel(tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)]), stages)
+        if self.update.calibrates and math.isnan(doubt):
+            doubt = Score(NAN, *counted(self.update, self.state, self.problem.weight)).doubt
+        drawn = tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)])
+        return StagewiseModel(drawn, stages, 0.0 if math.isnan(doubt) else doubt)
 
     # -- one stage --------------------------------------------------------------------------------------------------
 
@@ -272,14 +277,14 @@ class _Fit:
     def _iterate(self, gain: float, before: float, phases: _Phases) -> Iterate:
         solver, n_done = self.solver, len(self.done)
         solver.n_stages += 1
-        held_out_loss, keeps_calibration = None, True
+        held_out_loss, keeps_calibration, doubt = None, True, NAN
         if solver.judge is not None:
-            held_out_loss, keeps_calibration = solver.judge(self.update, self._average())
+            held_out_loss, keeps_calibration, doubt = solver.judge(self.update, self._average())
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
         # A model with few of its features is no match for those that are finished, unless rows that judge say so.
         counts = not self.number or self.visit > 0 or solver.judge is not None
         return Iterate(
-            lambda: (*solver.finished, self.model(n_done, keeps_calibration)) if counts else solver.finished,
+            lambda: (*solver.finished, self.model(n_done, keeps_calibration, doubt)) if counts else solver.finished,
             self.error + penalty,
             self.visit if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,
