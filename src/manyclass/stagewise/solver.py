@@ -62,6 +62,8 @@ class Stagewise:
         Of blocks whose normal equations are known beforehand.
     trials : Trials, optional
         By which larger penalties are tried than that one.
+    left_out : array of shape (n_rows,), optional
+        Weights by which alpha is chosen, of each row once: all copies of a row at one of them.
     """
 
     problem: Problem
@@ -74,6 +76,7 @@ class Stagewise:
     chooses_alpha: bool = False
     equations: dict[int, Equations] = field(default_factory=dict)
     trials: Trials | None = None
+    left_out: Array = None
 
     def iterates(self, saved: dict[str, Any] | None = None) -> Iterates:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
@@ -223,6 +226,7 @@ class _Fit:
         total, share = self.problem.total_weight, equations.share
         # Generated features remember rows, and with them a copy of what is left out.
         whole_rows = stage.rows is not self.problem.rows
+        stage = stage if self.solver.left_out is None else stage.variant(weight=self.solver.left_out)
         responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
