@@ -1,3 +1,4 @@
+import gc
 import pickle
 from functools import partial
 
@@ -406,3 +407,16 @@ def test_weights_above_one_are_no_rows_where_all_of_a_row_is_left_out():
         for weight in (None, np.full(3000, 2.0))
     )
     assert weighted.alpha_ == pytest.approx(plain.alpha_, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, StagewiseClassifier])
+def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
+    X, y = load_digits(return_X_y=True)
+    gc.collect()
+    gc.disable()
+    try:
+        model = kind().fit(X[:500], y[:500])
+        assert not [one for one in gc.get_objects() if type(one).__name__ == "_Fit"]
+    finally:
+        gc.enable()
+    assert model.score(X[500:], y[500:]) > 0.8

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -133,7 +134,8 @@ class _Fit:
     _given = ("solver", "problem", "update", "xp", "equations")
 
     def __init__(self, solver: Stagewise, blocks: Blocks, number: int):
-        self.solver, self.blocks, self.number = solver, blocks, number
+        # No cycle, which would keep the predictions of every trial until it is collected.
+        self.solver, self.blocks, self.number = proxy(solver), blocks, number
         self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
         self.state = solver._zeros()
         self.done: list[Stage] = []
@@ -274,7 +276,7 @@ class _Fit:
     # -- what the loop is told ----------------------------------------------------------------------------------------
 
     def _iterate(self, gain: float, before: float, phases: _Phases) -> Iterate:
-        solver, n_done = self.solver, len(self.done)
+        solver, n_done, finished = self.solver, len(self.done), self.solver.finished
         solver.n_stages += 1
         held_out_loss, keeps_calibration = None, True
         if solver.judge is not None:
@@ -283,7 +285,7 @@ class _Fit:
         # A model with few of its features is no match for those that are finished, unless rows that judge say so.
         counts = not self.number or self.visit > 0 or solver.judge is not None
         return Iterate(
-            lambda: (*solver.finished, self.model(n_done, keeps_calibration)) if counts else solver.finished,
+            lambda: (*finished, self.model(n_done, keeps_calibration)) if counts else finished,
             self.error + penalty,
             self.visit if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,
