@@ -176,14 +176,15 @@ class Problem(Parameters):
         """S."""
         return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
 
-    def effective_rows(self, weight: Any) -> float:
+    def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
         """How many rows of equal weight tell as much as rows of these weights: S²/Σ s_i min(s_i, 1).
 
-        A weight above 1 counts as so many copies; for weights up to 1 it is Kish's effective sample size.
+        A weight above 1 counts as so many copies; for weights up to 1, and `whole_rows`, it is Kish's effective sample
+        size.
         """
         if weight is None:
             return float(self.rows.n_rows)
-        total, copies = self.sum(copies_of_rows, weight)
+        total, copies = self.sum(copies_of_rows, weight, whole_rows)
         return float(total**2 / max(copies, 1e-300))
 
     @cached_property
