@@ -187,7 +187,7 @@ def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
 def test_the_diagonal_metric_is_that_of_the_mean_hessian_about_the_centre_of_the_rows_that_count(
     form, fit_intercept, rng
 ):
-    """It is the Hessian itself, but for what couples the classes, where the columns are uncorrelated with these weights."""
+    """It is the Hessian itself, but for what couples classes, where columns are uncorrelated with these weights."""
     n, d = 400, 3
     signs = np.array([[(i >> j) % 2 for j in range(d)] for i in range(2**d)]) * 2.0 - 1.0
     X = np.tile(signs, (n // 2**d, 1)) * [1.0, 10.0, 0.1] + [3.0, 0.0, 1.0]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Score, Trials
+from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Judge, Score, Trials
 
 
 @dataclass
@@ -47,3 +47,18 @@ def test_stages_are_tried_until_none_is_clearly_better(losses, n_stages, least):
     found = trials._least(1.0, known, time.perf_counter() + 60.0)
     assert judge.n_seen == n_stages
     assert found.loss == pytest.approx(least)
+
+
+def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept():
+    plain, worse = Score(0.1, 0.1, 30.0, 0.1), Score(0.2, 0.2, 30.0, 0.5)
+    assert plain.doubt == pytest.approx(4 / 32)
+
+    class Known(Judge):
+        def before_calibration(self, update, state):
+            raise AssertionError
+
+        def score(self, update, state):
+            self.plain = plain
+            return worse
+
+    assert Known()(None, None) == (0.1, False, plain.doubt)
