@@ -420,3 +420,14 @@ def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
     finally:
         gc.enable()
     assert model.score(X[500:], y[500:]) > 0.8
+
+
+def test_held_out_rows_tell_the_doubt_in_several_models(rng):
+    """Rows that were fitted to told it of all but the last."""
+    X = rng.standard_normal((800, 10))
+    y = (X @ rng.standard_normal((10, 8)) + rng.gumbel(size=(800, 8))).argmax(axis=1)
+    features = RandomFourierFeatures()
+    model = StagewiseClassifier(features, loss="calibrated", n_models=3, early_stopping=True, random_state=0)
+    P = model.fit(X, y).predict_proba(rng.standard_normal((800, 10)))
+    assert P.min() == pytest.approx(model.models_[-1].doubt / 8)
+    assert model.models_[0].doubt < 0.5 * model.models_[-1].doubt
