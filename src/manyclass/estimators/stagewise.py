@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -25,7 +26,7 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.generators import GENERATOR, Generators, listed
@@ -105,10 +106,10 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         different = task.problem
-        if solver.chooses_alpha and different.rows.has_arrays:
+        if solver.chooses_alpha and different.rows.place.is_here and math.isinf(different.rows.block_limit):
             solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
             if weight is not None:
-                different = different.variant(weight=weight).taken(np.flatnonzero(weight))
+                different = different.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
         if solver.chooses_alpha and first.capacity is None and different.rows.n_rows > self.block_size:
             solver.trials = self._trials(task, different, first)
