@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -27,6 +26,7 @@ from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.summary import are_in_memory
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.generators import GENERATOR, Generators, listed
@@ -106,7 +106,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         different = task.problem
-        if solver.chooses_alpha and different.rows.place.is_here and math.isinf(different.rows.block_limit):
+        if solver.chooses_alpha and are_in_memory(different.rows):
             solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
             if weight is not None:
                 different = different.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
