@@ -230,3 +230,15 @@ def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatc
     some = SDCAClassifier("hinge", calibrate="sigmoid", max_time=600).fit(X, y)
     assert seen[0] == (4000, 4000, 5) and seen[1] in [(n, n, 5) for n in range(1000, 1006)]
     np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)
+
+
+def test_the_only_weighted_row_of_a_class_is_not_kept_aside(monkeypatch):
+    X, y = np.random.default_rng(0).standard_normal((102, 4)), np.r_[2, 2, np.arange(100) % 2]
+    X[:2] += 5.0
+    weight = np.where(np.arange(102) == 0, 0.0, 1.0)  # of the third class it is the second row
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 5.0)
+    for place in range(1, 102, 3):  # some of these places are drawn
+        order = np.r_[0, np.insert(np.arange(2, 102), place - 1, 1)]
+        model = SDCAClassifier("hinge", calibrate="sigmoid", max_time=10, random_state=0)
+        model.fit(X[order], y[order], weight[order])
+        assert model.dual_coef_[place].any()

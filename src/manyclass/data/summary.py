@@ -75,6 +75,11 @@ def row_keys(rows: Rows) -> np.ndarray:
     return keys_and_places(rows)[0]
 
 
+def are_in_memory(rows: Rows) -> bool:
+    """Whether all are here, and need not be read in chunks."""
+    return rows.place.is_here and rows.block_limit == float("inf")
+
+
 def keys_and_places(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """`row_keys`, and where rows are along some direction."""
     directions = np.random.default_rng(0).random((rows.n_features, 3)) + 0.5

@@ -169,22 +169,22 @@ def _some(task: Task, n_rows: float) -> tuple[Task, Any]:
     present = present_rows(task.rows.n_rows, task.weight)
     n_drawn = min(int(max(n_rows, FEWEST_ROWS)), len(present))
     index = np.sort(np.random.default_rng(0).choice(present, n_drawn, replace=False))
-    index = np.union1d(index, _first_of_each(task))
+    index = np.union1d(index, _first_of_each(task, present))
     return _of_rows(task, index), index
 
 
 def _aside(task: Task, n_rows: float) -> np.ndarray:
     """So many rows that are fitted to, a tenth of them at most unless these are few, but not the first of a class."""
     present = present_rows(task.rows.n_rows, task.problem.weight)
-    free, n = np.setdiff1d(present, _first_of_each(task)), len(present)
+    free, n = np.setdiff1d(present, _first_of_each(task, present)), len(present)
     most = min(max(FEWEST_ROWS, min(n_rows, n // 10)), n // 5, len(free))
     return np.sort(np.random.default_rng(0).choice(free, int(most), replace=False))
 
 
-def _first_of_each(task: Task) -> np.ndarray:
-    """A row of each class."""
+def _first_of_each(task: Task, present: np.ndarray) -> np.ndarray:
+    """One of these rows of each class."""
     strata = task.encoded.strata
-    return np.arange(0) if strata is None else np.unique(strata, return_index=True)[1]
+    return np.arange(0) if strata is None else present[np.unique(strata[present], return_index=True)[1]]
 
 
 def _of_rows(task: Task, index: np.ndarray) -> Task:
