@@ -205,3 +205,13 @@ def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatc
     some = SDCAClassifier("hinge", calibrate="sigmoid", max_time=600).fit(X, y)
     assert seen[0] == (4000, 4000, 5) and seen[1] in [(n, n, 5) for n in range(1000, 1006)]
     np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)
+
+
+def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature():
+    X, y, _, _ = problem(4)
+    y = np.where(np.arange(len(y)) < 40, 100 + np.arange(len(y)), y)  # names that no score could tell
+    known = y < 100
+    found, without = (
+        SDCAClassifier(calibrate="temperature", tol=1e-4).fit(X[rows], y[rows]) for rows in (known | True, known)
+    )
+    assert found.calibration_[0, 0] > 0.8 * without.calibration_[0, 0]

@@ -19,7 +19,7 @@ from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.fit import Status
-from manyclass.fit.folds import folds
+from manyclass.fit.folds import folds, known_to_fold, of_known
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sums import in_copies
@@ -73,14 +73,19 @@ class CrossCalibrated(LinearClassifier):
             seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
             part, _ = _some(task, task.rows.n_rows * 0.5 * task.clock.left / seconds)
             judging, index = _some(part, 0.1 * task.clock.left / (SECONDS_OF_LINK * n_outputs))
-            self.calibration_ = self._fitted_link(judging, self._left_out(part)[index])
+            Z, known = self._left_out(part)
+            if self._link == "softmax":  # of the other outputs a sigmoid learns from such rows, too
+                weight = None if judging.weight is None else to_numpy(judging.weight)
+                weight = of_known(weight, known[index])
+                judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
+            self.calibration_ = self._fitted_link(judging, Z[index])
 
-    def _left_out(self, task: Task) -> np.ndarray:
-        """Scores of each row by a model of the other folds."""
+    def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of each row by a model of the other folds, and whether that knows the class of the row."""
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
-        y = unmistakable(to_numpy(task.encoded.guide))
+        y, known = unmistakable(to_numpy(task.encoded.guide)), np.ones(task.rows.n_rows, dtype=bool)
         try:
             parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
         except ValueError as error:
@@ -95,7 +100,9 @@ class CrossCalibrated(LinearClassifier):
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
-        return Z
+            if y.ndim == 1:
+                known[fold.index] = known_to_fold(y, fold)
+        return Z, known
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss."""
