@@ -69,7 +69,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         "accuracy" for the squared loss, which has no probabilities, and for sparsemax, whose probabilities can be 0.
         With several labels both count the labels of a row together. "gcv" and `alpha_per_output` go by the squared
         error. Scores are weighted like the objective, where the scorer takes weights; folds on which it gives no
-        number do not judge.
+        number do not judge, nor do rows of a class that no row is fitted to.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         As for `GLMClassifier`.
     alpha_per_output : bool, default=False
