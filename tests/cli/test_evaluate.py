@@ -89,6 +89,14 @@ def test_many_classes_show_the_worst(run_ok, run_json, tmp_path):
     assert len(run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz")["classes"]) == 60
 
 
+def test_a_column_that_a_file_without_names_cannot_have_is_refused(run, run_ok, iris, tmp_path):
+    X, y = iris
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    run_ok("fit", "--solver", "auto", tmp_path / "rows.npz", "-o", tmp_path / "m.skops", "--holdout", 0)
+    refused = run("evaluate", tmp_path / "m.skops", tmp_path / "rows.npz", "--target", "nope")
+    assert refused.code == 1 and "has no column 'nope' for the labels: correct --target" in refused.err
+
+
 def test_the_worst_classes_are_shown_first(run_ok, tmp_path):
     y = np.repeat(np.arange(60), 4)
     train, test = np.eye(60)[y], np.eye(60)[np.where(y == 7, 8, y)]

@@ -70,7 +70,7 @@ def test_predictions_are_those_of_the_whole_file(run_ok, files):
     ("arguments", "code", "sentence"),
     [
         (("fit", *LIMIT), 2, "--memory-limit belongs to a file to fit"),
-        (("fit", "digits.parquet", "--memory-limit", "much"), 1, "--memory-limit much is no amount of memory"),
+        (("fit", "digits.parquet", "--memory-limit", "much"), 2, "--memory-limit much is no amount of memory"),
         (("fit", "digits.parquet", "--target", "kind", "--solver", "sdca", *LIMIT), 1, "--memory-limit 600kB; raise"),
         (("fit", *NPZ, "--memory-limit", "1KB"), 1, "or raise --memory-limit."),
         (

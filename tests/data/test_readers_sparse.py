@@ -77,7 +77,8 @@ class TestLIBSVM:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("1 1:2\ncat 1:3\n", r"line 2 \('cat 1:3'\) is not 'label index:number …'"),
+            ("1 1:2\ncat 1:3\n", "the label 'cat' of line 2 is text, where LIBSVM files have numbers"),
+            ("1 1:2\ncat 1:x\n", r"line 2 \('cat 1:x'\) is not 'label index:number …'"),
             ("1 1:2\n1 2:x\n", "line 2"),
             ("1 2:2 1:1\n", "features of line 1 are not in rising order"),
             ("0 1:1\n1 1:1 1:2\n", "line 2 are not in rising order, or one is there twice"),

@@ -34,6 +34,38 @@ def test_better_than_least_squares_and_calibrated(digits):
     assert_array_equal(model.predict(X_test), model.classes_[model.decision_function(X_test).argmax(axis=1)])
 
 
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"early_stopping": False, "alpha": 1e-2}])
+@pytest.mark.parametrize("n_labels", [0, 1, 4])  # many classes, two, and several labels a row
+def test_no_label_is_without_probability_and_none_is_above_one_that_was_below(options, n_labels, rng):
+    X = rng.standard_normal((600, 6))
+    Z = X @ rng.standard_normal((6, n_labels or 20)) + 0.7 * rng.standard_normal((600, n_labels or 20))
+    y = Z.argmax(axis=1) if not n_labels else (Z[:, 0] > 1 if n_labels == 1 else (Z > 0).astype(int))
+    model = CalibratedLeastSquaresClassifier(**options).fit(X[:300], y[:300])
+    P, scores = model.predict_proba(X[300:]), model.decision_function(X[300:])
+    assert (P > 0).all()
+    if n_labels > 1:
+        assert (P < 1).all()
+        assert_array_equal(P > 0.5, model.predict(X[300:]))
+        return
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[300:]))
+    own = P if n_labels == 0 else P[:, 1:]
+    falling = np.argsort(-scores.reshape(300, -1), axis=1)
+    assert (np.diff(np.take_along_axis(own, falling, axis=1), axis=1) <= 1e-12).all()
+
+
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(1500, 40), (12_000, 10)])  # cross-validated, and held out
+def test_classes_that_are_hard_to_tell_have_less_log_loss_than_their_shares(n_rows, n_classes, rng):
+    X = rng.standard_normal((2 * n_rows, 10))
+    Z = X @ rng.standard_normal((10, n_classes)) / 10**0.5 + 0.5 * rng.gumbel(size=(2 * n_rows, n_classes))
+    y = (Z - np.log1p(np.arange(n_classes))).argmax(axis=1)
+    y = np.where(y < n_classes // 2, y, y % 3)
+    P = CalibratedLeastSquaresClassifier().fit(X[:n_rows], y[:n_rows]).predict_proba(X[n_rows:])
+    shares = np.bincount(y[:n_rows]) / n_rows
+    own = np.arange(n_rows), y[n_rows:]
+    assert -np.log(P[own]).mean() < -np.log(shares[y[n_rows:]]).mean()
+
+
 def test_early_stopping_keeps_the_steps_up_to_the_best(digits):
     X, _, y, _ = digits
     model = CalibratedLeastSquaresClassifier(early_stopping=True, max_iter=60).fit(X, y)
@@ -135,7 +167,9 @@ def test_two_classes_are_one_column(digits):
     model = CalibratedLeastSquaresClassifier(1e-3, max_iter=10).fit(X, y > 4)
     assert model.decision_function(X_test).shape == (len(X_test),)
     P = model.predict_proba(X_test)
-    assert_allclose(P[:, 1], np.clip(model.decision_function(X_test) + 0.5, 0, 1), atol=1e-12)
+    doubt = model.models_[0].doubt
+    nearest = np.clip(model.decision_function(X_test) + 0.5, 0, 1)
+    assert_allclose(P[:, 1], (1 - doubt) * nearest + doubt / 2, atol=1e-12)
     assert_allclose(P.sum(axis=1), 1)
     assert model.score(X_test, y_test > 4) > 0.85
 

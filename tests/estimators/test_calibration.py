@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from manyclass import GLMClassifier, PegasosClassifier, SDCAClassifier
 from manyclass.choice.methods import Shape
 from manyclass.estimators.calibration import CrossCalibrated
+from manyclass.fit import Status
 from tests.covering import every_pair
 
 EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
@@ -166,27 +167,51 @@ def test_a_tolerance_of_zero_and_class_weights_are_no_matter(calibrate, rng):
     assert P[:, 1].mean() == pytest.approx(0.5, abs=0.15)
 
 
+@pytest.mark.parametrize("kind", [SDCAClassifier, PegasosClassifier])
 @pytest.mark.parametrize("several", [False, True])
-@pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
-def test_links_are_fitted_to_as_many_rows_as_there_is_time_for(calibrate, several, monkeypatch):
+@EACH
+def test_without_time_for_five_more_fits_the_model_keeps_rows_of_its_own_aside(calibrate, several, kind, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 6))
     signal = X @ rng.standard_normal((6, 4)) + rng.gumbel(size=(4000, 4))
     y = (signal > 1.0).astype(int) if several else np.where(np.arange(4000) == 2500, 4, signal.argmax(axis=1))
-    weight, seen = rng.uniform(0.5, 1.0, 4000), []
-    left_out = CrossCalibrated._left_out
-
-    def watched(model, task):
-        seen.append(task.rows.n_rows)
-        return left_out(model, task)
-
-    monkeypatch.setattr(CrossCalibrated, "_left_out", watched)
+    weight = rng.uniform(0.5, 1.0, 4000)
+    whole = kind(loss="hinge", calibrate=calibrate, random_state=0).fit(X, y, weight)
     monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
-    model = SDCAClassifier("hinge", calibrate=calibrate, max_time=60).fit(X, y, weight)
-    assert 1000 <= seen[0] < 1400 and model.calibration_.shape == (2, 4 if several else 5)
-    whole = SDCAClassifier("hinge", calibrate=calibrate).fit(X, y, weight)
-    assert seen[1] == 4000
-    np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.15)
+    model = kind(loss="hinge", calibrate=calibrate, max_time=60, random_state=0).fit(X, y, weight)
+    assert model.calibration_.shape == (2, 4 if several else 5) and not hasattr(model, "_aside")
+    np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.2)
+    if kind is SDCAClassifier:
+        assert np.count_nonzero(~model.dual_coef_.any(axis=1)) >= 800 > np.count_nonzero(~whole.dual_coef_.any(axis=1))
+
+
+@EACH
+def test_links_belong_to_the_model_that_time_leaves_and_not_to_others_cut_short(calibrate, monkeypatch):
+    """Scores of fits that are cut short are ten times as large here as those of the model itself."""
+    X, y, X_test, y_test = problem(3)
+    fit = SDCAClassifier.fit
+
+    def cut_short(model, rows, *given, **more):
+        fit(model, rows, *given, **more)
+        if model.calibrate is None:
+            model.coef_, model.intercept_, model.status_ = 10.0 * model.coef_, 10.0 * model.intercept_, Status.MAX_TIME
+        return model
+
+    whole = SDCAClassifier("hinge", calibrate=calibrate, random_state=0).fit(X, y)
+    monkeypatch.setattr(SDCAClassifier, "fit", cut_short)
+    model = SDCAClassifier("hinge", calibrate=calibrate, max_time=60, random_state=0).fit(X, y)
+    losses = [log_loss(y_test, one.predict_proba(X_test)) for one in (model, whole)]
+    assert losses[0] < losses[1] + 0.05
+
+
+def test_a_fit_with_rows_aside_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    X, y, _, _ = problem(3)
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
+    options = {"loss": "hinge", "calibrate": "sigmoid", "max_time": 60, "random_state": 0}
+    first = SDCAClassifier(**options).fit(X, y, checkpoint=tmp_path / "fit")
+    again = SDCAClassifier(**options).fit(X, y, checkpoint=tmp_path / "fit")
+    np.testing.assert_array_equal(again.predict_proba(X), first.predict_proba(X))
+    np.testing.assert_array_equal(again.dual_coef_, first.dual_coef_)
 
 
 def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatch):
@@ -207,11 +232,24 @@ def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatc
     np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)
 
 
-def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature():
+@pytest.mark.parametrize("max_time", [None, 60])
+def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature(max_time, monkeypatch):
     X, y, _, _ = problem(4)
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)  # so rows are kept aside where time is limited
     y = np.where(np.arange(len(y)) < 40, 100 + np.arange(len(y)), y)  # names that no score could tell
     known = y < 100
     found, without = (
-        SDCAClassifier(calibrate="temperature", tol=1e-4).fit(X[rows], y[rows]) for rows in (known | True, known)
+        SDCAClassifier(calibrate="temperature", tol=1e-4, max_time=max_time).fit(X[rows], y[rows])
+        for rows in (known | True, known)
     )
     assert found.calibration_[0, 0] > 0.8 * without.calibration_[0, 0]
+
+
+@EACH
+def test_a_class_whose_first_row_has_no_weight_is_known_where_rows_are_kept_aside(calibrate, monkeypatch):
+    X, y, _, _ = problem(4)
+    weight = np.ones(len(y))
+    y[:80], weight[:80:2] = 100 + np.arange(80) // 2, 0.0  # of each of these classes one row counts, the second
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
+    model = SDCAClassifier("hinge", calibrate=calibrate, max_time=60).fit(X, y, weight)
+    assert model.dual_coef_[1:80:2].any(axis=1).all()

@@ -370,11 +370,11 @@ def test_more_features_than_rows_and_huge_values():
 @pytest.mark.parametrize("curvature", ["kronecker", "second-moment"])
 def test_a_matrix_that_was_asked_for_and_does_not_fit_is_refused(curvature, monkeypatch, rng):
     monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e6)
-    X, y = rng.standard_normal((30, 400)), np.arange(30) % 3
+    X, y = rng.standard_normal((450, 400)), np.arange(450) % 3
     model = GLMClassifier(solver="quasi-newton", curvature=curvature)
     with pytest.raises(MemoryError, match=rf"curvature='{curvature}' would take 5.12 MB .* use curvature='auto'\."):
         model.fit(X, y)
-    assert GLMClassifier().fit(X, y).score(X, y) == 1.0
+    assert GLMClassifier().fit(X, y).score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("curvature", ["auto", "kronecker", "jacobi", "sampled-hessian"])
@@ -405,6 +405,18 @@ def test_numbers_that_drown_all_others_are_no_quiet_end(loss):
     y = np.arange(300) % 3
     X = rng.normal(size=(300, 4)) + y[:, None]
     X[:5, 0] = 1e20
-    with pytest.warns(ConvergenceWarning, match=r"rounding, far from tol.*StandardScaler"):
+    with pytest.warns(ConvergenceWarning, match=r"Not converged: .* far from tol, .* rounding .*StandardScaler"):
         model = GLMClassifier(loss=loss).fit(X, y)
     assert model.duality_gap_ > 1.0 and model.status_.is_failure
+
+
+@pytest.mark.parametrize(
+    "method", [{"solver": "majorize"}, {"solver": "accelerated"}, {"curvature": "second-moment"}, {"solver": "newton"}]
+)
+def test_more_columns_than_rows_are_rotated_whatever_method_is_asked_for(method):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 200)), rng.integers(0, 3, 40)
+    model, best = GLMClassifier(tol=1e-4, max_iter=5000, alpha=1e-2, **method).fit(X, y), GLMClassifier(1e-2, tol=1e-10)
+    assert model.choice_["row_space"]
+    np.testing.assert_allclose(model.coef_, best.fit(X, y).coef_, atol=0.02)
+    assert not GLMClassifier(curvature="jacobi").fit(X, y).choice_["row_space"]

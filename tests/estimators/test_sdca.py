@@ -139,6 +139,8 @@ def test_arrays_of_other_libraries_are_refused_with_the_way_out(iris):
     X, y = iris
     with pytest.raises(TypeError, match="GLMClassifier"):
         SDCAClassifier().fit(torch.as_tensor(X), torch.as_tensor(y))
+    with pytest.raises(TypeError, match="use StagewiseRegressor"):
+        SDCARegressor().fit(torch.as_tensor(X), torch.as_tensor(y, dtype=torch.float64))
 
 
 def test_wide_and_degenerate_data():

@@ -1,3 +1,4 @@
+import gc
 import pickle
 from functools import partial
 
@@ -372,3 +373,50 @@ def test_newton_steps_on_wide_sparse_columns_end_at_the_joint_solution(monkeypat
     other = GLMClassifier(alpha=model.alpha_, tol=1e-8).fit(X, y, sample_weight=weight)
     assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-3)
     assert np.all(np.diff([record.objective for record in model.history_]) <= 1e-9)
+
+
+@pytest.mark.parametrize("times", [2, 6])
+@pytest.mark.parametrize("kind", ["regressor", "calibrated"])
+def test_generated_features_of_rows_given_several_times_are_those_of_each_once(kind, times):
+    """A copy that is left in tells generated features what the row that is left out holds."""
+    rng = np.random.default_rng(1)
+    X, scores = rng.standard_normal((600, 10)), rng.standard_normal((10, 4))
+    if kind == "regressor":
+        model = StagewiseRegressor(RandomFourierFeatures(), random_state=0)
+        y = X @ scores[:, 0] + np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
+    else:
+        model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", random_state=0)
+        y = (X @ scores + rng.gumbel(size=(600, 4))).argmax(axis=1)
+    times = min(times, 4) if kind == "calibrated" else times  # of more, labels do not tell that they are copies
+    i = np.tile(np.arange(300), times)
+    once = clone(model).fit(X[:300], y[:300])
+    weighted = clone(model).fit(X[:300], y[:300], np.full(300, float(times)))
+    many = clone(model).fit(X[i], y[i])
+    wanted = once.score(X[300:], y[300:])
+    assert weighted.score(X[300:], y[300:]) == pytest.approx(wanted, abs=0.01)
+    assert many.score(X[300:], y[300:]) == pytest.approx(wanted, abs=0.05)
+
+
+def test_weights_above_one_are_no_rows_where_all_of_a_row_is_left_out():
+    """Generalised cross-validation, for which 6000 rows would be enough where 3000 are not."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 8))
+    y = X @ rng.standard_normal(8) + np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(4000)
+    plain, weighted = (
+        StagewiseRegressor(RandomFourierFeatures(), random_state=0).fit(X[:3000], y[:3000], weight)
+        for weight in (None, np.full(3000, 2.0))
+    )
+    assert weighted.alpha_ == pytest.approx(plain.alpha_, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, StagewiseClassifier])
+def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
+    X, y = load_digits(return_X_y=True)
+    gc.collect()
+    gc.disable()
+    try:
+        model = kind().fit(X[:500], y[:500])
+        assert not [one for one in gc.get_objects() if type(one).__name__ == "_Fit"]
+    finally:
+        gc.enable()
+    assert model.score(X[500:], y[500:]) > 0.8

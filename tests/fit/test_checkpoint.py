@@ -147,6 +147,9 @@ def test_files_of_other_fits_are_refused(tmp_path):
     made(tmp_path).write(STATE)
     content = made(tmp_path).path.read_bytes()
     assert_refused(tmp_path, content, r"another fit \(its estimator differs: A, not B\)", estimator="B")
+    assert_refused(
+        tmp_path, content, r"another fit \(its estimator differs\)", estimator=60 * "long"
+    )  # no cut-off text
     assert_refused(tmp_path, content, r"another fit \(its rows differs\)", rows=[1.0, 2.1])
     assert_refused(tmp_path, content, r"another fit \(its rows differs\)", rows=[1.0])
     assert made(tmp_path, rows=[1.0, 2.0 + 1e-9]).read() is not None

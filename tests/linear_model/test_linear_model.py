@@ -80,6 +80,20 @@ def test_logistic_regression_on_random_shapes(seed):
     assert_close(found, expected.fit(X, y, weight))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_is_the_weight_of_each_row(name):
+    X, y, _, _ = random_problem(1)
+    weight = np.full(len(y), 3.0)
+    assert_close(getattr(ours, name)().fit(X, y, 3.0), getattr(ours, name)().fit(X, y, weight), rtol=1e-12)
+
+
+def test_a_ridge_classifier_says_what_solved_it():
+    X, y, _, _ = random_problem(1)
+    model = ours.RidgeClassifier().fit(X, y)
+    assert model.solver_ == model.choice_["solver"]
+    assert not hasattr(ours.RidgeClassifier(), "solver_")
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("name", ["RidgeClassifier", "RidgeClassifierCV"])
 def test_ridge_classifiers_on_random_shapes(name, seed):

@@ -245,3 +245,11 @@ def test_a_label_that_all_or_no_rows_have_has_a_finite_intercept():
     Y = np.c_[np.zeros(20), np.ones(20), np.arange(20) % 2]
     F = Problem(as_rows(np.arange(40.0).reshape(20, 2)), MatrixTargets(Y), SMOOTH_LOSSES["logistic"], 0.1)
     assert np.isfinite(F.constant_model()).all()
+
+
+def test_a_variant_with_other_targets_has_their_outputs(rng):
+    F, _, Y, s = problems.problem("logistic")
+    other = F.variant(targets=MatrixTargets(Y[:, :2]))
+    whole = F.constant_model()
+    np.testing.assert_allclose(other.constant_model(), whole[:, :2])
+    assert other.variant(weight=s).value_and_gradient(other.constant_model()).gradient.shape == whole[:, :2].shape

@@ -97,3 +97,14 @@ def test_a_single_sparse_label_is_one_for_all(kind, label, rng):
     assert np.mean(np.asarray(model.predict(X)) == Y) > 0.9
     if hasattr(model, "predict_proba"):
         assert model.predict_proba(X).shape == (120, 1)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "boolean"])
+@pytest.mark.parametrize("make", [GLMClassifier, lambda: AutoClassifier(max_time=0.5)], ids=["one", "several"])
+def test_what_fits_nullable_columns_of_pandas_scores_them(make, kind, rng):
+    pd = pytest.importorskip("pandas")
+    X = rng.standard_normal((100, 3))
+    Y = (X[:, :2] > 0).astype(int)
+    frame = pd.DataFrame(Y).astype(kind)
+    model = make().fit(X, frame)
+    assert model.score(X, frame) == model.score(X, Y)

@@ -47,7 +47,7 @@ WHOLE = [
     # estimator, checks that fail and why, options for the weight checks
     (GLMClassifier(), {}, ONE_METHOD),
     (GLMClassifierCV(loss="squared", alphas=4), {}, {}),
-    (CalibratedLeastSquaresClassifier(), NO_SUMS | PROJECTED, {}),
+    (CalibratedLeastSquaresClassifier(), NO_SUMS, {}),
     (StagewiseClassifier(**SMALL, alpha=1e-4), PROJECTED, {}),
     (StagewiseRegressor(**SMALL, alpha=1e-4), {}, {}),
     (PegasosClassifier(), STOCHASTIC, {}),
@@ -58,7 +58,7 @@ WHOLE = [
 # What else can be chosen has its properties in `registry` and in tests/estimators.
 OTHER_WAYS = [
     (GLMClassifier(loss="logistic", curvature="diagonal"), {}, ONE_METHOD),
-    (StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"), PROJECTED, {}),
+    (StagewiseClassifier(**SMALL, alpha=1e-1, loss="calibrated"), {}, {}),
     (
         PegasosClassifier(loss="perceptron", max_iter=10.5, early_stopping=True, validation_fraction=0.3),
         STOCHASTIC,

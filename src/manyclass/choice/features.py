@@ -14,6 +14,7 @@ from manyclass.data.generated import in_units
 from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.summary import row_keys
 from manyclass.fit.held_out import copies_of_rows
 from manyclass.model import Problem
 from manyclass.model.losses import Mistakes
@@ -134,15 +135,37 @@ def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> flo
 
 def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Each row once, with the weight of its copies, which would know it when it is left out; and how many they are."""
-    has_one_each = guide is not None and guide.ndim == 1
-    numbers = copies_of_rows(part.rows, to_numpy(guide)[index]) if has_one_each else np.arange(len(index))
-    _, first, copies = np.unique(numbers, return_index=True, return_counts=True)
-    if len(first) == len(numbers):
+    first, copies, weight = _merged(part, None if guide is None else to_numpy(guide)[index])
+    if len(first) == len(index):
         return part, index, copies
-    weight = np.ones(len(numbers)) if part.weight is None else to_numpy(part.weight)
-    weight = np.bincount(numbers, weight)
     kept = part.taken(first)
     return kept.variant(weight=kept.rows.asarray(weight)), index[first], copies
+
+
+def _merged(part: Problem, guide: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One of the copies of each row, how many these are, and their weight; copies have the same responses."""
+    numbers = np.arange(part.rows.n_rows)
+    if guide is not None:
+        numbers = copies_of_rows(part.rows, guide) if guide.ndim == 1 else _copies_of_pairs(part.rows, guide)
+    _, first, copies = np.unique(numbers, return_index=True, return_counts=True)
+    return first, copies, np.bincount(numbers, None if part.weight is None else to_numpy(part.weight))
+
+
+def _copies_of_pairs(rows: Rows, Y: np.ndarray) -> np.ndarray:
+    """As `copies_of_rows`, of rows and responses; where most of these differ, all that are equal are copies."""
+    labels = np.unique(Y, axis=0, return_inverse=True)[1].ravel()
+    numbers: np.ndarray = np.unique(np.stack([row_keys(rows), labels]), axis=1, return_inverse=True)[1].ravel()
+    return numbers if 2 * labels.max() > numbers.max() else copies_of_rows(rows, labels)
+
+
+def weight_of_copies(problem: Problem, guide: Any) -> Array | None:
+    """The weight of all copies of a row at one of them, and 0 at the others; None where no row has copies."""
+    first, _, weight = _merged(problem, to_numpy(guide))
+    if len(first) == problem.rows.n_rows:
+        return None
+    found = np.zeros(problem.rows.n_rows)
+    found[first] = weight
+    return problem.rows.asarray(found)
 
 
 def features_to_look_at(n_columns: int, n_components: int | None) -> int:

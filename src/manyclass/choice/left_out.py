@@ -27,6 +27,7 @@ from manyclass.data.factor import Metric
 from manyclass.data.memory import require
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, add_to_diagonal, present_rows, to_numpy
 from manyclass.fit import Clock
+from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
 EXACT = 1024
@@ -36,6 +37,9 @@ NEGLIGIBLE, UNMOVED = 1e-5, 1e-2
 more than this."""
 MATRICES = 3
 """Of a block of H, its factor and a copy."""
+JUDGES, FELT = 30, 0.25
+"""Rows that are left out of refits to tell how long a step should be; and the share of the log loss of rows left out by
+which seen ones have less where this matters: below it moves the coverage of sets by a thousandth."""
 LEAST_LEFT = 0.05
 """Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
 
@@ -182,6 +186,38 @@ def _share(problem: Problem, weight: Array | None) -> Array | None:
     if weight is None:
         return None
     return problem.xp.clip(problem.xp.astype(weight, problem.xp.float64), max=1.0) / problem.total_weight
+
+
+def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
+    """Left-out scores Z whose steps are as long as those of a few refits.
+
+    Without a row the curvature is less than with it, which one step does not see: it is too short where rows are few
+    for their classes, by 5 to 9 % for ten of each, and labels seem to fit better than they do. That is much the same
+    for all rows, so that a few of them tell the factor, by least squares.
+    """
+    problem, (W, b), xp = full.problem, model, full.problem.xp
+    loss, targets = problem.loss, problem.targets
+    if loss.quadratic:
+        return Z
+    seen = xp.astype(problem.scores(problem.rows, W, problem.unshifted(W, b, back=True)), xp.float64)
+    weight = 1.0 if problem.weight is None else problem.weight
+    inside, outside = (float(xp.sum(weight * loss.values(one + 0.0, slice(None), targets, xp))) for one in (seen, Z))
+    if outside - inside <= FELT * outside:
+        return Z
+    try:
+        judges = refits(full, model, JUDGES, np.random.default_rng(0))
+    except OutOfTime:
+        return Z
+    at = problem.rows.asarray(judges.rows, xp.int64)
+    start = xp.take(seen, at, axis=0)
+    one, true = (_without_shift(found - start, problem) for found in (xp.take(Z, at, axis=0), judges.scores))
+    square = float(xp.sum(one * one))
+    return seen + (Z - seen) * (float(xp.sum(one * true)) / square) if square > 0 else Z
+
+
+def _without_shift(Z: Array, problem: Problem) -> Array:
+    """Scores of classes, one of which a row has, may all be shifted."""
+    return Z - problem.xp.mean(Z, axis=1, keepdims=True) if problem.loss.domain.exclusive else Z
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,9 @@ def explain(error: BaseException) -> tuple[str, int]:
         bad_value = _BAD_VALUE.fullmatch(said)
         if bad_value:
             return _of_option(*bad_value.groups()), 2
-        return (_with_options(said) if "memory_limit" in said else said) or repr(error), 1
+        if "memory_limit" in said:
+            return _with_options(said), 2 if "is no amount" in said else 1
+        return said or repr(error), 1
     return (f"unexpected {type(error).__name__} ({error}): run again with --debug and report the traceback", 1)
 
 

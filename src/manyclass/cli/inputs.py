@@ -126,7 +126,8 @@ def check_no_other_labels(path: Path, dataset: Dataset, labels: str | Path) -> N
 
 def check_labels(path: Path, dataset: Dataset, target: tuple[str, ...] = ()) -> None:
     y = dataset.y
-    if y is None and target:
+    has_names = dataset.target_name is not None or bool(dataset.label_names)
+    if target and (y is None or not (has_names or all(name.isdigit() for name in target))):
         raise CommandError(f"{path} has no column {quoted(target)} for the labels: correct --target")
     if y is None:
         raise CommandError(f"{path} has no labels: name their column with --target or their file with --labels")

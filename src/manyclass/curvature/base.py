@@ -49,6 +49,8 @@ class Curvature(ABC):
         Whether it knows no more of the features than a unit for each.
     weighs_rows : bool
         Whether `refresh` does better with the weights of the rows in the Hessian.
+    is_exact : bool
+        Whether it is the Hessian itself, everywhere, of a loss that is quadratic.
     default_solver : str
         The solver that belongs to it.
     n_refreshed : int
@@ -61,6 +63,7 @@ class Curvature(ABC):
     center: ClassVar[bool] = True
     is_diagonal: ClassVar[bool] = False
     weighs_rows: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = False
     default_solver: ClassVar[str] = "quasi-newton"
     n_refreshed: int = 0
 

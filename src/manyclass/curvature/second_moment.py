@@ -18,6 +18,7 @@ class SecondMoment(Curvature):
 
     name = "second-moment"
     majorizes = True
+    is_exact = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
         self.alpha, self.lipschitz, self.fit_intercept = problem.alpha, problem.loss.lipschitz, problem.fit_intercept

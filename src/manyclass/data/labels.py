@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from manyclass.data.rows import Array, Rows, to_numpy
@@ -202,7 +203,10 @@ def decode(classes: Array, codes: Array) -> Array:
 
 
 def on_host(values: Any) -> Any:
-    """Arrays as NumPy's; anything else as it is."""
+    """Arrays as NumPy's, and data frames, whose nullable columns scikit-learn's metrics take for objects; anything else
+    as it is."""
+    if hasattr(values, "columns"):
+        return check_array(values, dtype=None)
     return to_numpy(values) if is_array_api_obj(values) else values
 
 

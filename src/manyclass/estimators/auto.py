@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows
-from manyclass.data.labels import encode
+from manyclass.data.labels import encode, on_host
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
@@ -38,6 +38,7 @@ from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
+from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
 from manyclass.fit import Status
@@ -186,6 +187,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)
         self._store(model, chosen, scalers[chosen.candidate.scaling])
+        if model.status_ is Status.MAX_TIME and not model.history_:
+            warnings.warn(f"AutoClassifier: {NO_TIME}", ConvergenceWarning, stacklevel=outside())
         tell_callbacks(self, X, y, sample_weight)
         return self
 
@@ -266,7 +269,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
         if is_stored(X):
             X, y = check_rows(self, X, True if y is None else y, reset=False)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, on_host(y), sample_weight))
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model behind its scaler, and the rows as it takes them."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -35,6 +35,8 @@ from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
 from manyclass.model.losses import Mistakes
 from manyclass.model.problem import nothing
+
+NO_TIME = "max_time was over before the first iteration, and nothing was learned from these rows; raise max_time."
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if self._compiles and not rows.can_be_visited:
             raise TypeError(
                 f"{type(self).__name__} runs compiled loops over NumPy arrays and SciPy CSR matrices here: pass those, "
-                "or use GLMClassifier, which computes where X is."
+                f"or use {'StagewiseRegressor' if is_regressor(self) else 'GLMClassifier'}, which computes where X is."
             )
 
     _memory_advice = "fit fewer rows, or use GLMClassifier or PegasosClassifier, whose memory does not grow with them"
@@ -334,8 +336,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             self.duality_gap_ = outcome.duality_gap
         if self.status_.is_failure:
             gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
-            is_slow = self.status_ in (Status.MAX_ITER, Status.DROWNED)
+            is_slow = self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED)
             told = f"{self.status_}{gap}{advice(task.problem) if is_slow else ''}"
+            if self.status_ is Status.MAX_TIME and not outcome.history:
+                told = NO_TIME
             warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
 
     def _fitted_rows(self, X: Any) -> Rows:

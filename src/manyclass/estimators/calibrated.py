@@ -43,7 +43,10 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
     of X.
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
-    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed.
+    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. As Π leaves
+    classes without probability, (m + 1)/(n + 2) of it is even, where m of n labels of rows that judge had none: the
+    order of the classes is the same, and the log loss finite. Those rows are held out or left out of a fold, and the
+    rows fitted to where there are none.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from manyclass.data.labels import unmistakable
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.fit import Status
+from manyclass.fit import Outcome, Status
 from manyclass.fit.folds import folds, known_to_fold, of_known
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
@@ -26,15 +26,18 @@ from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
 PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 5e-6
-"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on; and what
-a link takes for one of them and an output."""
+"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on, or a
+fifth of all where these are kept aside; and what a link takes for one of them and an output."""
 
 CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
 
 
 class CrossCalibrated(LinearClassifier):
-    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows; of as
-    many rows as there is time for.
+    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows.
+
+    Scores of models that are cut short have another scale than those of one that is not, or is cut short elsewhere. So
+    where `max_time` is not enough for five more fits, the model itself keeps a tenth of the rows aside, and the link is
+    fitted to its scores of these.
 
     `calibration_` has the slopes and offsets by which scores become those of the link, the logistic function of each
     column ("sigmoid", and with several labels) or the softmax of all ("temperature").
@@ -43,6 +46,7 @@ class CrossCalibrated(LinearClassifier):
     calibrate: str | None
     tol: float
     calibration_: np.ndarray
+    _aside: np.ndarray
 
     @property
     def _has_probabilities(self) -> bool:
@@ -61,27 +65,49 @@ class CrossCalibrated(LinearClassifier):
         link = xp.asarray(self.calibration_, dtype=scores.dtype, device=device(scores))
         return scores * link[0, :] + link[1, :]
 
-    def _calibrate(self, task: Task) -> None:
-        """For subclasses to call within the run, before their first iterate: it takes time and can be interrupted."""
+    def _calibrate(self, task: Task) -> Task:
+        """The task of the model itself; to be called within the run: it takes time and can be interrupted."""
+        if task.saved is not None:  # all came with the checkpoint
+            return self._without_aside(task)
+        self.__dict__.pop("_aside", None)
         if self.calibrate is None:
             self.__dict__.pop("calibration_", None)
-        elif task.saved is None:  # else it came with the checkpoint
-            n_outputs = task.problem.n_outputs
-            self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
-            # Of so many rows that the fits have passes in their half of max_time: a link has few parameters, and the
-            # model itself needs the other half. Of these a link is fitted to as many as a tenth of it is enough for.
-            seconds = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass()
-            part, _ = _some(task, task.rows.n_rows * 0.5 * task.clock.left / seconds)
-            judging, index = _some(part, 0.1 * task.clock.left / (SECONDS_OF_LINK * n_outputs))
-            Z, known = self._left_out(part)
-            if self._link == "softmax":  # of the other outputs a sigmoid learns from such rows, too
-                weight = None if judging.weight is None else to_numpy(judging.weight)
-                weight = of_known(weight, known[index])
+            return task
+        n_outputs, left = task.problem.n_outputs, task.clock.left
+        self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
+        # Half of the time is for the model itself.
+        is_enough = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass() < 0.5 * left
+        found = self._left_out(task) if is_enough else None
+        if found is None:
+            self._aside = _aside(task, 0.05 * left / (SECONDS_OF_LINK * n_outputs))
+        else:
+            judging, index = _some(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
+            Z, known = (array[index] for array in found)
+            if self._link == "softmax":  # of the other outputs a sigmoid learns from rows of unknown classes, too
+                weight = of_known(None if judging.weight is None else to_numpy(judging.weight), known)
                 judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
-            self.calibration_ = self._fitted_link(judging, Z[index])
+            self.calibration_ = self._fitted_link(judging, Z)
+        return self._without_aside(task)
 
-    def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of each row by a model of the other folds, and whether that knows the class of the row."""
+    def _without_aside(self, task: Task) -> Task:
+        index, weight = vars(self).get("_aside"), task.problem.weight
+        if index is None:
+            return task
+        kept = task.rows.asarray(np.isin(np.arange(task.rows.n_rows), index, invert=True))
+        return replace(task, problem=task.problem.variant(weight=kept if weight is None else weight * kept))
+
+    def _store_outcome(self, task: Task, outcome: Outcome) -> None:
+        super()._store_outcome(self._without_aside(task), outcome)
+        index = self.__dict__.pop("_aside", None)
+        if index is not None and len(index):
+            judging = _of_rows(task, index)
+            self.calibration_ = self._fitted_link(judging, to_numpy(self._scores(judging.rows)).astype(np.float64))
+
+    def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray] | None:
+        """Scores of each row by a model of the other folds, and whether that knows the class of the row.
+
+        None where one of these models is cut short by its time.
+        """
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
@@ -99,6 +125,8 @@ class CrossCalibrated(LinearClassifier):
                 model = type(self)(**options).fit(task.rows, y, fold.weight)
             if model.status_ is Status.INTERRUPTED:
                 raise KeyboardInterrupt
+            if model.status_ is Status.MAX_TIME:
+                return None
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
             if y.ndim == 1:
                 known[fold.index] = known_to_fold(y, fold)
@@ -147,13 +175,33 @@ def _some(task: Task, n_rows: float) -> tuple[Task, Any]:
     """Of so many rows, drawn at random and some of each class; and which they are."""
     if max(n_rows, FEWEST_ROWS) >= task.rows.n_rows:
         return task, slice(None)
-    present, encoded = present_rows(task.rows.n_rows, task.weight), task.encoded
+    present = present_rows(task.rows.n_rows, task.weight)
     n_drawn = min(int(max(n_rows, FEWEST_ROWS)), len(present))
     index = np.sort(np.random.default_rng(0).choice(present, n_drawn, replace=False))
-    if encoded.strata is not None:
-        index = np.union1d(index, np.unique(encoded.strata, return_index=True)[1])
+    index = np.union1d(index, _first_of_each(task, present))
+    return _of_rows(task, index), index
+
+
+def _aside(task: Task, n_rows: float) -> np.ndarray:
+    """So many rows that are fitted to, a tenth of them at most unless these are few, but not the first of a class.
+
+    So the model knows the class of each of them.
+    """
+    present = present_rows(task.rows.n_rows, task.problem.weight)
+    free, n = np.setdiff1d(present, _first_of_each(task, present)), len(present)
+    most = min(max(FEWEST_ROWS, min(n_rows, n // 10)), n // 5, len(free))
+    return np.sort(np.random.default_rng(0).choice(free, int(most), replace=False))
+
+
+def _first_of_each(task: Task, present: np.ndarray) -> np.ndarray:
+    """A row of each class that one of these rows has."""
+    strata = task.encoded.strata
+    return np.arange(0) if strata is None else present[np.unique(strata[present], return_index=True)[1]]
+
+
+def _of_rows(task: Task, index: np.ndarray) -> Task:
     weight = None if task.weight is None else task.weight[index]
-    return replace(task, rows=task.rows.take(index), encoded=encoded.take(index), weight=weight), index
+    return replace(task, rows=task.rows.take(index), encoded=task.encoded.take(index), weight=weight)
 
 
 def _is_clearly_less(losses: np.ndarray, others: np.ndarray) -> bool:

@@ -157,11 +157,16 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         if curvature is not None:
             if curvature.local and solver is not None and solver.refreshes_majorizer:  # `BoundMajorizationClassifier`
                 return choose(problem, self.tol, solver)
-            return Choice.of(curvature.default_solver if solver is None else solver.name, curvature.name)
+            return _asked_for(problem, curvature.default_solver if solver is None else solver.name, curvature.name)
         if solver is not None and solver.default_curvature is not None:
-            return Choice.of(solver.name, solver.default_curvature)
+            return _asked_for(problem, solver.name, solver.default_curvature)
         # What is right for L-BFGS is right for all that take any curvature.
         choice = choose(problem, self.tol, None if solver is None else QuasiNewton())
         method = choice.method
         known = solver is None or solver.name == method.solver
         return choice if known else Choice.of(self.solver, method.curvature, method.row_space)
+
+
+def _asked_for(problem: Problem, solver: str, curvature: str) -> Choice:
+    """In the space of the rows, where that has fewer dimensions and the curvature is the same in any axes."""
+    return Choice.of(solver, curvature, problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal)

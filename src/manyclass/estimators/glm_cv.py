@@ -78,7 +78,8 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         Whether the final model gets ``loo_proba_`` and ``loo_score_``, and `predict_set` what it goes by. Leaving out
         row i moves its scores from z to about z + (1/S) C (I − A C/S)⁻¹ (p − y) with A = ∇²Φ(z), H = ∇²F and
         C = (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I): one Newton step (Beirami et al., 2017; Rad and Maleki, 2020). H is the Hessian for
-        up to 1024 parameters in all, and above what it has for each output by itself.
+        up to 1024 parameters in all, and above what it has for each output by itself. Where rows are few for their
+        classes, all steps are lengthened by a factor that refits without 30 of the rows tell.
     loo_refits : int, default=0
         So many rows, drawn at random, are left out of refits, to say in ``loo_check_`` how far off that step is.
     calibrate : "temperature" or None, default=None

@@ -75,7 +75,7 @@ class LinearRival:
         model.choice_ = {"changed_to": []}
         loss, targets = model._fitted_to(given.rows, self.task.encoded)
         self.owner.loss_ = model.loss_
-        problem = frame.problem.variant(loss=loss, targets=targets, n_outputs=targets.n_outputs, shift=None)
+        problem = frame.problem.variant(loss=loss, targets=targets, shift=None)
         problem.alpha = given.alpha
         iterates = InOrder(model._iterates(replace(self.task, problem=problem)))
         for iterate in iterates:

@@ -76,7 +76,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         perceptron it is the weight of a constant feature.
     calibrate : {"sigmoid", "temperature"} or None, default=None
         Probabilities for the losses that have none, as in `SDCAClassifier`: by the scores of rows that five more models
-        were not fitted to. `partial_fit`, whose rows are gone when others come, refuses it.
+        were not fitted to, or that are kept aside. `partial_fit`, whose rows are gone when others come, refuses it.
     tol : float, default=1e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
         ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
@@ -222,7 +222,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         return self.schedule if isinstance(self.schedule, Schedule) else SCHEDULES[self.schedule]
 
     def _iterates(self, task: Task) -> Iterates:
-        self._calibrate(task)
+        task = self._calibrate(task)
         # That of the fit before stays what it was.
         self._state = deepcopy(vars(self).get("_state")) if self.warm_start else None
         seed, replace = seed_of(self.random_state), self._schedule().replace

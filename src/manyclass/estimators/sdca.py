@@ -145,8 +145,8 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
         Probabilities for the losses that have none, hinges above all, by the scores of rows that five more models were
         not fitted to. "sigmoid" is 1/(1 + exp(−a_j z_j − b_j)) for each column (Platt, 1999), divided by the sum over
         the classes; "temperature" softmax(a z), of one column or several labels the logistic function of a z. Labels
-        stay those with the largest scores, to which "sigmoid" need not give the largest probabilities. The five take
-        half of ``max_time`` at most.
+        stay those with the largest scores, to which "sigmoid" need not give the largest probabilities. Where half of
+        ``max_time`` is not enough for the five, a tenth of the rows is kept out of the model itself instead.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this.
     max_iter : int or "auto", default="auto"
@@ -226,7 +226,7 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
     calibrate: str | None = None
 
     def _iterates(self, task: Task) -> Iterates:
-        self._calibrate(task)
+        task = self._calibrate(task)
         return (yield from super()._iterates(task))
 
 

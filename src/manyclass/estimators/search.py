@@ -30,6 +30,7 @@ from manyclass.choice.left_out import (
     check_room,
     is_exact,
     left_out_scores,
+    mended,
     refits,
     seconds_left_out,
     wants_row_space,
@@ -270,7 +271,8 @@ class DescentSearch(Search):
         return found.status
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
-        found: dict[str, Any] = {"left_out": left_out_scores(full.problem, *model, self.task.clock)}
+        Z = left_out_scores(full.problem, *model, self.task.clock)
+        found: dict[str, Any] = {"left_out": mended(full, model, Z)}
         if self.plan.n_refits:
             found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
         return found

@@ -19,6 +19,7 @@ from manyclass.choice.features import (
     features_to_look_at,
     in_units_is_better,
     in_units_is_no_worse,
+    weight_of_copies,
 )
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
@@ -103,14 +104,18 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
             return DrawnBlocks(generators.of_model(number), self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
+        different = task.problem
+        if solver.chooses_alpha and different.rows.has_arrays:
+            solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
+            if weight is not None:
+                different = different.variant(weight=weight).taken(np.flatnonzero(weight))
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
-        if solver.chooses_alpha and first.capacity is None and task.problem.rows.n_rows > self.block_size:
-            solver.trials = self._trials(task, first)
+        if solver.chooses_alpha and first.capacity is None and different.rows.n_rows > self.block_size:
+            solver.trials = self._trials(task, different, first)
         return (yield from solver.iterates(task.saved))
 
-    def _trials(self, task: Task, generator: FeatureGenerator) -> SmallerTrials | None:
+    def _trials(self, task: Task, problem: Problem, generator: FeatureGenerator) -> SmallerTrials | None:
         """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
-        problem = task.problem
         rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)
         n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
@@ -268,7 +273,8 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
     ConvergenceWarning is issued. ``predict_proba`` projects predictions onto the simplex, or onto [0, 1] for two
-    classes and for labels: (1 + z)/2 for "squared", z for "calibrated". "softmax" and "logistic" have a link.
+    classes and for labels: (1 + z)/2 for "squared", z for "calibrated" (and a share of even probabilities, as in
+    `CalibratedLeastSquaresClassifier`). "softmax" and "logistic" have a link.
 
     Examples
     --------

@@ -200,6 +200,11 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
             return 0.0
         return 0.5 * sum(loss.label_values)
 
+    @property
+    def _doubt(self) -> float:
+        """Share of probabilities that is even: it changes no order of classes, and leaves none without."""
+        return sum(model.doubt for model in self.models_) / len(self.models_)
+
     def _calibrator(self) -> Calibrator | None:
         return Calibrator(self.basis, self._domain) if UPDATES[self.loss_].calibrates else None
 
@@ -218,4 +223,5 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
             return self._link_probabilities(scores)
         absent, present = loss.label_values
         P = self._domain.project((scores + (self._middle - absent)) / (present - absent), xp)
+        P = P + self._doubt * ((0.5 if self._per_column else 1.0 / int(P.shape[1])) - P)
         return xp.concat([1.0 - P, P], axis=1) if self._is_single(P) else P

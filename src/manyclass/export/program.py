@@ -88,6 +88,10 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
         absent, present = loss.label_values
         near = program("Add", scores, model._middle - absent)
         P = _projected(program, program("Div", near, present - absent), model)
+        doubt = getattr(model, "_doubt", 0.0)
+        if doubt:
+            even = 0.5 if model._per_column else 1.0 / n_outputs_of(model)
+            P = program("Add", program("Mul", P, 1.0 - doubt), doubt * even)
         return _both(program, P) if single else P
     temperature, link = getattr(model, "temperature_", 1.0), model._link
     Z = scores if temperature == 1.0 else program("Div", scores, float(temperature))

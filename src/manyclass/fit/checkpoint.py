@@ -148,7 +148,10 @@ class Checkpoint:
         theirs = tree["belongs_to"]
         for name, ours in self.belongs_to.items():
             if not _is_same(ours, theirs.get(name)):
-                told = f": {_told(theirs.get(name))}, not {ours!s:.60}" if isinstance(ours, str | int) else ""
+                pair = [one_line(str(value)) for value in (theirs.get(name), ours)]
+                told = (
+                    f": {pair[0]}, not {pair[1]}" if max(map(len, pair)) <= 60 and isinstance(ours, str | int) else ""
+                )
                 raise CheckpointError(
                     f"The checkpoint {self.path} is of another fit (its {name} differs{told}); give another name, or "
                     "delete the file and the fit begins anew."

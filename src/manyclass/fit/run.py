@@ -161,7 +161,7 @@ class Outcome:
         if self.status is not Status.STALLED or not self.history:
             return self.status
         least = max(FAR * tol, LARGE * abs(self.history[0].objective))
-        return Status.DROWNED if self.duality_gap > least else Status.STALLED
+        return Status.NOT_CONVERGED if self.duality_gap > least else Status.STALLED
 
 
 @dataclass

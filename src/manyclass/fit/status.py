@@ -20,8 +20,8 @@ class Status(Enum):
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "where a smaller gap is needed, scale the columns (StandardScaler), pass float64 data, or raise tol or alpha."
     )
-    DROWNED = (
-        "Stopped by rounding, far from tol: numbers are so large beside others that no step can be told from it; "
+    NOT_CONVERGED = (
+        "Not converged: the fit ended far from tol, as numbers are so large beside others that rounding left no step; "
         "scale the columns (StandardScaler), correct such numbers, or raise alpha."
     )
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol."
@@ -35,4 +35,4 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.DROWNED, Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)
+        return self in (Status.NOT_CONVERGED, Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)

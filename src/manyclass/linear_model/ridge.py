@@ -87,6 +87,11 @@ class RidgeClassifier(_Ridge, Single):
             raise ValueError("alpha must be one number here; GLMClassifierCV(loss='squared', alpha_per_output=True) "
                              "has a penalty for each output.")  # fmt: skip
 
+    @property
+    def solver_(self) -> str:
+        """What took the place of `solver`: that of ``choice_``."""
+        return str(self.choice_["solver"])
+
     def _limits(self, task: Task) -> tuple[float, float | None]:
         tol, max_iter = super()._limits(task)
         return tol, GLMClassifier.max_iter if max_iter is None else max_iter

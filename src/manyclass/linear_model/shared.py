@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import _raise_for_params, _routing_enabled, process_routing
+from sklearn.utils.validation import _num_samples
 
 from manyclass.choice import Choice, choose
 from manyclass.data.rows import to_numpy
@@ -66,6 +68,8 @@ class Folds(GLMClassifierCV):
         self
         """
         _raise_for_params(params, self, "fit")
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(_num_samples(X), float(sample_weight))
         score = {} if sample_weight is None else {"sample_weight": sample_weight}
         self._routed = Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
         if _routing_enabled():

@@ -115,8 +115,10 @@ class Problem(Parameters):
         vars(self).pop("center", None)
 
     def variant(self, **changes: Any) -> Problem:
-        """The same problem with other `rows`, `weight` or `shift`; what was derived from them is derived again."""
+        """The same problem with other rows, targets, weight or shift; what follows from them is derived again."""
         twin = copy(self)
+        if changes.get("targets") is not None:
+            twin.n_outputs = changes["targets"].n_outputs
         for name in [name for name in vars(twin) if isinstance(getattr(Problem, name, None), cached_property)]:
             delattr(twin, name)
         vars(twin).update(changes)
@@ -174,14 +176,15 @@ class Problem(Parameters):
         """S."""
         return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
 
-    def effective_rows(self, weight: Any) -> float:
+    def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
         """How many rows of equal weight tell as much as rows of these weights: S²/Σ s_i min(s_i, 1).
 
-        A weight above 1 counts as so many copies; for weights up to 1 it is Kish's effective sample size.
+        A weight above 1 counts as so many copies; for weights up to 1, and `whole_rows`, it is Kish's effective sample
+        size.
         """
         if weight is None:
             return float(self.rows.n_rows)
-        total, copies = self.sum(copies_of_rows, weight)
+        total, copies = self.sum(copies_of_rows, weight, whole_rows)
         return float(total**2 / max(copies, 1e-300))
 
     @cached_property
@@ -362,10 +365,10 @@ class Problem(Parameters):
 
     @cached_property
     def zero_gradient(self) -> Array:
-        """∇F at W = 0, b = 0."""
+        """∇F at W = 0, b = 0, float64."""
         xp = self.xp
         residual = self._zero_mean - self.target_mean
         gradient = (self.feature_mean - self.center)[:, None] * self._zero_mean[None, :] - self.cross_covariance
         if self.fit_intercept:
             gradient = xp.concat([gradient, residual[None, :]], axis=0)
-        return xp.astype(gradient, self.rows.dtype)
+        return gradient

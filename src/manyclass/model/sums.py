@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from manyclass.model.problem import Problem
 
 
-def copies_of_rows(part: Any, weight: Array) -> tuple[float, float]:
-    """Σ s and Σ s·min(s, 1)."""
+def copies_of_rows(part: Any, weight: Array, whole_rows: bool = False) -> tuple[float, float]:
+    """Σ s and Σ s·min(s, 1), or Σ s² of whole rows."""
     s = to_numpy(weight).astype(np.float64)
-    return float(s.sum()), float((s * np.minimum(s, 1.0)).sum())
+    return float(s.sum()), float((s * (s if whole_rows else np.minimum(s, 1.0))).sum())
 
 
 def in_copies(weight: np.ndarray) -> np.ndarray:

@@ -95,7 +95,7 @@ def iterates_in(
 ) -> Iterates:
     """A solver in the metric of a kind of curvature, from W and b or from where that solver begins (see `iterates_at`).
 
-    Or from the `state` of one of its iterates, which is the first then.
+    From the minimum where the curvature tells it, or from the `state` of one of its iterates, which is the first then.
     """
     require(kind.memory(problem), problem.memory_limit, f"curvature={kind.name!r}", "use curvature='auto'")
     problem.centred = kind.center
@@ -106,7 +106,11 @@ def iterates_in(
         problem.n_passes, problem.n_looks = saved["n_passes"], saved["n_looks"]
         yield replace(first, n_passes=problem.n_passes, n_looks=problem.n_looks)
         return (yield from iterates)
-    return (yield from iterates_at(solver, problem, curvature, None if start is None else problem.pack(*start)))
+    theta = None if start is None else problem.pack(*start)
+    if problem.loss.quadratic and kind.is_exact:
+        # The minimum, for less than a search for where to begin.
+        theta = problem.xp.astype(-curvature.solve(problem.zero_gradient), problem.rows.dtype)
+    return (yield from iterates_at(solver, problem, curvature, theta))
 
 
 def iterates_at(solver: Solver, problem: Problem, curvature: Curvature, theta: Array | None) -> Iterates:

@@ -173,7 +173,8 @@ class NormalEquations(Equations):
         share, responses = self.share, responses.sketched()
         cross = self._centred(responses.cross, responses.mean)
         spectrum = Spectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
-        n, center = responses.stage.effective_rows(responses.stage.weight), self.center * float(self.fit_intercept)
+        n = responses.stage.effective_rows(responses.stage.weight, responses.whole_rows)
+        center = self.center * float(self.fit_intercept)
         return share * spectrum.best_penalty(
             responses.stage.rows.precision,
             n,

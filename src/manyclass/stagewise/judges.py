@@ -30,11 +30,18 @@ SEARCH_SHARE = 0.4
 
 
 class Score(NamedTuple):
-    """Mean loss on rows that were not fitted to, the share of their labels that are wrong, and the number of these."""
+    """Mean loss on rows that were not fitted to, the share of their labels that are wrong, the number of these, and the
+    share that had no probability."""
 
     loss: float
     errors: float
     n_labels: float
+    unforeseen: float = math.nan
+
+    @property
+    def doubt(self) -> float:
+        """How probable it is that the next label has no probability, by the rule of succession."""
+        return (self.unforeseen * self.n_labels + 1.0) / (self.n_labels + 2.0)
 
     def predicts_better(self, other: Score) -> bool:
         """As of `is_better`, or of fewer errors by more than one standard error of a difference of counts, which is
@@ -79,17 +86,19 @@ class Judge(ABC):
     def score(self, update: Update, state: Array) -> Score | None:
         """Of the predictions after a stage; None where there was no time for it."""
 
-    def __call__(self, update: Update, state: Array) -> tuple[float | None, bool]:
-        """The loss by which a stage is ranked, and whether its calibration is kept."""
+    def __call__(self, update: Update, state: Array) -> tuple[float | None, bool, float]:
+        """The loss by which a stage is ranked, whether its calibration is kept, and the doubt in what it predicts."""
         is_first = self.plain is None
         score = self.score(update, state)
         plain = self.plain
-        if score is None or plain is None:
-            return None if score is None else score.loss, True
-        if score.predicts_better(plain):
-            keeps = score.loss <= plain.loss or not is_first
-            return (score.loss if keeps else plain.loss), keeps
-        return (plain.loss, False) if is_first else (max(score.loss, math.nextafter(plain.loss, math.inf)), True)
+        if score is None:
+            return None, True, math.nan
+        if plain is None:
+            return score.loss, True, score.doubt
+        is_better = score.predicts_better(plain)
+        if is_first and not (is_better and score.loss <= plain.loss):
+            return plain.loss, False, plain.doubt
+        return score.loss if is_better else max(score.loss, math.nextafter(plain.loss, math.inf)), True, score.doubt
 
 
 @dataclass
@@ -111,8 +120,13 @@ class HeldOutJudge(Judge):
         return self.latest
 
     def _look(self, update: Update, state: Array) -> Score:
-        n_labels = update.problem.effective_rows(self.weight) * update.labels_per_row
-        return Score(update.loss(state, self.weight), update.errors(state, self.weight), n_labels)
+        return Score(update.loss(state, self.weight), *counted(update, state, self.weight))
+
+
+def counted(update: Update, state: Array, weight: Any) -> tuple[float, float, float]:
+    """What a `Score` has beside a loss."""
+    errors, unforeseen = update.errors(state, weight)
+    return errors, update.problem.effective_rows(weight) * update.labels_per_row, unforeseen
 
 
 @dataclass
@@ -142,7 +156,8 @@ class Trials:
         pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
         loss = sum(share * score.loss for share, score in pairs)
         errors = sum(share * score.errors for share, score in pairs)
-        return Score(loss, errors, sum(score.n_labels for _, score in pairs))
+        unforeseen = sum(share * score.unforeseen for share, score in pairs)
+        return Score(loss, errors, sum(score.n_labels for _, score in pairs), unforeseen)
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
         """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
-from manyclass.stagewise.judges import Judge, Trials
+from manyclass.stagewise.judges import Judge, Score, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.updates import Update
 
@@ -62,6 +64,8 @@ class Stagewise:
         Of blocks whose normal equations are known beforehand.
     trials : Trials, optional
         By which larger penalties are tried than that one.
+    left_out : array of shape (n_rows,), optional
+        Weights by which alpha is chosen, of each row once: all copies of a row at one of them.
     """
 
     problem: Problem
@@ -74,6 +78,7 @@ class Stagewise:
     chooses_alpha: bool = False
     equations: dict[int, Equations] = field(default_factory=dict)
     trials: Trials | None = None
+    left_out: Array = None
 
     def iterates(self, saved: dict[str, Any] | None = None) -> Iterates:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
@@ -130,7 +135,8 @@ class _Fit:
     _given = ("solver", "problem", "update", "xp", "equations")
 
     def __init__(self, solver: Stagewise, blocks: Blocks, number: int):
-        self.solver, self.blocks, self.number = solver, blocks, number
+        # No cycle, which would keep the predictions of every trial until it is collected.
+        self.solver, self.blocks, self.number = proxy(solver), blocks, number
         self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
         self.state = solver._zeros()
         self.done: list[Stage] = []
@@ -166,12 +172,16 @@ class _Fit:
                     return Status.MAX_TIME
         return None
 
-    def model(self, n_stages: int, keeps_calibration: bool = True) -> StagewiseModel:
-        """What the first so many stages make, the calibration of the last among them or not."""
+    def model(self, n_stages: int, keeps_calibration: bool = True, doubt: float = NAN) -> StagewiseModel:
+        """What the first so many stages make, the calibration of the last among them or not; the doubt, where no rows
+        tell it that were not fitted to, is by those that were."""
         stages = tuple(self.done[:n_stages])
         if not keeps_calibration:
             stages = (*stages[:-1], replace(stages[-1], calibration=None))
-        return StagewiseModel(tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)]), stages)
+        if self.update.calibrates and math.isnan(doubt):
+            doubt = Score(NAN, *counted(self.update, self.state, self.problem.weight)).doubt
+        drawn = tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)])
+        return StagewiseModel(drawn, stages, 0.0 if math.isnan(doubt) else doubt)
 
     # -- one stage --------------------------------------------------------------------------------------------------
 
@@ -223,6 +233,7 @@ class _Fit:
         total, share = self.problem.total_weight, equations.share
         # Generated features remember rows, and with them a copy of what is left out.
         whole_rows = stage.rows is not self.problem.rows
+        stage = stage if self.solver.left_out is None else stage.variant(weight=self.solver.left_out)
         responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
@@ -270,16 +281,16 @@ class _Fit:
     # -- what the loop is told ----------------------------------------------------------------------------------------
 
     def _iterate(self, gain: float, before: float, phases: _Phases) -> Iterate:
-        solver, n_done = self.solver, len(self.done)
+        solver, n_done, finished = self.solver, len(self.done), self.solver.finished
         solver.n_stages += 1
-        held_out_loss, keeps_calibration = None, True
+        held_out_loss, keeps_calibration, doubt = None, True, NAN
         if solver.judge is not None:
-            held_out_loss, keeps_calibration = solver.judge(self.update, self._average())
+            held_out_loss, keeps_calibration, doubt = solver.judge(self.update, self._average())
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
         # A model with few of its features is no match for those that are finished, unless rows that judge say so.
         counts = not self.number or self.visit > 0 or solver.judge is not None
         return Iterate(
-            lambda: (*solver.finished, self.model(n_done, keeps_calibration)) if counts else solver.finished,
+            lambda: (*finished, self.model(n_done, keeps_calibration, doubt)) if counts else finished,
             self.error + penalty,
             self.visit if self.number == solver.n_models - 1 else 0,
             self.problem.n_passes,

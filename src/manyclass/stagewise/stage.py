@@ -23,10 +23,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class StagewiseModel:
-    """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c)."""
+    """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c).
+
+    The doubt is how probable it is that a label has no probability by these: a share of all that is even.
+    """
 
     blocks: tuple[Any, ...]  # drawn generators; None for the original columns
     stages: tuple[Stage, ...]
+    doubt: float = 0.0
 
     @property
     def n_outputs(self) -> int:

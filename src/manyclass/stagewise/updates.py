@@ -78,9 +78,10 @@ class Update(ABC):
         """How many answers of `errors` are right or wrong in a row."""
         return 1
 
-    def errors(self, state: Any, weight: Any) -> float:
-        """Weighted share of wrong labels, where predictions are nearest to labels of 0 and 1; nan elsewhere."""
-        return float("nan")
+    def errors(self, state: Any, weight: Any) -> tuple[float, float]:
+        """Weighted shares of wrong labels, and of those without probability, where predictions are nearest to labels
+        of 0 and 1; nan elsewhere."""
+        return float("nan"), float("nan")
 
     def loss(self, state: Any, weight: Any) -> float:
         """Weighted mean loss of the state."""
@@ -152,10 +153,10 @@ class CalibratedLeastSquares(LeastSquares):
         assert self.calibrator is not None
         return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
 
-    def errors(self, state: Array, weight: Array) -> float:
+    def errors(self, state: Any, weight: Any) -> tuple[float, float]:
         exclusive = self.calibrator is not None and self.calibrator.domain.exclusive
-        wrong, total = self.problem.sum(wrong_labels, state, weight, exclusive)
-        return float(wrong / total)
+        wrong, unforeseen, total = self.problem.sum(wrong_labels, state, weight, exclusive)
+        return float(wrong / total), float(unforeseen / total)
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:
         assert self.calibrator is not None
@@ -163,16 +164,20 @@ class CalibratedLeastSquares(LeastSquares):
         return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
 
 
-def wrong_labels(part: Problem, state: Array, weight: Array, exclusive: bool) -> tuple[float, float]:
+def wrong_labels(part: Problem, state: Array, weight: Array | None, exclusive: bool) -> tuple[float, float, float]:
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
+    unforeseen, weight = wrong + 0.0, part.rows.ones(part.rows.n_rows) if weight is None else weight
     for where, block in _blocks(state):
         Y = part.targets.dense(where, block, xp)
         if exclusive:
             missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
+            lost = xp.astype(xp.any(Y - block >= 1.0, axis=1), xp.float64)
         else:
             missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
-        wrong = wrong + xp.sum(missed * xp.astype(weight[where], xp.float64))
-    return float(wrong), float(xp.sum(weight, dtype=xp.float64))
+            lost = xp.mean(xp.astype(abs(Y - block) >= 1.0, xp.float64), axis=1)
+        of_rows = xp.astype(weight[where], xp.float64)
+        wrong, unforeseen = wrong + xp.sum(missed * of_rows), unforeseen + xp.sum(lost * of_rows)
+    return float(wrong), float(unforeseen), float(xp.sum(weight, dtype=xp.float64))
 
 
 class NewtonStep(Update):

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
@@ -364,3 +365,9 @@ def test_a_choice_is_fitted_along_the_path_that_led_to_it():
     assert "from alpha=10 down" in search.why[-1] and search.path == [10.0, 1.0]
     last.expected = second.expected = 1e6  # there is no time for the path
     assert search.refit(last) is last.model
+
+
+def test_no_time_for_any_fit_is_said():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="AutoClassifier: .* nothing was learned .* raise max_time"):
+        AutoClassifier(max_time=1e-9).fit(X, y)

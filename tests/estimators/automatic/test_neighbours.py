@@ -3,12 +3,14 @@
 import time
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
@@ -16,10 +18,10 @@ from manyclass.data import as_rows
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry
-from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth
+from manyclass.estimators.automatic.neighbours import LearnedMetrics, beyond_the_end, other_bandwidth
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
-from manyclass.estimators.automatic.scores import Score
+from manyclass.estimators.automatic.scores import Score, score
 from manyclass.features import RandomFourierFeatures, fourier
 
 BANDWIDTH = 3.0
@@ -257,3 +259,48 @@ def test_few_rows_are_tried_with_larger_penalties():
         max(one.alpha for one in candidates.candidates(as_rows(rows), 0)[0] if one.is_linear) for rows in (X, X[1:])
     )
     assert few > 10 * most
+
+
+def path_of(losses_of_each, family="path", smallest=1e-3):
+    """Judged entries, each of a tenth of the penalty before."""
+    entries = []
+    for losses, place in zip(losses_of_each, range(len(losses_of_each))[::-1], strict=True):
+        model = GLMClassifier(alpha=smallest * 10.0**place)
+        entries.append(judged(Entry(Candidate(model, AS_GIVEN, True, family), 1.0, 100), 0.9, losses))
+    return entries
+
+
+def test_a_path_goes_on_beyond_its_end_where_that_has_clearly_the_least_log_loss():
+    gains, other = path_of([LOSSES, 0.5 * LOSSES]), path_of([LOSSES, 1.1 * LOSSES], "other")
+    entries = [*gains, *other]
+    found = beyond_the_end(entries.copy(), entries)
+    assert entries[-1] is found
+    assert (found.kin, found.candidate.alpha) == ("path", pytest.approx(1e-4))
+    assert beyond_the_end(entries[:-1], entries) is None  # not twice
+    assert beyond_the_end(entries, entries[:0] + other) is None
+    uneven = LOSSES - 2.0 * np.random.default_rng(1).permutation(LOSSES - LOSSES.mean()) - 0.02
+    for next_to_nothing in (LOSSES - 1e-3, uneven):
+        level = path_of([LOSSES, next_to_nothing])
+        assert beyond_the_end(level.copy(), level) is None
+    untried = path_of([LOSSES, 0.5 * LOSSES])
+    assert beyond_the_end(untried[:1], untried) is None
+
+
+@pytest.mark.parametrize(("n", "d", "k", "seed"), [(1200, 30, 4, 1), (900, 20, 4, 1)])
+def test_columns_of_heavy_tails_have_the_penalty_and_the_accuracy_that_they_ask_for(n, d, k, seed):
+    """Far below the largest variance, where the gaps of the others would hide most of what is left to be told."""
+    rng = np.random.default_rng(seed)
+    rates, y = 2.0 * rng.pareto(1.2, size=(k, d)), rng.integers(k, size=n)
+    X = rng.poisson(rates[y] * rng.pareto(1.5, size=(n, 1))).astype(float)
+    half = n // 2
+    model, linear = AutoClassifier(random_state=0), LogisticRegression(max_iter=2000)
+    ours, its = (log_loss(y[half:], one.fit(X[:half], y[:half]).predict_proba(X[half:])) for one in (model, linear))
+    assert ours <= 1.2 * its
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_model_that_is_sure_of_what_is_wrong_has_the_log_loss_that_scikit_learn_gives_it(dtype):
+    y = np.array([0, 1, 2, 0])
+    P = np.array([[1, 0, 0], [0.2, 0.5, 0.3], [1, 0, 0], [0.4, 0.3, 0.3]], dtype=dtype)
+    model = SimpleNamespace(_labels_and_probabilities=lambda X: (P.argmax(axis=1), P), classes_=np.arange(3))
+    assert score(model, None, y, np.arange(3)).log_loss == pytest.approx(log_loss(y, P), rel=1e-6)

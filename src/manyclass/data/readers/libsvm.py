@@ -112,6 +112,12 @@ def _is_row(line: str) -> bool:
 def _fault(source: Source, error: Exception) -> str:
     with source.text() as file:
         for number, line in enumerate(file, start=1):
+            label, _, features = line.lstrip("\ufeff").partition(" ")
+            if not _LABELS.fullmatch(label) and features and ":" not in label and _is_row(f"0 {features}"):
+                return (
+                    f"the label '{label[:40]}' of line {number} is text, where LIBSVM files have numbers: put numbers "
+                    "in its place, or, to predict, leave labels out"
+                )
             if not _is_row(line):
                 return f"line {number} ('{line.strip()[:40]}') is not 'label index:number …': correct it"
             indices = [

@@ -96,6 +96,18 @@ class Candidate:
         """What generated features differ in."""
         return self.scaling, self.bandwidth, self.metric, self.penalty
 
+    def of_smaller_penalty(self) -> Candidate:
+        """The next on a path of models of a family."""
+        return replace(
+            self, model=clone(self.model).set_params(alpha=to_read(PENALTIES[1] / PENALTIES[0] * self.alpha))
+        )
+
+    def within(self, gap: float) -> Candidate:
+        """The same, fitted to a smaller gap, if it is one."""
+        if gap >= self.model.tol:
+            return self
+        return replace(self, model=clone(self.model).set_params(tol=to_read(gap)))
+
     def of_bandwidth(self, factor: float) -> Candidate:
         """The same with so many times the bandwidth."""
         bandwidth = to_read(factor * self.model.features.bandwidth)

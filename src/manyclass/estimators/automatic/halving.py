@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -9,9 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.candidates import Candidate, Parts
+from manyclass.choice.descent import CURVED
+from manyclass.estimators.automatic.candidates import GAP, Candidate, Parts
 from manyclass.estimators.automatic.entries import Entry, middle_first
-from manyclass.estimators.automatic.neighbours import LearnedMetrics, other_bandwidth, other_kernel, smaller_penalty
+from manyclass.estimators.automatic.neighbours import (
+    LearnedMetrics,
+    beyond_the_end,
+    other_bandwidth,
+    other_kernel,
+    smaller_penalty,
+)
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, score
 from manyclass.fit import Status
@@ -129,7 +137,7 @@ class Halving:
         limited and enough for the fit to all rows, too."""
         if not tried or self.stopped:
             return None
-        smaller = smaller_penalty(self.best(tried), tried, entries)
+        smaller = smaller_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
         if smaller and smaller not in asked:
             return smaller
         if last is None:
@@ -310,6 +318,8 @@ class Halving:
                 # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
                 # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
                 entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
+                if entry.leader is not None:
+                    entry.candidate = entry.candidate.within(self._gap_near(entry.leader.log_loss))
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
@@ -329,6 +339,11 @@ class Halving:
         entry.seconds += spent
         if n_fits:
             entry.expected = spent / n_fits
+
+    def _gap_near(self, log_loss: float) -> float:
+        """Where little of what the zero model leaves is left to be told: a share of that."""
+        zero = math.log(2 if self.seen.y.ndim == 2 else len(self.classes))
+        return GAP * log_loss / (CURVED * zero)
 
     def _judged(
         self, candidate: Candidate, number: int, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
