@@ -146,7 +146,7 @@ def test_adapting_a_metric_that_weighs_rows_takes_their_second_moments_and_a_fac
     factor = shape.speed.seconds_of_cholesky(100)
     assert by_name["kronecker"].look > 2.0 * factor
     assert by_name["kronecker"].look < by_name["kronecker"].set_up + factor
-    assert by_name["jacobi"].look == 0.0
+    assert 0.0 < by_name["jacobi"].look < 0.5 * by_name["jacobi"].per_pass  # of one column of scores
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -180,3 +180,37 @@ def test_features_that_a_sample_misses_are_not_taken_for_flat(rng):
     exact.refit(F, RowSample(None, None))
     ratio = np.abs(step.solve(F.zero_gradient)[3]).max() / np.abs(exact.solve(F.zero_gradient)[3]).max()
     assert 0.5 < ratio < 2.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_diagonal_metric_is_that_of_the_mean_hessian_about_the_centre_of_the_rows_that_count(
+    form, fit_intercept, rng
+):
+    """It is the Hessian itself, but for what couples classes, where columns are uncorrelated with these weights."""
+    n, d = 400, 3
+    signs = np.array([[(i >> j) % 2 for j in range(d)] for i in range(2**d)]) * 2.0 - 1.0
+    X = np.tile(signs, (n // 2**d, 1)) * [1.0, 10.0, 0.1] + [3.0, 0.0, 1.0]
+    X[: n // 2] *= 1000.0  # which do not count
+    weight = np.where(np.arange(n) < n // 2, 0.0, 0.25)
+    targets, loss = ClassTargets(np.arange(n) % 2, 2), SMOOTH_LOSSES["softmax"]
+    F = Problem(as_rows(form(X)), targets, loss, 0.01, fit_intercept=fit_intercept)
+    curvature = CURVATURES["jacobi"](F, rng)
+    curvature.refresh(F, F.constant_model(), weight)
+    gradient = rng.standard_normal((d + fit_intercept, 2))
+    Z = X - F.feature_mean if fit_intercept else X
+    Z = np.c_[Z, np.ones((n, int(fit_intercept)))]
+    hessian = (Z * weight[:, None]).T @ Z / n / 2  # the mean of two outputs
+    if not fit_intercept:
+        hessian = np.diag(np.diag(hessian))
+    hessian[:d, :d] += 0.01 * np.eye(d)
+    np.testing.assert_allclose(curvature.solve(gradient), np.linalg.solve(hessian, gradient), rtol=2e-3)
+
+
+def test_columns_of_rows_that_no_longer_count_keep_their_unit(rng):
+    X = np.c_[rng.standard_normal((200, 2)), np.repeat([0.0, 1.0], 100)]
+    F = Problem(as_rows(X), ClassTargets(np.arange(200) % 2, 2), SMOOTH_LOSSES["softmax"], 1e-3)
+    curvature = CURVATURES["jacobi"](F, rng)
+    curvature.refresh(F, F.constant_model(), np.r_[np.full(100, 0.1), np.zeros(100)])
+    step = curvature.solve(np.eye(4)[:, 2:3] * [[1.0, -1.0]])[2, 0]
+    assert step == pytest.approx(1.0 / (0.025 * 0.25 + 1e-3), rel=1e-6)

@@ -245,11 +245,13 @@ def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature(ma
     assert found.calibration_[0, 0] > 0.8 * without.calibration_[0, 0]
 
 
-@EACH
-def test_a_class_whose_first_row_has_no_weight_is_known_where_rows_are_kept_aside(calibrate, monkeypatch):
-    X, y, _, _ = problem(4)
-    weight = np.ones(len(y))
-    y[:80], weight[:80:2] = 100 + np.arange(80) // 2, 0.0  # of each of these classes one row counts, the second
-    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
-    model = SDCAClassifier("hinge", calibrate=calibrate, max_time=60).fit(X, y, weight)
-    assert model.dual_coef_[1:80:2].any(axis=1).all()
+def test_the_only_weighted_row_of_a_class_is_not_kept_aside(monkeypatch):
+    X, y = np.random.default_rng(0).standard_normal((102, 4)), np.r_[2, 2, np.arange(100) % 2]
+    X[:2] += 5.0
+    weight = np.where(np.arange(102) == 0, 0.0, 1.0)  # of the third class it is the second row
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 5.0)
+    for place in range(1, 102, 3):  # some of these places are drawn
+        order = np.r_[0, np.insert(np.arange(2, 102), place - 1, 1)]
+        model = SDCAClassifier("hinge", calibrate="sigmoid", max_time=10, random_state=0)
+        model.fit(X[order], y[order], weight[order])
+        assert model.dual_coef_[place].any()

@@ -377,6 +377,15 @@ def test_a_matrix_that_was_asked_for_and_does_not_fit_is_refused(curvature, monk
     assert GLMClassifier().fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("method", [{"curvature": "kronecker"}, {"solver": "newton"}])
+def test_rows_that_there_is_no_room_to_rotate_are_refused_before_it_is_taken(method, monkeypatch, rng):
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e6)
+    monkeypatch.setattr("manyclass.choice.frame.RowSpace", None)
+    X, y = rng.standard_normal((400, 450)), np.arange(400) % 3
+    with pytest.raises(MemoryError, match=r"rotating the rows for curvature='.*' would take 3\.84 MB .* solver='auto'"):
+        GLMClassifier(**method).fit(X, y)
+
+
 @pytest.mark.parametrize("curvature", ["auto", "kronecker", "jacobi", "sampled-hessian"])
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_penalty_a_fit_goes_on_for_as_long_as_steps_gain_something(curvature, seed):

@@ -201,6 +201,33 @@ def test_few_rows_of_many_classes_are_left_out_as_far_as_refits_say(n_classes, n
     assert abs(model.loo_check_["mean_difference"]) < -0.04 * model.loo_score_
 
 
+@pytest.mark.parametrize("kind", ["class", "label"])
+def test_the_only_row_of_a_class_tells_nothing_of_the_steps_of_others(kind):
+    """Without it nothing is known of its class, and the refit is far from one step: all steps had become 2.5 times."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.repeat(np.arange(12), 8), 12 + np.arange(3)]
+    X = 0.8 * rng.standard_normal((15, 20))[y] + rng.standard_normal((len(y), 20))
+    Y = y if kind == "class" else (y[:, None] == np.arange(15)).astype(int)
+    alpha = 1e-1 if kind == "class" else 1e-2
+    model = GLMClassifierCV([alpha], leave_one_out=True, loo_refits=len(y), cv=2).fit(X, Y)
+    assert model.loo_check_["mean_difference"] < 0.02
+    of_others = -np.log(model.loo_proba_[: 12 * 8][np.arange(12 * 8), y[: 12 * 8]])
+    if kind == "class":
+        alone = GLMClassifierCV([alpha], leave_one_out=True, cv=2).fit(X[: 12 * 8], y[: 12 * 8])
+        assert of_others.mean() == pytest.approx(-alone.loo_score_, rel=0.25)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-6])
+def test_no_step_of_a_left_out_row_is_made_shorter(alpha, monkeypatch):
+    """Where the penalty is tiny some steps go far too far, and of all together a factor below 1 would be told."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((100, 20)), rng.integers(0, 10, 100)
+    model = GLMClassifierCV([alpha], leave_one_out=True, cv=2)
+    mended = model.fit(X, y).loo_score_
+    monkeypatch.setattr("manyclass.estimators.search.mended", lambda full, model, Z: Z)
+    assert mended <= model.fit(X, y).loo_score_ + 1e-9
+
+
 def test_refits_for_which_there_is_no_time_leave_the_steps_as_they_are(digits, monkeypatch):
     X, _, y, _ = digits
 

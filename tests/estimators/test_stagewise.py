@@ -420,3 +420,23 @@ def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
     finally:
         gc.enable()
     assert model.score(X[500:], y[500:]) > 0.8
+
+
+def test_held_out_rows_tell_the_doubt_in_several_models(rng):
+    """Rows that were fitted to told it of all but the last."""
+    X = rng.standard_normal((800, 10))
+    y = (X @ rng.standard_normal((10, 8)) + rng.gumbel(size=(800, 8))).argmax(axis=1)
+    features = RandomFourierFeatures()
+    model = StagewiseClassifier(features, loss="calibrated", n_models=3, early_stopping=True, random_state=0)
+    P = model.fit(X, y).predict_proba(rng.standard_normal((800, 10)))
+    assert P.min() == pytest.approx(model.models_[-1].doubt / 8)
+    assert model.models_[0].doubt < 0.5 * model.models_[-1].doubt
+
+
+def test_copies_are_found_among_tensors(rng):
+    torch = pytest.importorskip("torch")
+    X, i = rng.standard_normal((300, 8)), np.tile(np.arange(300), 2)
+    y = np.where(rng.random(300) < 0.7, np.digitize(X[:, 0], [-0.5, 0.5]), rng.integers(0, 3, 300))
+    model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", n_components=200, random_state=0)
+    once, twice = (clone(model).fit(torch.as_tensor(X[some]), torch.as_tensor(y[some])).alpha_ for some in (i[:300], i))
+    assert twice == pytest.approx(once, rel=1e-3)

@@ -1,6 +1,8 @@
 """L-BFGS and Newton-CG in turns."""
 
 import math
+from copy import deepcopy
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -8,11 +10,24 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import GLMClassifier
+from manyclass.curvature.diagonal import Jacobi
+from manyclass.curvature.kronecker import Kronecker
+from manyclass.data import as_rows
+from manyclass.data.targets import ClassTargets
 from manyclass.fit import Iterate, Status
-from manyclass.solvers.quasi_newton import Pace, Turn
+from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.solvers.base import iterates_in
+from manyclass.solvers.quasi_newton import Pace, QuasiNewton, Turn
 from tests.problems import Callback
 
 METHOD = {"alpha": 1e-4, "solver": "quasi-newton", "curvature": "jacobi", "max_iter": 20_000}
+
+
+@pytest.fixture(autouse=True)
+def plain_metric(monkeypatch):
+    """That of the variances of columns, whichever rows still count: L-BFGS would converge in its first turn."""
+    refresh = Jacobi.refresh
+    monkeypatch.setattr(Jacobi, "refresh", lambda self, problem, theta, row_weight=None: refresh(self, problem, theta))
 
 
 def counts(n, d, seed):
@@ -57,6 +72,25 @@ def test_a_fit_goes_on_from_its_points_as_it_would_have(tmp_path, monkeypatch):
         again = GLMClassifier(**method).fit(X, y, checkpoint=path)
         np.testing.assert_array_equal(again.coef_, whole.coef_, str(at))
         assert (again.n_iter_, again.n_passes_) == (whole.n_iter_, whole.n_passes_)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-4])
+def test_its_metric_is_what_it_was_where_it_goes_on(alpha, monkeypatch):
+    """Newton-CG estimates all of it anew, L-BFGS what is between the classes."""
+    monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 12)
+    X, y = counts(400, 80, 0)
+
+    def iterates(n, saved=None):
+        F = Problem(as_rows(X), ClassTargets(y, 3, (0.0, 1.0)), SMOOTH_LOSSES["softmax"], alpha)
+        rng = np.random.default_rng(0)
+        found = iterates_in(Kronecker, QuasiNewton(), F, rng, None, saved)
+        return [(one.objective, one.n_iter, one.n_passes, deepcopy(one.state())) for one in islice(found, n)]
+
+    whole = iterates(30)
+    assert any(state["turn"].is_descent and state["turn"].each for *_, state in whole)
+    for at, (*_, state) in enumerate(whole):
+        again = iterates(min(8, 30 - at), state)
+        assert [one[:3] for one in again] == [one[:3] for one in whole[at : at + 8]]
 
 
 def test_a_turn_of_lbfgs_after_newtons_counts_as_many_iterations_as_that_would_have_taken():

@@ -14,6 +14,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
+from manyclass.stagewise import UPDATES
 from tests.stagewise.run import Fit
 
 
@@ -260,3 +261,15 @@ def test_out_of_time_while_calibrating_least_squares_is_the_model(monkeypatch):
     assert cut.status is Status.MAX_TIME and len(cut.history) == 1
     assert cut.model.stages[0].calibration is None
     assert_allclose(cut.model.stages[0].coef, plain.model.stages[0].coef)
+
+
+def test_labels_without_probability_are_those_that_the_projection_leaves_without():
+    """Before calibration predictions are on no simplex: a little above 0 is none where others are below."""
+    F = Problem(as_rows(np.zeros((3, 1))), ClassTargets(np.array([1, 1, 1]), 4), LOSSES["calibrated"], 0.0)
+    update = UPDATES["calibrated"](F, Calibrator((1, 2, 3), Simplex()))
+    state = np.array([[1.3, 0.05, -0.2, -0.15], [0.7, 0.3, 0.0, 0.0], [0.6, 0.5, -0.05, -0.05]])
+    assert update.errors(state, None) == pytest.approx((1.0, 1 / 3))
+    assert update.errors(state, np.array([1.0, 0.0, 3.0])) == pytest.approx((1.0, 1 / 4))
+    several = Problem(F.rows, MatrixTargets(np.array([[1.0], [0.0], [0.0]])), LOSSES["calibrated"], 0.0)
+    update = UPDATES["calibrated"](several, Calibrator((1, 2, 3), Box()))
+    assert update.errors(np.array([[-0.1], [1.2], [0.4]]), None) == pytest.approx((2 / 3, 2 / 3))

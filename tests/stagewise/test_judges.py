@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyclass import CalibratedLeastSquaresClassifier
-from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Score, Trials
+from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Judge, Score, Trials
 
 
 @dataclass
@@ -67,3 +67,18 @@ def test_calibrated_least_squares_tries_penalties_on_few_folds(monkeypatch):
     monkeypatch.setattr(Trials, "best_penalty", lambda self, alpha, _: seen.append(len(self.fits)) or alpha)
     CalibratedLeastSquaresClassifier(max_iter=1).fit(rng.normal(size=(6000, 3)) + y[:, None], y)
     assert seen == [2]
+
+
+def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept():
+    plain, worse = Score(0.1, 0.1, 30.0, 0.1), Score(0.2, 0.2, 30.0, 0.5)
+    assert plain.doubt == pytest.approx(4 / 32)
+
+    class Known(Judge):
+        def before_calibration(self, update, state):
+            raise AssertionError
+
+        def score(self, update, state):
+            self.plain = plain
+            return worse
+
+    assert Known()(None, None) == (0.1, False, plain.doubt)

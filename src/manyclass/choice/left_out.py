@@ -40,6 +40,8 @@ MATRICES = 3
 JUDGES, FELT = 30, 0.25
 """Rows that are left out of refits to tell how long a step should be; and the share of the log loss of rows left out by
 which seen ones have less where this matters: below it moves the coverage of sets by a thousandth."""
+FEWEST_LEFT = 1e-3
+"""Of the weight that is left out of a class: with no more than that, nothing is known of it."""
 LEAST_LEFT = 0.05
 """Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
 
@@ -193,7 +195,8 @@ def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
 
     Without a row the curvature is less than with it, which one step does not see: it is too short where rows are few
     for their classes, by 5 to 9 % for ten of each, and labels seem to fit better than they do. That is much the same
-    for all rows, so that a few of them tell the factor, by least squares.
+    for all rows, so that a few of them tell the factor, by least squares; but not for the only row of a class, without
+    which nothing is known of it. No step is made shorter.
     """
     problem, (W, b), xp = full.problem, model, full.problem.xp
     loss, targets = problem.loss, problem.targets
@@ -204,15 +207,32 @@ def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
     inside, outside = (float(xp.sum(weight * loss.values(one + 0.0, slice(None), targets, xp))) for one in (seen, Z))
     if outside - inside <= FELT * outside:
         return Z
+    among = _not_alone(problem)
+    if not len(among):
+        return Z
     try:
-        judges = refits(full, model, JUDGES, np.random.default_rng(0))
+        judges = refits(full, model, JUDGES, np.random.default_rng(0), among)
     except OutOfTime:
         return Z
     at = problem.rows.asarray(judges.rows, xp.int64)
     start = xp.take(seen, at, axis=0)
     one, true = (_without_shift(found - start, problem) for found in (xp.take(Z, at, axis=0), judges.scores))
     square = float(xp.sum(one * one))
-    return seen + (Z - seen) * (float(xp.sum(one * true)) / square) if square > 0 else Z
+    return seen + (Z - seen) * max(float(xp.sum(one * true)) / square, 1.0) if square > 0 else Z
+
+
+def _not_alone(problem: Problem) -> np.ndarray:
+    """Rows of weight without which others have each of their classes, and where labels are no classes lack the rest."""
+    xp, rows, S = problem.xp, problem.rows, problem.total_weight
+    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
+    out = xp.clip(xp.astype(weight, xp.float64), max=1.0)[:, None]
+    Y = xp.astype(problem.targets.dense(slice(None), rows.zeros((0,)), xp), xp.float64)
+    present = S * xp.astype(problem.target_mean, xp.float64)[None, :]
+    least = FEWEST_LEFT * out
+    is_alone = xp.any((Y > 0) & (present - out * Y <= least), axis=1)
+    if not problem.loss.domain.exclusive:
+        is_alone = is_alone | xp.any((Y <= 0) & (S - present - out <= least), axis=1)
+    return np.flatnonzero(to_numpy((weight > 0) & ~is_alone))
 
 
 def _without_shift(Z: Array, problem: Problem) -> Array:
@@ -228,11 +248,17 @@ class Check:
     scores: Array
 
 
-def refits(descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.random.Generator) -> Check:
-    """Leave rows drawn at random out, one after the other, and fit again from the model of all."""
+def refits(
+    descent: Descent,
+    model: tuple[Array, Array],
+    n_rows: int,
+    rng: np.random.Generator,
+    among: np.ndarray | None = None,
+) -> Check:
+    """Leave rows drawn at random, `among` some, out, one after the other, and fit again from the model of all."""
     full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp
     weight = full.rows.ones(full.rows.n_rows) if full.weight is None else full.weight
-    S, present = full.total_weight, present_rows(full.rows.n_rows, weight)
+    S, present = full.total_weight, present_rows(full.rows.n_rows, weight) if among is None else among
     chosen = np.sort(rng.choice(present, min(n_rows, len(present)), replace=False))
     found: list[Any] = []
     for row in chosen:

@@ -208,7 +208,7 @@ class Shape:
             memory = arrays * self.itemsize + needed
             return Method(solver, curvature, False, passes, set_up, per_pass, memory, looks=looks_in(steps), look=look)
 
-        yield method("jacobi", by_diagonal, one, 0.0, 0.0, 0.0)
+        yield method("jacobi", by_diagonal, one, replace(self, k=1).seconds_of_pass(), 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
         # L-BFGS factors again, Newton's method weighs rows anew before that. A solve is two products with a triangle,
         # one in each pass and half of one for pairs that are solved for anew.

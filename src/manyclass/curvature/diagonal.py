@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.curvature.base import Curvature
 from manyclass.curvature.kronecker import class_sums
 from manyclass.curvature.sampling import CLASS_ROWS, uniform_sample
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, square
 from manyclass.model import Problem
+from manyclass.model.problem import ROUNDING
 
 
 class OneUnitEach(Curvature):
     """H = diag(D) for every output."""
 
     is_diagonal = True
+
+    _shift: Array | None = None
+    """From the centre of the problem to that about which coefficients and intercept do not depend on each other."""
 
     def _set(self, problem: Problem, of_features: Array, of_intercept: float) -> None:
         xp, rows = problem.xp, problem.rows
@@ -25,7 +32,12 @@ class OneUnitEach(Curvature):
         self._scale = xp.astype(scale, rows.dtype)[:, None]
 
     def solve(self, gradient: Array) -> Array:
-        return gradient / self._scale
+        if self._shift is None:
+            return gradient / self._scale
+        xp, of_intercept = array_namespace(gradient), gradient[-1, :]
+        W = (gradient[:-1, :] - self._shift[:, None] * of_intercept[None, :]) / self._scale[:-1, :]
+        b = of_intercept / self._scale[-1, 0] - self._shift @ W
+        return xp.concat([W, b[None, :]], axis=0)
 
 
 class Identity(OneUnitEach):
@@ -45,27 +57,52 @@ class Identity(OneUnitEach):
 
 
 class Jacobi(OneUnitEach):
-    """H = h·diag(Σ̂) + alpha, h for the intercept: the mean over the outputs of the diagonal of ∇²F.
+    """H = h·diag(Σ) + alpha, h for the intercept: the mean over the outputs of the diagonal of ∇²F.
 
     A change of variables that gives every column the unit of its spread where the penalty does not outweigh it, with
-    h = mean tr ∇²Φ(z_i) / k at the point of the last refresh. It costs one look at the columns. One h serves all
-    outputs: that of a rare class changes too much on the way to the minimum.
+    h = mean tr ∇²Φ(z_i) / k at the point of the last refresh, and Σ the covariance of the rows with the weights
+    tr ∇²Φ(z_i), about their weighted mean: of columns with heavy tails most of the plain variance is that of rows which
+    are fitted early on, and their mean is far from those that are not. It costs one look at the columns, and one more
+    for each refresh. One h serves all outputs: that of a rare class changes too much on the way to the minimum.
     """
 
     name = "jacobi"
     majorizes = False
+    weighs_rows = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
-        self._variance = problem.feature_variance
+        self._variance = self._of_all = problem.feature_variance
         # No point in a look at all rows for one number.
         self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         super().__init__(problem, rng)
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
-        trace = float(problem.xp.sum(problem.sum(class_sums, self._sample, *problem.unpack(theta))))
+        if row_weight is None:
+            trace = float(problem.xp.sum(problem.sum(class_sums, self._sample, *problem.unpack(theta))))
+        else:
+            trace = self._weigh(problem, row_weight)
         least = problem.rows.precision * problem.loss.lipschitz
         h = max(trace / problem.total_weight / problem.n_outputs, least)
         self._set(problem, h * self._variance + problem.alpha, h)
+
+    def _weigh(self, problem: Problem, row_weight: Any) -> float:
+        """Σ and its centre by these weights; their sum."""
+        xp, rows = problem.xp, problem.rows
+        total, squares, weight = problem.sum(_weighted_columns, row_weight)
+        mean, mean_square = total / max(weight, 1e-300), squares / max(weight, 1e-300)
+        variance = mean_square - mean**2 if problem.fit_intercept else mean_square
+        is_known = variance > ROUNDING * rows.moments_precision * mean_square
+        self._variance = xp.where(is_known, variance, self._of_all)
+        if problem.fit_intercept:
+            self._shift = xp.astype(xp.where(is_known, mean - problem.center, 0.0), rows.dtype)
+        return float(weight)
+
+
+def _weighted_columns(part: Problem, row_weight: Array) -> tuple[Array, Array, float]:
+    """Σ w x and Σ w x² of each column, and Σ w."""
+    weight = part.rows.asarray(row_weight, dtype=part.xp.float64)
+    total, mass = part.rows.column_sums(None, weight)
+    return total, part.rows.column_sums(square, weight)[0], mass
 
 
 class Diagonal(OneUnitEach):

@@ -37,6 +37,11 @@ class RowSpace:
         self._directions = self._directions / lengths[None, :]
         self.rows = DenseRows(xp.astype(self._directions * (lengths**2)[None, :], rows.dtype))
 
+    @staticmethod
+    def memory(rows: Rows) -> float:
+        """Bytes that making one takes: the Gram matrix, its eigenvectors, and what these are made from."""
+        return 3 * 8.0 * rows.n_rows**2
+
     def _decomposed(self, precision: float) -> tuple[Array, Array, Array | None, float]:
         """S² ascending, U, V where it is known, and the share of the largest S² below which others are rounding."""
         base, xp = self.base, self.base.xp

@@ -76,6 +76,11 @@ def row_keys(rows: Rows) -> np.ndarray:
     return np.concatenate([_keys(block, factors) for _, block in rows.blocks(rows.rows_per_block())])
 
 
+def are_in_memory(rows: Rows) -> bool:
+    """Whether all are here, and need not be read in chunks."""
+    return rows.place.is_here and rows.block_limit == float("inf")
+
+
 def column_keys(rows: Rows) -> np.ndarray:
     """The same for columns."""
     factors, keys = _factors(rows.n_rows), np.zeros(rows.n_features, dtype=np.uint64)

@@ -194,7 +194,7 @@ def _aside(task: Task, n_rows: float) -> np.ndarray:
 
 
 def _first_of_each(task: Task, present: np.ndarray) -> np.ndarray:
-    """A row of each class that one of these rows has."""
+    """One of these rows of each class."""
     strata = task.encoded.strata
     return np.arange(0) if strata is None else present[np.unique(strata[present], return_index=True)[1]]
 

@@ -9,6 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from manyclass.choice import Choice, choose
 from manyclass.curvature import CURVATURES
+from manyclass.data.memory import require
+from manyclass.data.row_space import RowSpace
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
@@ -169,4 +171,8 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
 
 def _asked_for(problem: Problem, solver: str, curvature: str) -> Choice:
     """In the space of the rows, where that has fewer dimensions and the curvature is the same in any axes."""
-    return Choice.of(solver, curvature, problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal)
+    rotates = problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal
+    if rotates:
+        what, advice = f"rotating the rows for curvature={curvature!r}", "use solver='auto' and curvature='auto'"
+        require(RowSpace.memory(problem.rows), problem.memory_limit, what, advice)
+    return Choice.of(solver, curvature, rotates)

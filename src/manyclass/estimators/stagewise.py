@@ -25,7 +25,8 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
+from manyclass.data.summary import are_in_memory
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.generators import GENERATOR, Generators, listed
@@ -105,10 +106,10 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         different = task.problem
-        if solver.chooses_alpha and different.rows.has_arrays:
+        if solver.chooses_alpha and are_in_memory(different.rows):
             solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
             if weight is not None:
-                different = different.variant(weight=weight).taken(np.flatnonzero(weight))
+                different = different.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
         if solver.chooses_alpha and first.capacity is None and different.rows.n_rows > self.block_size:
             solver.trials = self._trials(task, different, first)

@@ -202,8 +202,11 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _doubt(self) -> float:
-        """Share of probabilities that is even: it changes no order of classes, and leaves none without."""
-        return sum(model.doubt for model in self.models_) / len(self.models_)
+        """Share of probabilities that is even: it changes no order of classes, and leaves none without.
+
+        Rows that judge look at the mean of the models so far: what they tell with the last is of all.
+        """
+        return float(self.models_[-1].doubt)
 
     def _calibrator(self) -> Calibrator | None:
         return Calibrator(self.basis, self._domain) if UPDATES[self.loss_].calibrates else None

@@ -10,7 +10,7 @@ from manyclass.curvature import Curvature
 from manyclass.data.rows import Array
 from manyclass.fit import InOrder, Iterate, Iterates, Status
 from manyclass.model import Problem
-from manyclass.solvers.base import NOTHING, REFRESH, Solver
+from manyclass.solvers.base import NOTHING, REFRESH, Solver, refresh
 from manyclass.solvers.lbfgs import LBFGS
 from manyclass.solvers.newton_cg import NewtonCG
 
@@ -39,18 +39,23 @@ class QuasiNewton(Solver):
 
     def __init__(self, refresh: frozenset[int] = REFRESH, ending: NewtonCG | None = _ENDING):
         self.first, self.ending = LBFGS(refresh), ending
-        self.again = LBFGS(refresh | {0}) if ending is not None and ending.refreshes else self.first
+        self._refreshes = ending is not None and ending.refreshes
+        self.again = LBFGS(refresh | {0}) if self._refreshes else self.first
 
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
         turn: Turn = saved.get("turn", Turn(Pace(BEFORE_NEWTON / 2, problem.n_passes)))
+        if turn.refreshed_at is not None and self._refreshes:
+            # L-BFGS, which goes on in that metric, changes no more of it than what is between the classes.
+            there = problem.value_and_gradient(turn.refreshed_at, with_row_weight=True)
+            refresh(problem, curvature, turn.refreshed_at, there)
         while True:
             iterates = InOrder(self._solver(turn).iterates(problem, curvature, theta, n_iter, saved))
             for one in iterates:
-                theta = _state(one)["theta"]
+                before, theta = theta, _state(one)["theta"]
                 if saved is NOTHING:  # else it is the one that has been yielded before
-                    turn = turn.after(one)
+                    turn = turn.after(one, before)
                     if not turn.is_iteration(one):
                         continue
                     turn = replace(turn, counted=one.n_passes)
@@ -115,9 +120,12 @@ class Turn:
     first: tuple[float, int] = (0.0, 0)  # passes and iterations before it
     each: float = 0.0  # passes that make an iteration of several of L-BFGS
     counted: float = 0.0  # passes at the last iteration
+    refreshed_at: Array = None  # where Newton-CG has done it last
 
-    def after(self, one: Iterate) -> Turn:
-        return replace(self, pace=self.pace.after(one))
+    def after(self, one: Iterate, before: Array = None) -> Turn:
+        """The point before it is where a step of Newton-CG has refreshed the curvature."""
+        refreshed_at = self.refreshed_at if self.is_descent else before
+        return replace(self, pace=self.pace.after(one), refreshed_at=refreshed_at)
 
     def is_iteration(self, one: Iterate) -> bool:
         return self.is_over or one.n_passes - self.counted >= self.each
@@ -132,4 +140,5 @@ class Turn:
         if self.is_descent:
             return Turn(Pace(pace.width, n_passes, pace.least, pace.least, pace.rate), False, first)
         each = (n_passes - self.first[0]) / max(n_iter - self.first[1], 1)
-        return Turn(Pace(2 * pace.width, n_passes, pace.least, pace.least), True, first, each, n_passes)
+        pace = Pace(2 * pace.width, n_passes, pace.least, pace.least)
+        return Turn(pace, True, first, each, n_passes, self.refreshed_at)

@@ -14,6 +14,7 @@ from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
 from manyclass.model.calibrator import Calibrator, Map, overwrite
 from manyclass.model.losses.base import loss_sums
+from manyclass.model.sets import ConvexSet
 
 LONGEST = 8.0
 """Longest step of the line search, in units of the quadratic model's own."""
@@ -154,8 +155,8 @@ class CalibratedLeastSquares(LeastSquares):
         return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
 
     def errors(self, state: Any, weight: Any) -> tuple[float, float]:
-        exclusive = self.calibrator is not None and self.calibrator.domain.exclusive
-        wrong, unforeseen, total = self.problem.sum(wrong_labels, state, weight, exclusive)
+        assert self.calibrator is not None
+        wrong, unforeseen, total = self.problem.sum(wrong_labels, state, weight, self.calibrator.domain)
         return float(wrong / total), float(unforeseen / total)
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:
@@ -164,12 +165,15 @@ class CalibratedLeastSquares(LeastSquares):
         return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
 
 
-def wrong_labels(part: Problem, state: Array, weight: Array | None, exclusive: bool) -> tuple[float, float, float]:
+def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: ConvexSet) -> tuple[float, float, float]:
+    """Σ s of rows that are wrong, of those whose label has no probability, and of all."""
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
     unforeseen, weight = wrong + 0.0, part.rows.ones(part.rows.n_rows) if weight is None else weight
     for where, block in _blocks(state):
         Y = part.targets.dense(where, block, xp)
-        if exclusive:
+        if domain.exclusive:
+            if bool(xp.any(block < 0.0)):  # before calibration predictions are anywhere
+                block = domain.project(block + 0.0, xp)
             missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
             lost = xp.astype(xp.any(Y - block >= 1.0, axis=1), xp.float64)
         else:

@@ -18,6 +18,7 @@ from manyclass.data import as_rows
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.halving import Halving
 from manyclass.estimators.automatic.neighbours import LearnedMetrics, beyond_the_end, other_bandwidth
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
@@ -284,6 +285,38 @@ def test_a_path_goes_on_beyond_its_end_where_that_has_clearly_the_least_log_loss
         assert beyond_the_end(level.copy(), level) is None
     untried = path_of([LOSSES, 0.5 * LOSSES])
     assert beyond_the_end(untried[:1], untried) is None
+
+
+def test_a_path_ends_where_the_rows_that_judge_cannot_tell_the_log_loss_from_none():
+    assert beyond_the_end(*2 * [path_of([0.1 * LOSSES, 0.02 * LOSSES])]) is not None
+    assert beyond_the_end(*2 * [path_of([1e-3 * LOSSES, 1e-4 * LOSSES])]) is None  # of 400 rows
+
+
+def test_of_a_path_that_does_not_end_lowest_or_was_not_tried_to_its_end_nothing_follows():
+    path = path_of([0.4 * LOSSES, LOSSES, 0.5 * LOSSES])
+    assert beyond_the_end(path.copy(), path) is None
+    path = path_of([LOSSES, 0.8 * LOSSES, 0.5 * LOSSES])
+    assert beyond_the_end([path[0], path[2]], path) is None
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+def test_rows_that_are_separated_are_fitted_neither_without_end_nor_to_the_last_digit(n_labels, rng):
+    X = rng.standard_normal((200, 2)) + np.repeat([[0.0], [10.0]], 100, axis=0)
+    y = np.repeat([0, 1], 100)
+    model = AutoClassifier(random_state=0).fit(X, np.c_[y, 1 - y] if n_labels > 1 else y)
+    linear = [row["parameters"] for row in model.leaderboard_ if row["estimator"] == "GLMClassifier"]
+    assert min(one["alpha"] for one in linear) > 1e-8
+    assert 1e-5 < min(one["tol"] for one in linear) < 0.5 * max(one["tol"] for one in linear)
+
+
+def test_the_less_is_left_to_be_told_the_nearer_a_fit_comes():
+    several, labels = (
+        SimpleNamespace(seen=SimpleNamespace(y=np.zeros(of)), classes=np.arange(5)) for of in (9, (9, 5))
+    )
+    assert Halving._gap_near(several, 0.02 * np.log(5)) == pytest.approx(0.002)
+    assert Halving._gap_near(labels, 0.02 * np.log(2)) == pytest.approx(0.002)
+    one = Candidate(GLMClassifier(tol=0.01), AS_GIVEN, True)
+    assert [one.within(gap).model.tol for gap in (0.002, 0.02, np.nan)] == [0.002, 0.01, 0.01]
 
 
 @pytest.mark.parametrize(("n", "d", "k", "seed"), [(1200, 30, 4, 1), (900, 20, 4, 1)])

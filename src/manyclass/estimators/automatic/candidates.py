@@ -104,7 +104,7 @@ class Candidate:
 
     def within(self, gap: float) -> Candidate:
         """The same, fitted to a smaller gap, if it is one."""
-        if gap >= self.model.tol:
+        if not gap < self.model.tol:
             return self
         return replace(self, model=clone(self.model).set_params(tol=to_read(gap)))
 

@@ -107,6 +107,11 @@ class Entry:
         return float(np.mean([one.log_loss for one in self.scores.values()]))
 
     @property
+    def loss_told(self) -> float:
+        """What can be told of the log loss: n rows without an error tell none below 1/n."""
+        return max(self.log_loss, 1.0 / self.n_judged)
+
+    @property
     def f1(self) -> float:
         return float(np.mean([one.f1 for one in self.scores.values()]))
 

@@ -319,7 +319,7 @@ class Halving:
                 # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
                 entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
                 if entry.leader is not None:
-                    entry.candidate = entry.candidate.within(self._gap_near(entry.leader.log_loss))
+                    entry.candidate = entry.candidate.within(self._gap_near(entry.leader.loss_told))
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))

@@ -31,13 +31,14 @@ def smaller_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> En
 
 def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:
     """A smaller penalty than the last of a path, where that has clearly the least log loss of it, as where columns have
-    heavy tails. What is new is added to `entries`."""
+    heavy tails, and the one before left something to be told (see `Entry.loss_told`). What is new is added to
+    `entries`."""
     for family in dict.fromkeys(one.candidate.family for one in tried if one.candidate.family):
         path = [one for one in entries if one.candidate.family == family]
         if len(path) < 2 or path[-1] not in tried or path[-2] not in tried:
             continue
         last, known = path[-1], [one for one in path if one in tried]
-        gains = path[-2].log_loss > GAIN * last.log_loss and path[-2].has_more_loss(last)
+        gains = path[-2].loss_told > GAIN * last.loss_told and path[-2].has_more_loss(last)
         if gains and min(known, key=lambda one: one.log_loss) is last:
             found = Entry(last.candidate.of_smaller_penalty(), last.expected, last.n_rows, of_all=last.of_all)
             entries.append(found)
