@@ -236,6 +236,17 @@ def test_drop(write):
         read(labelled, drop=["label"])
 
 
+def test_a_last_column_that_only_separators_make_may_be_left_out(write):
+    dataset = read(write("a,b,label,\n1,2,x,\n3,4,y,\n"), drop=[""])
+    assert dataset.feature_names == ("a", "b") and dataset.y.tolist() == ["x", "y"]
+
+
+def test_a_dash_is_a_missing_number_and_a_label(write):
+    dataset = read(write("a,b,label\n1,-,x\n -,2,-\n3,-4,x\n"))
+    np.testing.assert_array_equal(dataset.X, [[1, np.nan], [np.nan, 2], [3, -4]])
+    assert dataset.y.tolist() == ["x", "-", "x"]
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "sentence"),
     [
@@ -248,6 +259,12 @@ def test_drop(write):
         ("a,b,c,label\n1,u,v,x\n", {}, "columns 'b', 'c' hold text"),
         ("a;b;label\n1,5;2;x\n", {}, r"column 'a' holds decimal commas \('1,5' in line 2\): .*decimal=','"),
         ('a,b,label\n"-1,5",",25e3",x\n', {}, r"columns 'a', 'b' hold decimal commas \('-1,5' in line 2\)"),
+        ('a,b,label\n"1,000.50",2,x\n', {}, r"column 'a' holds commas between thousands \('1,000.50' in line 2\)"),
+        ('a,b,label\n1,2,x\n"1,000,000",12%,x\n', {}, r"column 'a' holds commas between thousands"),
+        ("a,b,label\n12%,2,x\n", {}, r"column 'a' holds signs of per cent \('12%' in line 2\)"),
+        ("a,b,label\n12%,u,x\n", {}, r"column 'b' holds text \('u' in line 2\)"),
+        ("a,b,label,\n1,2,x,\n3,4,y,\n", {}, "last column has no name and no values, as where lines end with ','"),
+        ("a,b,c,\n1,2,x,\n3,4,y,\n", {}, "last column has no name and no values, as where lines end with ','"),
         ('a,b,label\n1,2,x\n"1,5","u",x\n', {}, r"column 'b' holds text \('u' in line 3\)"),
         ("a,label\ntrue,x\nmaybe,x\n", {}, r"column 'a' holds text \('true' in line 2\)"),
         ("a,label\n1,x\ntrue,x\n", {}, r"column 'a' holds text \('true' in line 3\)"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass import GLMClassifier
+from manyclass import GLMClassifier, analyze
 from manyclass.data import as_rows, memory, validation
 from manyclass.data.validation import check_rows, check_weights
 
@@ -150,3 +150,14 @@ def test_class_weights_are_at_most_one_where_they_are_relative():
     assert check_weights(rows, y, None, "balanced").max() == pytest.approx(3.0)
     zero = check_weights(rows, y, [1.0, 1, 1, 1, 1, 0], "balanced", relative=True)
     assert np.isfinite(zero).all() and zero[-1] == 0.0
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("judge", [lambda X, y: GLMClassifier().fit(X, y), analyze])
+def test_columns_of_dates_are_named(zone, judge):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"size": np.arange(6.0), "when": pd.date_range("2026-01-01", periods=6, tz=zone)})
+    with pytest.raises(ValueError, match=r"Column 'when' of X holds dates or times .* or leave it out"):
+        judge(X, np.arange(6) % 2)
+    X["when"] = (X["when"] - X["when"].min()).dt.total_seconds()
+    judge(X, np.arange(6) % 2)

@@ -232,6 +232,19 @@ def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatc
     np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)
 
 
+@pytest.mark.parametrize("max_time", [None, 60])
+def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature(max_time, monkeypatch):
+    X, y, _, _ = problem(4)
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)  # so rows are kept aside where time is limited
+    y = np.where(np.arange(len(y)) < 40, 100 + np.arange(len(y)), y)  # names that no score could tell
+    known = y < 100
+    found, without = (
+        SDCAClassifier(calibrate="temperature", tol=1e-4, max_time=max_time).fit(X[rows], y[rows])
+        for rows in (known | True, known)
+    )
+    assert found.calibration_[0, 0] > 0.8 * without.calibration_[0, 0]
+
+
 def test_the_only_weighted_row_of_a_class_is_not_kept_aside(monkeypatch):
     X, y = np.random.default_rng(0).standard_normal((102, 4)), np.r_[2, 2, np.arange(100) % 2]
     X[:2] += 5.0

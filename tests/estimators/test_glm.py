@@ -408,6 +408,17 @@ def test_a_warm_start_that_is_worse_than_the_zero_model_is_left():
     assert model.n_iter_ == cold.n_iter_
 
 
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_numbers_that_drown_all_others_are_no_quiet_end(loss):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = rng.normal(size=(300, 4)) + y[:, None]
+    X[:5, 0] = 1e20
+    with pytest.warns(ConvergenceWarning, match=r"Not converged: .* far from tol, .* rounding .*StandardScaler"):
+        model = GLMClassifier(loss=loss).fit(X, y)
+    assert model.duality_gap_ > 1.0 and model.status_.is_failure
+
+
 @pytest.mark.parametrize(
     "method", [{"solver": "majorize"}, {"solver": "accelerated"}, {"curvature": "second-moment"}, {"solver": "newton"}]
 )

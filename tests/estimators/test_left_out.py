@@ -301,3 +301,33 @@ def test_only_few_rows_are_copied_in_float64_to_be_left_out(most, dtype, monkeyp
     X, y = load_iris(return_X_y=True)
     GLMClassifierCV([0.1, 0.01], cv="loo").fit(X.astype(np.float32), y)
     assert {np.dtype(one) for one in seen} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize("cv", [5, "loo"])
+def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature(cv):
+    rng = np.random.default_rng(0)
+    centers, y = rng.normal(size=(40, 20)), np.r_[np.arange(40), rng.integers(40, size=60)]
+    X = centers[y] + 0.9 * rng.normal(size=(100, 20))
+    alone = np.bincount(y)[y] == 1
+    assert alone.any()
+
+    def likelihood(P, power=1.0):
+        P = P**power / np.sum(P**power, axis=1, keepdims=True)
+        return np.log(P[~alone, y[~alone]]).mean()
+
+    plain = GLMClassifierCV(cv=cv, leave_one_out=True).fit(X, y)
+    assert plain.loo_score_ == pytest.approx(likelihood(plain.loo_proba_))
+    P = GLMClassifierCV(cv=cv, calibrate="temperature").fit(X, y).loo_proba_
+    assert likelihood(P) > max(likelihood(P, power) for power in (0.9, 1.1))
+
+
+@pytest.mark.parametrize("loss", ["softmax", "squared"])
+@pytest.mark.parametrize("weight", [None, 2.0])
+def test_rows_of_classes_that_no_row_of_a_fold_is_fitted_to_do_not_judge_there(loss, weight):
+    X, y = load_iris(return_X_y=True)
+    train, test = np.flatnonzero((y < 2) & (np.arange(150) % 2 == 0)), np.arange(1, 150, 2)
+    s = None if weight is None else np.full(150, weight)
+    found, known = (GLMClassifierCV(loss=loss, cv=[(train, rows)]).fit(X, y, s) for rows in (test, test[y[test] < 2]))
+    np.testing.assert_allclose(found.scores_, known.scores_)
+    unknown = GLMClassifierCV([1.0, 0.1], loss=loss, cv=[(train, test[y[test] == 2])]).fit(X, y, s)
+    assert np.isfinite(unknown.scores_).all()  # where there is no other row, they do

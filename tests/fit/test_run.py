@@ -47,6 +47,16 @@ def test_a_solver_may_say_why_it_ended(status):
     assert run(toy(FALLING, end=status)).status is status
 
 
+@pytest.mark.parametrize(
+    ("gap", "tol", "status"),
+    [(1e32, 1e-3, "NOT_CONVERGED"), (0.1, 1e-3, "NOT_CONVERGED"), (5e-3, 1e-3, "STALLED"), (1e-4, 1e-12, "STALLED")],
+)
+def test_rounding_that_leaves_a_gap_which_bounds_nothing_is_a_failure(gap, tol, status):
+    outcome = run(toy(FALLING, end=Status.STALLED, duality_gap=lambda value: gap), tol=tol)
+    assert outcome.told(tol) is Status[status]
+    assert outcome.told(tol).is_failure == (status == "NOT_CONVERGED")
+
+
 def test_a_gap_at_tol_has_converged():
     outcome = run(toy(FALLING, duality_gap=lambda value: value), tol=2.0)
     assert (outcome.status, outcome.model, outcome.duality_gap) == (Status.CONVERGED, 3, 2.0)

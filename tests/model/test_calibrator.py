@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manyclass.data import ClassTargets, as_rows
+from manyclass.data.moments import MomentSums
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.model.calibrator import Calibrator, sums_of_all, sums_of_each
 
@@ -79,3 +80,18 @@ def test_rows_without_weight_are_no_part_of_the_centre_of_the_sums(rng, sums):
     found = sums(problem, V, Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain))
     pilot = np.asarray(found.pilot)
     assert abs(pilot).max() < 1.0
+
+
+def test_rows_that_are_left_out_take_no_products(rng, monkeypatch):
+    weight = (np.arange(500) % 5 > 0).astype(float)
+    problem, V = calibration(rng, 500, 4, weight=weight)
+    cal, added, add = Calibrator((1, 2, 3), SMOOTH_LOSSES["softmax"].domain), [], MomentSums.add
+    monkeypatch.setattr(
+        MomentSums, "add", lambda self, block, *more: added.append(block.n_rows) or add(self, block, *more)
+    )
+    coef, intercept = cal.fit(problem, V)
+    assert sum(added) == 400
+    kept = weight > 0
+    part = Problem(as_rows(V[kept]), problem.targets.take(np.flatnonzero(kept)), problem.loss, 0.1)
+    for found, wanted in zip((coef, intercept), cal.fit(part, V[kept]), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)

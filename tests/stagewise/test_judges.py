@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from manyclass import CalibratedLeastSquaresClassifier
 from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Judge, Score, Trials
 
 
@@ -47,6 +48,25 @@ def test_stages_are_tried_until_none_is_clearly_better(losses, n_stages, least):
     found = trials._least(1.0, known, time.perf_counter() + 60.0)
     assert judge.n_seen == n_stages
     assert found.loss == pytest.approx(least)
+
+
+@pytest.mark.parametrize(("n_rows", "n_fits"), [(100, 5), (700, 3), (1000, 2), (2500, 1)])
+def test_penalties_are_compared_by_as_many_folds_as_hold_enough_rows(n_rows, n_fits):
+    problem = SimpleNamespace(effective_rows=sum)
+    fits = [SimpleNamespace(problem=problem) for _ in range(5)]
+    judges = [SimpleNamespace(weight=[1.0] * n_rows, number=number) for number in range(5)]
+    few = Trials(fits, judges, [0.3, 0.1, 0.2, 0.2, 0.2]).few()
+    assert len(few.fits) == len(few.judges) == len(few.shares) == n_fits
+    assert sum(few.shares) == pytest.approx(1.0)
+    assert few.mean([Score(2.0, 0.5, 1.0)] * n_fits).loss == pytest.approx(2.0)
+
+
+def test_calibrated_least_squares_tries_penalties_on_few_folds(monkeypatch):
+    rng, seen = np.random.default_rng(0), []
+    y = rng.integers(0, 3, 6000)
+    monkeypatch.setattr(Trials, "best_penalty", lambda self, alpha, _: seen.append(len(self.fits)) or alpha)
+    CalibratedLeastSquaresClassifier(max_iter=1).fit(rng.normal(size=(6000, 3)) + y[:, None], y)
+    assert seen == [2]
 
 
 def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept():

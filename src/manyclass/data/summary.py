@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from manyclass.data.cells import largest
 from manyclass.data.rows import Rows, to_numpy
 
-_SPARE_BITS = 18
-"""Of the 53 of a float64, how many may differ in two sums of the same numbers in another order."""
+_MIXING = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+"""Odd numbers by which every bit reaches all."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def ranges(rows: Rows) -> Ranges:
 
 def row_keys(rows: Rows) -> np.ndarray:
     """An integer for each row, the same for equal rows and, but for chance of about n²/2⁶⁴, for no others."""
-    return keys_and_places(rows)[0]
+    factors = _factors(rows.n_features)
+    return np.concatenate([_keys(block, factors) for _, block in rows.blocks(rows.rows_per_block())])
 
 
 def are_in_memory(rows: Rows) -> bool:
@@ -80,25 +81,42 @@ def are_in_memory(rows: Rows) -> bool:
     return rows.place.is_here and rows.block_limit == float("inf")
 
 
-def keys_and_places(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """`row_keys`, and where rows are along some direction."""
-    directions = np.random.default_rng(0).random((rows.n_features, 3)) + 0.5
-    projections = to_numpy(rows.matmat(rows.asarray(directions, dtype=rows.xp.float64)))
-    return _keys(projections), projections[:, 0] - projections[:, 1]
-
-
 def column_keys(rows: Rows) -> np.ndarray:
     """The same for columns."""
-    directions = np.random.default_rng(0).random((rows.n_rows, 3)) + 0.5
-    return _keys(to_numpy(rows.rmatmat(rows.asarray(directions, dtype=rows.xp.float64))))
+    factors, keys = _factors(rows.n_rows), np.zeros(rows.n_features, dtype=np.uint64)
+    for part, block in rows.blocks(rows.rows_per_block()):
+        held: Any = block.unwrapped()
+        if sp.issparse(held):
+            held = held.tocsc()
+            keys += _sums(_mixed(held.data) * factors[part][held.indices], held.indptr)
+        else:
+            keys += np.sum(_mixed(to_numpy(held)) * factors[part, None], axis=0, dtype=np.uint64)
+    return keys
 
 
-def _keys(projections: np.ndarray) -> np.ndarray:
-    """Sums of the same numbers in another order differ in the last bits, which are rounded away."""
-    bits = np.ascontiguousarray(projections + 0.0, dtype=np.float64).view(np.int64)
-    bits = (bits + (1 << (_SPARE_BITS - 1))) >> _SPARE_BITS
-    factors = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = bits.view(np.uint64) * factors
-        mixed ^= mixed >> np.uint64(29)
-        return np.asarray((mixed * factors[::-1]).sum(axis=1))
+def _keys(block: Rows, factors: np.ndarray) -> np.ndarray:
+    held: Any = block.unwrapped()
+    if sp.issparse(held):
+        return _sums(_mixed(held.data) * factors[held.indices], held.indptr)
+    return np.asarray(np.sum(_mixed(to_numpy(held)) * factors, axis=1, dtype=np.uint64))
+
+
+def _factors(n: int) -> np.ndarray:
+    """Odd, so that no number of one place is lost."""
+    return np.random.default_rng(0).integers(1 << 63, size=n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Over consecutive stretches. Whole numbers that wrap are summed without rounding, in any order."""
+    sums = np.append(np.uint64(0), np.cumsum(values, dtype=np.uint64))[indptr]
+    return np.asarray(np.diff(sums))
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """A number of 64 bits for each, one to one, and 0 for 0: what is small, or beside large ones, counts as much."""
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # of both zeros those of one
+    for factor in _MIXING:
+        bits ^= bits >> np.uint64(32)
+        bits *= np.uint64(factor)
+    bits ^= bits >> np.uint64(29)
+    return bits

@@ -55,6 +55,7 @@ def check_rows(
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
         return _check_array_api(estimator, X, reset), y
+    check_dates(X)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": list(SPARSE_DTYPES if sp.issparse(X) else DENSE_DTYPES),
@@ -77,6 +78,17 @@ def check_rows(
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
     return as_rows(_row_by_row(X, memory_limit) if many_passes else X), y
+
+
+def check_dates(X: Any) -> None:
+    """Refuse columns of dates and times of a data frame, of which NumPy makes no numbers beside others."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    for name, dtype in dtypes.items() if hasattr(dtypes, "items") else ():
+        if getattr(dtype, "kind", "") in ("M", "m"):
+            raise ValueError(
+                f"Column {name!r} of X holds dates or times ({dtype}) where numbers are needed: make numbers of it, "
+                f"for instance by (X[{name!r}] - X[{name!r}].min()).dt.total_seconds(), or leave it out."
+            )
 
 
 def check_labelled(

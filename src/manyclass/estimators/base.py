@@ -330,14 +330,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _store_outcome(self, task: Task, outcome: Outcome) -> None:
         self._store(task, outcome.model)
         self.n_iter_, self.n_passes_ = outcome.n_iter, outcome.n_passes
-        self.status_, self.history_ = outcome.status, list(outcome.history)
+        self.status_, self.history_ = outcome.told(getattr(self, "tol", 0.0)), list(outcome.history)
         self.__dict__.pop("duality_gap_", None)
         if outcome.duality_gap == outcome.duality_gap:
             self.duality_gap_ = outcome.duality_gap
-        if outcome.status.is_failure:
+        if self.status_.is_failure:
             gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
-            told = f"{outcome.status}{gap}{advice(task.problem) if outcome.status is Status.MAX_ITER else ''}"
-            if outcome.status is Status.MAX_TIME and not outcome.history:
+            is_slow = self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED)
+            told = f"{self.status_}{gap}{advice(task.problem) if is_slow else ''}"
+            if self.status_ is Status.MAX_TIME and not outcome.history:
                 told = NO_TIME
             warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
 

@@ -54,11 +54,11 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
         Penalty of each least-squares step, ≥ 0; ``Ridge(alpha=alpha*S)``. "auto" is the largest of a grid whose
         leave-one-out error in the first step is within 1 % of the least; with at least four rows for each feature that
         of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
-        that are not fitted to say so, by a smaller loss and fewer errors after up to 20 iterations. All penalties share
-        one eigendecomposition; where there is none ("products", see ``choice_``), and of hundreds of classes, no larger
-        ones are tried. Where the spread of one column is more than ten times that of another, and leave-one-out
-        errors on a sample of rows are clearly smaller so, the penalty is on coefficients of standardised columns (see
-        ``choice_``).
+        that are not fitted to, 2000 or more if there are, say so by a smaller loss and fewer errors after up to 20
+        iterations. All penalties share one eigendecomposition; where there is none ("products", see ``choice_``), and
+        of more than 341 classes, no larger ones are tried. Where the spread of one column is more than ten times that
+        of another, and leave-one-out errors on a sample of rows are clearly smaller so, the penalty is on coefficients
+        of standardised columns (see ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
         G, elementwise: numbers are powers, callables map an array to one of the same shape. The identity is always
         among them.
@@ -170,7 +170,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
         trials = self._trials(problem, fold, parts, task)
         tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
         judge = None if fold is None else FoldsJudge(trials)
-        return (yield from self._on_columns(task, frame, equations, judge, trials if tries else None))
+        return (yield from self._on_columns(task, frame, equations, judge, trials.few() if tries else None))
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""

@@ -19,7 +19,7 @@ from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.fit import Outcome, Status
-from manyclass.fit.folds import folds
+from manyclass.fit.folds import folds, known_to_fold, of_known
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sums import in_copies
@@ -77,12 +77,16 @@ class CrossCalibrated(LinearClassifier):
         self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
         # Half of the time is for the model itself.
         is_enough = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass() < 0.5 * left
-        Z = self._left_out(task) if is_enough else None
-        if Z is None:
+        found = self._left_out(task) if is_enough else None
+        if found is None:
             self._aside = _aside(task, 0.05 * left / (SECONDS_OF_LINK * n_outputs))
         else:
             judging, index = _some(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
-            self.calibration_ = self._fitted_link(judging, Z[index])
+            Z, known = (array[index] for array in found)
+            if self._link == "softmax":  # of the other outputs a sigmoid learns from rows of unknown classes, too
+                weight = of_known(None if judging.weight is None else to_numpy(judging.weight), known)
+                judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
+            self.calibration_ = self._fitted_link(judging, Z)
         return self._without_aside(task)
 
     def _without_aside(self, task: Task) -> Task:
@@ -99,12 +103,15 @@ class CrossCalibrated(LinearClassifier):
             judging = _of_rows(task, index)
             self.calibration_ = self._fitted_link(judging, to_numpy(self._scores(judging.rows)).astype(np.float64))
 
-    def _left_out(self, task: Task) -> np.ndarray | None:
-        """Scores of each row by a model of the other folds; None where one of these is cut short by its time."""
+    def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray] | None:
+        """Scores of each row by a model of the other folds, and whether that knows the class of the row.
+
+        None where one of these models is cut short by its time.
+        """
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
-        y = unmistakable(to_numpy(task.encoded.guide))
+        y, known = unmistakable(to_numpy(task.encoded.guide)), np.ones(task.rows.n_rows, dtype=bool)
         try:
             parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
         except ValueError as error:
@@ -121,7 +128,9 @@ class CrossCalibrated(LinearClassifier):
             if model.status_ is Status.MAX_TIME:
                 return None
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
-        return Z
+            if y.ndim == 1:
+                known[fold.index] = known_to_fold(y, fold)
+        return Z, known
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss."""
@@ -174,7 +183,10 @@ def _some(task: Task, n_rows: float) -> tuple[Task, Any]:
 
 
 def _aside(task: Task, n_rows: float) -> np.ndarray:
-    """So many rows that are fitted to, a tenth of them at most unless these are few, but not the first of a class."""
+    """So many rows that are fitted to, a tenth of them at most unless these are few, but not the first of a class.
+
+    So the model knows the class of each of them.
+    """
     present = present_rows(task.rows.n_rows, task.problem.weight)
     free, n = np.setdiff1d(present, _first_of_each(task, present)), len(present)
     most = min(max(FEWEST_ROWS, min(n_rows, n // 10)), n // 5, len(free))

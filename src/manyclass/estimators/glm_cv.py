@@ -26,7 +26,7 @@ from manyclass.estimators.ridge_search import RidgeSearch, seconds_of_ridge
 from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
-from manyclass.fit.folds import Fold, folds, mean_scores, without_score
+from manyclass.fit.folds import Fold, folds, known_to_others, mean_scores, of_known, without_score
 from manyclass.model import LOSSES, SMOOTH_LOSSES
 from manyclass.model.conformal import Conformity
 
@@ -69,7 +69,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         "accuracy" for the squared loss, which has no probabilities, and for sparsemax, whose probabilities can be 0.
         With several labels both count the labels of a row together. "gcv" and `alpha_per_output` go by the squared
         error. Scores are weighted like the objective, where the scorer takes weights; folds on which it gives no
-        number do not judge.
+        number do not judge, nor do rows of a class that no row is fitted to.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         As for `GLMClassifier`.
     alpha_per_output : bool, default=False
@@ -288,7 +288,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             else:
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
-        problem = task.problem
+        problem, weight = task.problem, None if task.weight is None else to_numpy(task.weight)
 
         def usual() -> float:
             return usual_scale(problem.rows.take(problem.sample(SEEN)))
@@ -301,8 +301,14 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             self.alpha_per_output,
             left_out,
             self.loo_refits,
-            None if task.weight is None else to_numpy(task.weight),
+            self._weight_left_out(task) if mode == "loo" else weight,
+            by_known=True,
         )
+
+    def _weight_left_out(self, task: Task) -> np.ndarray | None:
+        """What rows weigh that are left out of the models that judge by them."""
+        weight, codes = None if task.weight is None else to_numpy(task.weight), to_numpy(task.encoded.guide)
+        return of_known(weight, known_to_others(codes, weight)) if codes.ndim == 1 else weight
 
     def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
         rows, y = check_rows(self, X, y, reset=False)
@@ -351,7 +357,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         judge = self._judge(task)
         Z = judge.one_column(model.left_out)
         truth = judge.truth(slice(None))
-        weight = None if task.weight is None else to_numpy(task.weight)
+        given, weight = None if task.weight is None else to_numpy(task.weight), self._weight_left_out(task)
         has_probabilities = SMOOTH_LOSSES[self.loss_].probabilistic
         if self.calibrate:
 
@@ -374,7 +380,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
                 "mean_difference": float(exact.mean() - approximate.mean()),
                 "largest": float(np.abs(exact - approximate).max()),
             }
-        self._conformity = Conformity.of(self._support(Z), truth, weight)
+        self._conformity = Conformity.of(self._support(Z), truth, given)
 
     def _support(self, Z: Array) -> np.ndarray:
         """Of each class by each row: probabilities, or scores where there are none."""

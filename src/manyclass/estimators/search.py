@@ -43,7 +43,7 @@ from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
 from manyclass.fit import Iterate, Iterates, Status, restore
-from manyclass.fit.folds import Fold, mean_scores
+from manyclass.fit.folds import Fold, known_to_fold, mean_scores, of_known
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
@@ -68,6 +68,7 @@ class Plan:
     judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
     is_whole: bool = False  # every alpha is tried, where the score has turned too
+    by_known: bool = False  # rows of classes that no row of a fold is fitted to do not judge there
 
     @property
     def n_judged(self) -> int:
@@ -157,8 +158,11 @@ class Search(ABC):
     def truth_and_weight(self, fold: Fold) -> tuple[np.ndarray, np.ndarray | None]:
         if fold.rows is not None:
             return self.judge.truth(fold.index, self.plan.outside), None
-        weight = self.plan.judging_weight
-        return self.judge.truth(fold.index), None if weight is None else weight[fold.index]
+        weight, truth = self.plan.judging_weight, self.judge.truth(slice(None))
+        weight = None if weight is None else weight[fold.index]
+        if self.plan.by_known and truth.ndim == 1:
+            weight = of_known(weight, known_to_fold(truth, fold))
+        return truth[fold.index], weight
 
     def _check_scores(self) -> None:
         if np.isnan(self.scores).all():
@@ -374,8 +378,16 @@ class DescentSearch(Search):
         fold, is_one = self.plan.folds[number], self.plan.n_judged == 1
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
-        return [(one.score(Z, truth, weight), one.values(Z, truth) if is_one else None) for one in self.judges]
+        return [
+            (one.score(Z, truth, weight), _values(one, Z, truth, weight) if is_one else None) for one in self.judges
+        ]
 
     def _judged_left_out(self, Z: Array) -> list[tuple[float, np.ndarray | None]]:
-        truth = self.judge.truth(slice(None))
-        return [(self.score_left_out(Z, one), one.values(Z, truth)) for one in self.judges]
+        truth, weight = self.judge.truth(slice(None)), self.plan.judging_weight
+        return [(one.score(Z, truth, weight), _values(one, Z, truth, weight)) for one in self.judges]
+
+
+def _values(judge: Judge, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+    """The scores of the rows that count."""
+    values = judge.values(Z, truth)
+    return values if values is None or weight is None else values[weight > 0]

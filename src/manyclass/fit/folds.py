@@ -98,6 +98,29 @@ def _splits(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Arra
         raise ValueError("cv splits by groups: give its splits, cv=list(splitter.split(X, y, groups)).") from error
 
 
+def known_to_fold(codes: np.ndarray, fold: Fold) -> np.ndarray:
+    """Of each row that judges, whether some row of its class is fitted to."""
+    weight = None if fold.weight is None else to_numpy(fold.weight)
+    known: np.ndarray = np.bincount(codes, weight)[codes[fold.index]] > 0
+    return known
+
+
+def known_to_others(codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Of each row, whether one of its class is left where it is left out, or all but one of its copies are."""
+    weight = np.ones(len(codes)) if weight is None else weight.astype(np.float64)
+    known: np.ndarray = np.bincount(codes, weight)[codes] > np.minimum(weight, 1.0)
+    return known
+
+
+def of_known(weight: np.ndarray | None, known: np.ndarray) -> np.ndarray | None:
+    """The weights of rows that judge, where those of classes that the model cannot know say nothing of it.
+
+    All count where none is of a class that it knows.
+    """
+    counted = known if weight is None else weight * known
+    return weight if known.all() or not counted.any() else counted.astype(np.float64)
+
+
 def mean_scores(scores: np.ndarray) -> np.ndarray:
     """Over the folds that have a score; nan for penalties of which one of these has none, as where none was tried.
 

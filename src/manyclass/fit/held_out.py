@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass.data import Rows, as_rows
 from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.data.summary import keys_and_places
+from manyclass.data.summary import row_keys
 from manyclass.execution import Parts
 from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
@@ -137,10 +137,11 @@ def _places(
     rows: Rows, strata: np.ndarray | None, weight: Array | None, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of these rows: a number that equal ones share, where they are along some direction, and their classes."""
-    # Far from the origin different rows would look equal.
-    near = rows.pilot(weight, 1.0, constant=True)
-    keys, along = (found[present] for found in keys_and_places(rows if near is None else rows.shifted(near)))
-    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+    # Far from the origin different rows would look equal along a direction.
+    near, direction = rows.pilot(weight, 1.0, constant=True), np.random.default_rng(0).random((rows.n_features, 3))
+    direction = rows.asarray(direction[:, :1] - direction[:, 1:2], dtype=rows.xp.float64)
+    along = to_numpy((rows if near is None else rows.shifted(near)).matmat(direction))[present, 0]
+    _, first, same = np.unique(row_keys(rows)[present], return_index=True, return_inverse=True)
     classes = np.zeros(len(present), dtype=np.int64)
     if strata is not None:
         classes = np.unique(strata[present], return_inverse=True)[1]

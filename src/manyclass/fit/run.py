@@ -138,6 +138,10 @@ def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterate
     return given.reason
 
 
+FAR, LARGE = 10.0, 1e-3
+"""Times tol, and the share of the first objective, up to which a gap that rounding leaves is no failure."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The model of a run, and how it came about."""
@@ -148,6 +152,16 @@ class Outcome:
     n_iter: float
     n_passes: float
     duality_gap: float
+
+    def told(self, tol: float) -> Status:
+        """The status, or where rounding has ended the run at a gap that bounds nothing that this is a failure.
+
+        Where tol asks for more than rounding allows, the gap is small beside the loss that the run began with.
+        """
+        if self.status is not Status.STALLED or not self.history:
+            return self.status
+        least = max(FAR * tol, LARGE * abs(self.history[0].objective))
+        return Status.NOT_CONVERGED if self.duality_gap > least else Status.STALLED
 
 
 @dataclass

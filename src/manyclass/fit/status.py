@@ -20,6 +20,10 @@ class Status(Enum):
         "No further progress is possible in this floating-point precision; the model is as good as rounding allows: "
         "where a smaller gap is needed, scale the columns (StandardScaler), pass float64 data, or raise tol or alpha."
     )
+    NOT_CONVERGED = (
+        "Not converged: the fit ended far from tol, as numbers are so large beside others that rounding left no step; "
+        "scale the columns (StandardScaler), correct such numbers, or raise alpha."
+    )
     MAX_ITER = "Stopped at max_iter before reaching tol; raise max_iter or tol."
     MAX_TIME = "Stopped at max_time: the model holds what was done until then; raise max_time for more."
     INTERRUPTED = "Interrupted: the model holds what was done until then; fit again for the whole of it."
@@ -31,4 +35,4 @@ class Status(Enum):
     @property
     def is_failure(self) -> bool:
         """Whether a user should be warned."""
-        return self in (Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)
+        return self in (Status.NOT_CONVERGED, Status.MAX_ITER, Status.MAX_TIME, Status.INTERRUPTED)

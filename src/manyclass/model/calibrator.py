@@ -15,7 +15,7 @@ from manyclass.data import DenseRows, Moments, Rows
 from manyclass.data.factor import Metric
 from manyclass.data.memory import room_for
 from manyclass.data.moments import MomentSums
-from manyclass.data.rows import BLOCK_BYTES, Array
+from manyclass.data.rows import BLOCK_BYTES, Array, present_rows
 from manyclass.model.problem import Problem
 from manyclass.model.sets import ConvexSet
 
@@ -109,7 +109,11 @@ def overwrite(part: Problem, V: Array, calibrator: Calibrator, fitted: Map) -> N
 
 def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
     """Of all functions, and of how far the predictions are from the targets."""
-    rows, sample_weight = DenseRows(V), part.weight
+    rows, targets, sample_weight = DenseRows(V), part.targets, part.weight
+    present = present_rows(rows.n_rows, sample_weight)
+    if 0 < len(present) < rows.n_rows:  # rows that are left out take as many products as others
+        rows, targets = rows.take(present), targets.take(present)
+        sample_weight = rows.xp.take(sample_weight, rows.asarray(present, rows.xp.int64))
     xp, k = rows.xp, part.n_outputs
     width = k * len(calibrator.basis)
     dtype = xp.float64 if width <= WIDE_FEATURES else rows.dtype
@@ -122,7 +126,7 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
         functions = DenseRows(calibrator.functions(values, xp))
         weight = None if sample_weight is None else xp.astype(sample_weight[where], dtype, copy=False)
         sums = MomentSums(functions, k, functions.mean(_counted(weight, xp))) if sums is None else sums
-        sums.add(functions, weight, part.targets.dense(where, values, xp) - values)
+        sums.add(functions, weight, targets.dense(where, values, xp) - values)
         seconds = time.perf_counter() - began
     assert sums is not None
     return sums.result()

@@ -37,14 +37,24 @@ NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 # pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
-_WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?")
+_WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?", "-")
 _TRUTHS = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
-_MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", *_WORDS)
+_MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", " -", *_WORDS)
 _TRUE, _FALSE = (tuple(space + word for space in ("", " ") for word in words) for words in _TRUTHS)
 _BLOCK_BYTES = 1 << 22
 _SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
-_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
+_NUMBERS = (
+    (re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?"), "decimal commas", "with decimal points", "decimal=','"),
+    (
+        re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?"),
+        "commas between thousands",
+        "without them",
+        "thousands=','",
+    ),
+    (re.compile(r"[-+]?[0-9]*[.,]?[0-9]+ ?%"), "signs of per cent", "without them", "converters=..."),
+)
+"""What numbers look like that are written otherwise: a pattern, its name, how to save them, and what pandas needs."""
 
 
 def sniff(head: bytes) -> bool:
@@ -55,8 +65,8 @@ def read(source: Source, request: Request) -> Dataset:
     """Rows of a delimited text file.
 
     The first row is taken for a header unless `request.header` says otherwise, or most of its cells are numbers and
-    none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null and ?
-    become NaN, and true and false 1 and 0 in columns of features.
+    none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null, ? and
+    - become NaN, and true and false 1 and 0 in columns of features.
     """
     text = _Text(source, request)
     with text.opened(arrow_csv.read_csv) as table:
@@ -115,6 +125,11 @@ class _Text:
         self.names = [cell.strip() for cell in first] if has_header else [str(j + 1) for j in range(len(first))]
         self.n_bytes = sum(map(len, first))
         self.layout = Layout.of(self.names, request, {}, has_header)
+        if not self.names[-1] and "" in self.layout.needed and not any(row[-1].strip() for row in below):
+            raise DataFileError(
+                f"its last column has no name and no values, as where lines end with '{self.delimiter}': take these "
+                "off, or leave the column out with drop='' (--drop '' on the command line)"
+            )
         types = (pa.bool_() if truths else pa.float64() for truths in are_truths)
         self.types = dict(zip(self.names, types, strict=True))
         if self.layout.label_column is not None:
@@ -163,19 +178,25 @@ class _Text:
                     )
                 text = [j for j in numeric if not is_read[j](row[j]) and row[j] not in _MISSING]
                 if text:
-                    has_commas = all(_DECIMAL_COMMA.fullmatch(row[j].strip()) for j in text)
-                    named = [j for j in text if has_commas or not _DECIMAL_COMMA.fullmatch(row[j].strip())]
+                    kinds = [_written(row[j].strip()) for j in text]
+                    kind = None if None in kinds else kinds[0]  # what no number looks like is told first
+                    named = [j for j, one in zip(text, kinds, strict=True) if one == kind]
                     example = f" ('{row[named[0]].strip()[:40]}' in line {rows.line_num})"
-                    fault = _holds_commas if has_commas else holds_text
-                    return fault([self.names[j] for j in named], example)
+                    columns = [self.names[j] for j in named]
+                    return holds_text(columns, example) if kind is None else _holds_numbers(columns, example, kind)
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
 
 
-def _holds_commas(columns: Sequence[str], example: str) -> DataFileError:
+def _written(cell: str) -> int | None:
+    """Which of `_NUMBERS` it is, if any."""
+    return next((kind for kind, (pattern, *_) in enumerate(_NUMBERS) if pattern.fullmatch(cell)), None)
+
+
+def _holds_numbers(columns: Sequence[str], example: str, kind: int) -> DataFileError:
     subject = f"column {quoted(columns)} holds" if len(columns) == 1 else f"columns {quoted(columns)} hold"
+    _, what, how, option = _NUMBERS[kind]
     return DataFileError(
-        f"{subject} decimal commas{example}: save the file with decimal points, for instance by pandas' "
-        "read_csv(decimal=',') and to_csv"
+        f"{subject} {what}{example}: save the file {how}, for instance by pandas' read_csv({option}) and to_csv"
     )
 
 
