@@ -29,7 +29,7 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     values = xp.concat([xp.astype(rows.part(part).dense(), xp.float64, copy=False) for part in parts])
     if weight is not None:
         counted = xp.concat([weight[part] for part in parts]) > 0
-        values = values[counted, :] if bool(xp.any(counted)) else values
+        values = xp.take(values, xp.nonzero(counted)[0], axis=0) if bool(xp.any(counted)) else values
     mean, spread = xp.mean(values, axis=0), xp.std(values, axis=0)
     magnitude = abs(mean)
     is_whole = xp.all(values == xp.round(values), axis=0)  # which no rounding makes differ

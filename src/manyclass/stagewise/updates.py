@@ -169,11 +169,13 @@ def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: Conv
     """Σ s of rows that are wrong, of those whose label has no probability, and of all."""
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
     unforeseen, weight = wrong + 0.0, part.rows.ones(part.rows.n_rows) if weight is None else weight
+    is_anywhere = (
+        domain.exclusive and part.rows.n_rows > 0 and bool(xp.min(state) < 0.0)
+    )  # as predictions are before calibration
     for where, block in _blocks(state):
         Y = part.targets.dense(where, block, xp)
         if domain.exclusive:
-            if bool(xp.any(block < 0.0)):  # before calibration predictions are anywhere
-                block = domain.project(block + 0.0, xp)
+            block = domain.project(block + 0.0, xp) if is_anywhere else block
             missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
             lost = xp.astype(xp.any(Y - block >= 1.0, axis=1), xp.float64)
         else:
