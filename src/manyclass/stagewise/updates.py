@@ -165,6 +165,10 @@ class CalibratedLeastSquares(LeastSquares):
         return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
 
 
+NONE = 1e-6
+"""A probability that is as good as none: of 0 itself rounding decides."""
+
+
 def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: ConvexSet) -> tuple[float, float, float]:
     """Σ s of rows that are wrong, of those whose label has no probability, and of all."""
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
@@ -177,10 +181,10 @@ def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: Conv
         if domain.exclusive:
             block = domain.project(block + 0.0, xp) if is_anywhere else block
             missed = xp.astype(xp.argmax(block, axis=1) != xp.argmax(Y, axis=1), xp.float64)
-            lost = xp.astype(xp.any(Y - block >= 1.0, axis=1), xp.float64)
+            lost = xp.astype(xp.any(Y - block >= 1.0 - NONE, axis=1), xp.float64)
         else:
             missed = xp.mean(xp.astype((block > 0.5) != (Y > 0.5), xp.float64), axis=1)
-            lost = xp.mean(xp.astype(abs(Y - block) >= 1.0, xp.float64), axis=1)
+            lost = xp.mean(xp.astype(abs(Y - block) >= 1.0 - NONE, xp.float64), axis=1)
         of_rows = xp.astype(weight[where], xp.float64)
         wrong, unforeseen = wrong + xp.sum(missed * of_rows), unforeseen + xp.sum(lost * of_rows)
     return float(wrong), float(unforeseen), float(xp.sum(weight, dtype=xp.float64))
