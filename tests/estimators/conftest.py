@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 
@@ -22,6 +23,13 @@ def cancer():
 def digits():
     X, y = load_digits(return_X_y=True)
     return X / 16, y
+
+
+@pytest.fixture(scope="session")
+def divided_digits():
+    """Rows to fit and to judge by, and their labels."""
+    X, y = load_digits(return_X_y=True)
+    return train_test_split((X / 16).astype(np.float32), y, test_size=0.4, random_state=0, stratify=y)
 
 
 @pytest.fixture(scope="session")

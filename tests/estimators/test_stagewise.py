@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_regressor
 from sklearn.datasets import load_diabetes, load_digits, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier, StagewiseRegressor
@@ -29,12 +28,6 @@ from tests.problems import Callback
 SMALL = {"n_components": 60, "block_size": 20}
 
 
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return train_test_split((X / 16).astype(np.float32), y, test_size=0.4, random_state=0, stratify=y)
-
-
 GENERATORS = [
     None,
     RandomUnits(activation="relu"),
@@ -47,8 +40,8 @@ GENERATORS = [
 
 
 @pytest.mark.parametrize(("features", "loss"), in_turn(GENERATORS, sorted(UPDATES)), ids=lambda f: type(f).__name__)
-def test_every_generator_and_every_loss(digits, features, loss):
-    X, X_test, y, y_test = digits
+def test_every_generator_and_every_loss(divided_digits, features, loss):
+    X, X_test, y, y_test = divided_digits
     model = StagewiseClassifier(features, loss=loss, n_components=256, block_size=64, alpha=1e-3, max_iter=2).fit(X, y)
     assert model.score(X_test, y_test) > 0.9
     P = model.predict_proba(X_test)
@@ -57,8 +50,8 @@ def test_every_generator_and_every_loss(digits, features, loss):
 
 
 @pytest.mark.parametrize("loss", sorted(UPDATES))
-def test_staged_predictions_end_in_the_prediction(digits, loss):
-    X, X_test, y, y_test = digits
+def test_staged_predictions_end_in_the_prediction(divided_digits, loss):
+    X, X_test, y, y_test = divided_digits
     model = StagewiseClassifier(loss=loss, **SMALL, alpha=1e-4, max_iter=2, n_models=2).fit(X, y)
     staged = list(model.staged_predict(X_test))
     assert len(staged) == 6
@@ -70,8 +63,8 @@ def test_staged_predictions_end_in_the_prediction(digits, loss):
     assert (staged[-1] == y_test).mean() > (staged[0] == y_test).mean()
 
 
-def test_a_saved_model_predicts_the_same_bits(digits):
-    X, X_test, y = digits[0][:300], digits[1], digits[2][:300]
+def test_a_saved_model_predicts_the_same_bits(divided_digits):
+    X, X_test, y = divided_digits[0][:300], divided_digits[1], divided_digits[2][:300]
     for loss in UPDATES:
         model = StagewiseClassifier(loss=loss, **SMALL).fit(X, y)
         loaded = pickle.loads(pickle.dumps(model))
@@ -81,10 +74,10 @@ def test_a_saved_model_predicts_the_same_bits(digits):
 
 
 @pytest.mark.parametrize("loss", ["squared", "calibrated"])
-def test_a_model_file_predicts_the_same_bits(digits, tmp_path, loss):
+def test_a_model_file_predicts_the_same_bits(divided_digits, tmp_path, loss):
     from manyclass.cli.modelfile import Model, Schema, load, save
 
-    X, X_test, y, _ = digits
+    X, X_test, y, _ = divided_digits
     model = StagewiseClassifier(loss=loss, **SMALL).fit(X, y)
     schema = Schema(n_features=64, classes=model.classes_, feature_names=None, multilabel=False)
     save(Model(model, schema), tmp_path / "model.skops")
@@ -92,8 +85,8 @@ def test_a_model_file_predicts_the_same_bits(digits, tmp_path, loss):
     assert_array_equal(loaded.decision_function(X_test), model.decision_function(X_test))
 
 
-def test_early_stopping_and_time_limit(digits):
-    X, X_test, y, y_test = digits
+def test_early_stopping_and_time_limit(divided_digits):
+    X, X_test, y, y_test = divided_digits
     options = {"n_components": 3000, "block_size": 100, "alpha": 1e-6, "n_iter_no_change": 3}
     model = StagewiseClassifier(**options, early_stopping=True).fit(X, y)
     assert len(model.history_) < 30
@@ -107,8 +100,8 @@ def test_early_stopping_and_time_limit(digits):
     assert short.score(X_test, y_test) > 0.8
 
 
-def test_interrupt_gives_a_model_and_a_warning(digits):
-    X, X_test, y, y_test = digits
+def test_interrupt_gives_a_model_and_a_warning(divided_digits):
+    X, X_test, y, y_test = divided_digits
 
     class Stop(Callback):
         def on_fit_task_end(self, estimator, context, *, metadata):
@@ -147,8 +140,8 @@ def test_multilabel(loss):
     assert (model.predict(X[400:]) == Y[400:]).mean() > constant + 0.02
 
 
-def test_features_do_not_depend_on_the_block_size_scale(digits):
-    X, X_test, y, y_test = digits
+def test_features_do_not_depend_on_the_block_size_scale(divided_digits):
+    X, X_test, y, y_test = divided_digits
     scores = [
         StagewiseClassifier(n_components=256, block_size=p, alpha=1e-3, max_iter=30).fit(X, y).score(X_test, y_test)
         for p in (32, 256)
@@ -157,8 +150,8 @@ def test_features_do_not_depend_on_the_block_size_scale(digits):
 
 
 @pytest.mark.parametrize("loss", ["squared", "softmax", "logistic"])
-def test_two_classes_have_the_objective_of_the_glm(digits, loss):
-    X, _, y, _ = digits
+def test_two_classes_have_the_objective_of_the_glm(divided_digits, loss):
+    X, _, y, _ = divided_digits
     X, y = X.astype(float), y > 4
     options = {"n_components": None, "block_size": 64, "max_iter": 1 if loss == "squared" else 60}
     model = StagewiseClassifier(FeatureSubset(), loss=loss, alpha=1e-2, **options).fit(X, y)
@@ -171,8 +164,8 @@ def test_two_classes_have_the_objective_of_the_glm(digits, loss):
     assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X))
 
 
-def test_squared_scores_become_probabilities(digits):
-    X, X_test, y, _ = digits
+def test_squared_scores_become_probabilities(divided_digits):
+    X, X_test, y, _ = divided_digits
     model = StagewiseClassifier(**SMALL, loss="squared").fit(X, y)
     P = model.predict_proba(X_test)
     inside = (P > 0).all(axis=1)
@@ -184,8 +177,8 @@ def test_squared_scores_become_probabilities(digits):
 
 
 @pytest.mark.parametrize("features", [None, RandomUnits(), RandomPolynomials(), Landmarks(), FeatureSubset()])
-def test_the_origin_does_not_matter(digits, features):
-    X, X_test, y, y_test = digits
+def test_the_origin_does_not_matter(divided_digits, features):
+    X, X_test, y, y_test = divided_digits
     options = {"n_components": 64, "block_size": 32, "alpha": 1e-3, "loss": "calibrated", "max_iter": 3}
     scores = []
     for shift in np.float32([0.0, 1024.0]):
@@ -194,9 +187,9 @@ def test_the_origin_does_not_matter(digits, features):
     assert scores[1] > scores[0] - 0.03  # random features are drawn anew
 
 
-def test_models_predict_in_any_namespace_and_dtype(digits):
+def test_models_predict_in_any_namespace_and_dtype(divided_digits):
     torch = pytest.importorskip("torch")
-    X, X_test, y = digits[0][:300], digits[1], digits[2][:300]
+    X, X_test, y = divided_digits[0][:300], divided_digits[1], divided_digits[2][:300]
     for loss in UPDATES:
         model = StagewiseClassifier(**SMALL, loss=loss).fit(X, y)
         expected = model.predict_proba(X_test)
@@ -219,16 +212,6 @@ def test_regressor_is_ridge_on_its_features():
     assert_allclose(two.predict(X), np.c_[model.predict(X), -model.predict(X)], rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", sorted(UPDATES))
-def test_alpha_is_chosen_and_its_model_is_that_of_the_number(digits, loss):
-    X, X_test, y, _ = digits
-    options = {"n_components": 300, "block_size": 100, "loss": loss}
-    model = StagewiseClassifier(**options).fit(X, y)
-    assert model.alpha_ > 0
-    given = StagewiseClassifier(**options, alpha=model.alpha_).fit(X, y)
-    assert_allclose(model.decision_function(X_test), given.decision_function(X_test), atol=1e-3)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("features", [RandomFourierFeatures(), RandomUnits(), FeatureSubset()], ids=str)
 def test_constant_columns_predict_the_mean_whatever_comes(features, dtype):
@@ -241,53 +224,8 @@ def test_constant_columns_predict_the_mean_whatever_comes(features, dtype):
         assert_allclose(classifier.predict_proba(X + 0.1)[:, 1], np.mean(y > 0), atol=1e-3)
 
 
-def test_a_block_of_constants_does_not_choose_the_penalty(rng):
-    X = np.c_[np.full(300, 0.1), rng.standard_normal((300, 4))]
-    y = X @ np.arange(5.0) + rng.standard_normal(300)
-    options = {"features": FeatureSubset(), "n_components": 5, "block_size": 1, "max_iter": 5}
-    first = StagewiseRegressor(**options).fit(X, y)
-    last = StagewiseRegressor(**options).fit(X[:, 1:], y)
-    assert_allclose(first.alpha_ / 5, last.alpha_ / 4, rtol=1e-6)
-
-
-def checkerboard(n, seed):
-    X = np.random.default_rng(seed).uniform(0, 6, size=(n, 2)).astype(np.float32)
-    return X, np.floor(X).astype(int).sum(axis=1) % 3
-
-
-@pytest.mark.parametrize("loss", ["squared", "softmax"])
-def test_the_penalty_is_that_of_all_blocks_together(loss, monkeypatch):
-    (X, y), (X_test, y_test) = checkerboard(6000, 0), checkerboard(4000, 1)
-    features = RandomFourierFeatures(bandwidth=2.0)
-    model = StagewiseClassifier(features, loss=loss, n_components=1024, block_size=128, random_state=0)
-    chosen = clone(model).fit(X, y)
-    weighted = clone(model).fit(X, y, sample_weight=np.full(len(y), 1e-3))
-    monkeypatch.setattr(StagewiseClassifier, "_trials", lambda *_: None)
-    of_the_first = model.fit(X, y)
-    assert chosen.alpha_ < 0.5 * of_the_first.alpha_
-    for model in (chosen, weighted):  # not always of one penalty, where two leave the same loss
-        assert model.score(X_test, y_test) > of_the_first.score(X_test, y_test) + 0.004
-
-
-def test_trials_hold_the_sum_of_their_losses_back_as_the_fit_does_that_of_all_rows(monkeypatch):
-    X, y = checkerboard(1500, 0)
-    made, make = [], StagewiseClassifier._trials
-    monkeypatch.setattr(StagewiseClassifier, "_trials", lambda *given: made.append(make(*given)) or made[-1])
-    model = StagewiseClassifier(loss="softmax", n_components=256, block_size=64, random_state=0).fit(X, y)
-    tried = made[0].fits[0].problem
-    tenths = np.log10(tried.alpha * tried.total_weight / (model.alpha_ * len(y)))  # of the last trial
-    assert_allclose(tenths, np.round(tenths), atol=1e-9)
-
-
-def test_more_features_than_rows_do_not_overfit(digits):
-    X, X_test, y, y_test = digits
-    model = StagewiseClassifier(n_components=512, block_size=256).fit(X[:256], y[:256])
-    interpolating = StagewiseClassifier(n_components=512, block_size=256, alpha=1e-9).fit(X[:256], y[:256])
-    assert model.score(X_test, y_test) > interpolating.score(X_test, y_test)
-
-
-def test_bad_requests_are_named(digits):
-    X, _, y, _ = digits
+def test_bad_requests_are_named(divided_digits):
+    X, _, y, _ = divided_digits
     with pytest.raises(ValueError, match="set n_components"):
         StagewiseClassifier(n_components=None).fit(X, y)
     with pytest.raises(ValueError, match="'cubic'"):
@@ -300,8 +238,8 @@ def test_bad_requests_are_named(digits):
         StagewiseClassifier().fit(np.full_like(X, np.nan), y)
 
 
-def test_the_generator_given_is_not_touched(digits):
-    X, _, y, _ = digits
+def test_the_generator_given_is_not_touched(divided_digits):
+    X, _, y, _ = divided_digits
     features = RandomFourierFeatures(random_state=7)
     StagewiseClassifier(features, **SMALL).fit(X, y)
     assert not hasattr(features, "bandwidth_")
@@ -375,40 +313,6 @@ def test_newton_steps_on_wide_sparse_columns_end_at_the_joint_solution(monkeypat
     assert np.all(np.diff([record.objective for record in model.history_]) <= 1e-9)
 
 
-@pytest.mark.parametrize("times", [2, 6])
-@pytest.mark.parametrize("kind", ["regressor", "calibrated"])
-def test_generated_features_of_rows_given_several_times_are_those_of_each_once(kind, times):
-    """A copy that is left in tells generated features what the row that is left out holds."""
-    rng = np.random.default_rng(1)
-    X, scores = rng.standard_normal((600, 10)), rng.standard_normal((10, 4))
-    if kind == "regressor":
-        model = StagewiseRegressor(RandomFourierFeatures(), random_state=0)
-        y = X @ scores[:, 0] + np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
-    else:
-        model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", random_state=0)
-        y = (X @ scores + rng.gumbel(size=(600, 4))).argmax(axis=1)
-    times = min(times, 4) if kind == "calibrated" else times  # of more, labels do not tell that they are copies
-    i = np.tile(np.arange(300), times)
-    once = clone(model).fit(X[:300], y[:300])
-    weighted = clone(model).fit(X[:300], y[:300], np.full(300, float(times)))
-    many = clone(model).fit(X[i], y[i])
-    wanted = once.score(X[300:], y[300:])
-    assert weighted.score(X[300:], y[300:]) == pytest.approx(wanted, abs=0.01)
-    assert many.score(X[300:], y[300:]) == pytest.approx(wanted, abs=0.05)
-
-
-def test_weights_above_one_are_no_rows_where_all_of_a_row_is_left_out():
-    """Generalised cross-validation, for which 6000 rows would be enough where 3000 are not."""
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((4000, 8))
-    y = X @ rng.standard_normal(8) + np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(4000)
-    plain, weighted = (
-        StagewiseRegressor(RandomFourierFeatures(), random_state=0).fit(X[:3000], y[:3000], weight)
-        for weight in (None, np.full(3000, 2.0))
-    )
-    assert weighted.alpha_ == pytest.approx(plain.alpha_, rel=1e-6)
-
-
 @pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, StagewiseClassifier])
 def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
     X, y = load_digits(return_X_y=True)
@@ -431,12 +335,3 @@ def test_held_out_rows_tell_the_doubt_in_several_models(rng):
     P = model.fit(X, y).predict_proba(rng.standard_normal((800, 10)))
     assert P.min() == pytest.approx(model.models_[-1].doubt / 8)
     assert model.models_[0].doubt < 0.5 * model.models_[-1].doubt
-
-
-def test_copies_are_found_among_tensors(rng):
-    torch = pytest.importorskip("torch")
-    X, i = rng.standard_normal((300, 8)), np.tile(np.arange(300), 2)
-    y = np.where(rng.random(300) < 0.7, np.digitize(X[:, 0], [-0.5, 0.5]), rng.integers(0, 3, 300))
-    model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", n_components=200, random_state=0)
-    once, twice = (clone(model).fit(torch.as_tensor(X[some]), torch.as_tensor(y[some])).alpha_ for some in (i[:300], i))
-    assert twice == pytest.approx(once, rel=1e-3)
