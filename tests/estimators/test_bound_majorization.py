@@ -382,3 +382,10 @@ def test_the_origin_of_the_rows_costs_no_steps(variant, dtype):
     near, far = (fitted(variant, (X - X.mean(axis=0) + offset).astype(dtype), y, tol=1e-3) for offset in (0, 128))
     assert abs(near.n_iter_ - far.n_iter_) <= 1
     np.testing.assert_allclose(far.history_[-1].objective, near.history_[-1].objective, rtol=1e-2)
+
+
+def test_rows_that_there_is_no_room_to_rotate_are_refused_before_it_is_taken(monkeypatch, rng):
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e6)
+    model = BoundMajorizationClassifier(step="paper", method="batch")
+    with pytest.raises(MemoryError, match="rotating the rows .* use step='refreshed'"):
+        model.fit(rng.standard_normal((400, 500)), np.arange(400) % 3)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from manyclass.choice.rates import Rates, rates
 from manyclass.choice.spectrum import quadratic_steps
+from manyclass.curvature import CURVATURES
 from manyclass.curvature.base import MATRICES
 from manyclass.curvature.hessian import LARGEST, enough_rows
 from manyclass.curvature.kronecker import sampled_rows
 from manyclass.data.memory import require
+from manyclass.data.row_space import RowSpace
 from manyclass.model import Problem
 from manyclass.solvers import Solver
 from manyclass.solvers.base import REFRESH, StepCost
@@ -90,6 +92,17 @@ class Choice:
         """No choice: what was asked for, of which nothing is expected."""
         method = Method(solver, curvature, row_space, math.nan, math.nan, math.nan, math.nan)
         return cls(method, (method,))
+
+
+def asked_for(
+    problem: Problem, solver: str, curvature: str, advice: str = "use solver='auto' and curvature='auto'"
+) -> Choice:
+    """In the space of the rows, where that has fewer dimensions and the curvature is the same in any axes."""
+    rotates = problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal
+    if rotates:
+        what = f"rotating the rows for curvature={curvature!r}"
+        require(RowSpace.memory(problem.rows), problem.memory_limit, what, advice)
+    return Choice.of(solver, curvature, rotates)
 
 
 def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice:

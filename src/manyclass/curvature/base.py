@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from manyclass.data.rows import Array, add_to_diagonal
 from manyclass.model import Problem
@@ -30,6 +32,16 @@ def with_penalty(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
     penalised = problem.xp.arange(int(H.shape[0]), device=problem.rows.device) < problem.rows.n_features * n_outputs
     add_to_diagonal(H, problem.alpha * problem.xp.astype(penalised, H.dtype))
     return H
+
+
+def solved_about(
+    shift: Array, gradient: Array, of_columns: Callable[[Array], Array], of_intercept: Callable[[Array], Array]
+) -> Array:
+    """H⁻¹ gradient, where columns and intercepts do not depend on each other about the centre of the problem + `shift`."""
+    g = gradient[-1, :]
+    W = of_columns(gradient[:-1, :] - shift[:, None] * g[None, :])
+    b = of_intercept(g) - shift @ W
+    return array_namespace(gradient).concat([W, b[None, :]], axis=0)
 
 
 class Curvature(ABC):

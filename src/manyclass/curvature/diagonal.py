@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from manyclass.curvature.base import Curvature
+from manyclass.curvature.base import Curvature, solved_about
 from manyclass.curvature.kronecker import class_sums
 from manyclass.curvature.sampling import CLASS_ROWS, uniform_sample
 from manyclass.data.rows import Array, square
@@ -34,10 +33,8 @@ class OneUnitEach(Curvature):
     def solve(self, gradient: Array) -> Array:
         if self._shift is None:
             return gradient / self._scale
-        xp, of_intercept = array_namespace(gradient), gradient[-1, :]
-        W = (gradient[:-1, :] - self._shift[:, None] * of_intercept[None, :]) / self._scale[:-1, :]
-        b = of_intercept / self._scale[-1, 0] - self._shift @ W
-        return xp.concat([W, b[None, :]], axis=0)
+        scale = self._scale
+        return solved_about(self._shift, gradient, lambda G: G / scale[:-1, :], lambda g: g / scale[-1, 0])
 
 
 class Identity(OneUnitEach):

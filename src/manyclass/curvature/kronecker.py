@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import device
 
-from manyclass.curvature.base import MATRICES, Curvature, without_constant
+from manyclass.curvature.base import MATRICES, Curvature, solved_about, without_constant
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
 from manyclass.data import Moments
 from manyclass.data.factor import Metric
@@ -160,13 +160,11 @@ class Kronecker(Curvature):
     def solve(self, gradient: Array) -> Array:
         if not self.fit_intercept:
             return self._solve(gradient)
-        # The weighted mean of the rows differs from c; about it W and the intercept decouple.
-        g = gradient[-1, :]
-        W = self._solve(gradient[:-1, :] - self._shift[:, None] * g[None, :])
+        return solved_about(self._shift, gradient, self._solve, self._solve_intercept)
+
+    def _solve_intercept(self, g: Array) -> Array:
         of_classes = self.xp.astype(self.classes.a * self._mean_weight, g.dtype)  # as g sums to zero where A couples
-        of_each = self.xp.reshape(g, (-1, of_classes.shape[0])) / of_classes
-        b = self.xp.reshape(of_each, g.shape) - self._shift @ W
-        return self.xp.concat([W, b[None, :]], axis=0)
+        return self.xp.reshape(self.xp.reshape(g, (-1, of_classes.shape[0])) / of_classes, g.shape)
 
     def _solve(self, G: Array) -> Array:
         xp, couples, shape, k = self.xp, self.classes.couples, G.shape, int(self._scale.shape[0])

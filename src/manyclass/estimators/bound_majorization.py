@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.bound import FIRST_ETA, DenseInverse, LowRank, StochasticBound
-from manyclass.choice import Choice, choose
+from manyclass.choice import Choice, asked_for, choose
 from manyclass.choice.frame import Frame, occurring
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.data.threads import threads_for
@@ -154,7 +154,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
 
     def _choice(self, problem: Problem) -> Choice:
         if self.step == "paper":
-            return Choice.of(Majorize.name, PartitionBound.name, problem.rows.has_row_space)
+            return asked_for(problem, Majorize.name, PartitionBound.name, "use step='refreshed'")
         return choose(problem, self.tol, Majorize())
 
     def _stochastic(self, task: Task) -> Iterates:

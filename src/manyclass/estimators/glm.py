@@ -7,10 +7,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from manyclass.choice import Choice, choose
+from manyclass.choice import Choice, asked_for, choose
 from manyclass.curvature import CURVATURES
-from manyclass.data.memory import require
-from manyclass.data.row_space import RowSpace
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
@@ -159,20 +157,11 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         if curvature is not None:
             if curvature.local and solver is not None and solver.refreshes_majorizer:  # `BoundMajorizationClassifier`
                 return choose(problem, self.tol, solver)
-            return _asked_for(problem, curvature.default_solver if solver is None else solver.name, curvature.name)
+            return asked_for(problem, curvature.default_solver if solver is None else solver.name, curvature.name)
         if solver is not None and solver.default_curvature is not None:
-            return _asked_for(problem, solver.name, solver.default_curvature)
+            return asked_for(problem, solver.name, solver.default_curvature)
         # What is right for L-BFGS is right for all that take any curvature.
         choice = choose(problem, self.tol, None if solver is None else QuasiNewton())
         method = choice.method
         known = solver is None or solver.name == method.solver
         return choice if known else Choice.of(self.solver, method.curvature, method.row_space)
-
-
-def _asked_for(problem: Problem, solver: str, curvature: str) -> Choice:
-    """In the space of the rows, where that has fewer dimensions and the curvature is the same in any axes."""
-    rotates = problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal
-    if rotates:
-        what, advice = f"rotating the rows for curvature={curvature!r}", "use solver='auto' and curvature='auto'"
-        require(RowSpace.memory(problem.rows), problem.memory_limit, what, advice)
-    return Choice.of(solver, curvature, rotates)
