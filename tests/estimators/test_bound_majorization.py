@@ -387,5 +387,5 @@ def test_the_origin_of_the_rows_costs_no_steps(variant, dtype):
 def test_rows_that_there_is_no_room_to_rotate_are_refused_before_it_is_taken(monkeypatch, rng):
     monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e6)
     model = BoundMajorizationClassifier(step="paper", method="batch")
-    with pytest.raises(MemoryError, match="rotating the rows .* use step='refreshed'"):
+    with pytest.raises(MemoryError, match=r"rotating the rows .* use step='refreshed'"):
         model.fit(rng.standard_normal((400, 500)), np.arange(400) % 3)

@@ -37,7 +37,7 @@ def with_penalty(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
 def solved_about(
     shift: Array, gradient: Array, of_columns: Callable[[Array], Array], of_intercept: Callable[[Array], Array]
 ) -> Array:
-    """H⁻¹ gradient, where columns and intercepts do not depend on each other about the centre of the problem + `shift`."""
+    """H⁻¹ gradient, where columns and intercepts do not depend on each other about the problem's centre + `shift`."""
     g = gradient[-1, :]
     W = of_columns(gradient[:-1, :] - shift[:, None] * g[None, :])
     b = of_intercept(g) - shift @ W
