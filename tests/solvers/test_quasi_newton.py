@@ -2,7 +2,9 @@
 
 import math
 from copy import deepcopy
+from functools import partial
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from manyclass.data import as_rows
 from manyclass.data.targets import ClassTargets
 from manyclass.fit import Iterate, Status
 from manyclass.model import SMOOTH_LOSSES, Problem
-from manyclass.solvers.base import iterates_in
+from manyclass.solvers.base import NOTHING, Solver, iterates_in
 from manyclass.solvers.quasi_newton import Pace, QuasiNewton, Turn
 from tests.problems import Callback
 
@@ -135,3 +137,52 @@ def test_lbfgs_has_twice_the_passes_of_its_last_turn():
     again = slow.next(120, 75)
     assert (again.pace.width, again.each, again.is_descent) == (80, 8.0, True)
     assert [again.is_iteration(seen(passes, 0.1)) for passes in (121, 127, 128, 136)] == [False, False, True, True]
+
+
+def test_the_last_point_of_a_turn_is_an_iteration_however_few_its_passes():
+    turn = Turn(Pace(40, 0), each=100.0)
+    assert not turn.is_iteration(seen(50, 0.1))
+    over = turn.after(seen(1, 1.0)).after(seen(41, 0.1)).after(seen(81, 0.01))
+    assert over.is_over and over.is_iteration(seen(81, 0.01))
+
+
+class Scripted(Solver):
+    """Passes and gaps that are known beforehand."""
+
+    name, needs_majorizer, refreshes = "scripted", False, False
+
+    def __init__(self, points, reason):
+        self.points, self.reason, self.n_begun = points, reason, 0
+
+    def iterates(self, problem, curvature, theta, n_iter=0, saved=()):
+        self.n_begun += 1
+        for n_passes, gap in self.points:
+            problem.n_passes = n_passes
+            yield seen(n_passes, gap, state=partial(dict, theta=None))
+        return self.reason
+
+
+def test_a_turn_that_stalls_is_no_rate_to_be_compared_with():
+    """Where L-BFGS finds no step any more it has no turn again, however fast it had been."""
+    fast = [(1, 1.0), (60, 1e-4), (70, 1e-5)]
+    slow = [(80 + 50 * i, 1e-5 * 0.99**i) for i in range(5)]
+    solver = QuasiNewton(ending=Scripted(slow, Status.STALLED))
+    solver.first = solver.again = Scripted(fast, Status.STALLED)
+    found = list(solver.iterates(SimpleNamespace(n_passes=0.0), None, None, saved=NOTHING))
+    assert [one.n_passes for one in found] == [n_passes for n_passes, _ in fast + slow]
+    assert solver.first.n_begun == 1
+
+
+def test_rows_that_count_leave_less_to_be_gained_where_columns_have_heavy_tails(monkeypatch):
+    monkeypatch.undo()  # the metric as it is
+    rng = np.random.default_rng(0)
+    rates, y = 2.0 * rng.pareto(1.2, (10, 20)), rng.integers(10, size=1000)
+    X = rng.poisson(rates[y] * rng.pareto(1.5, (1000, 1))).astype(float)
+    least = GLMClassifier(**METHOD, tol=1e-6).fit(X, y).history_[-1].objective
+    left = []
+    for weighs in (True, False):
+        monkeypatch.setattr(Jacobi, "weighs_rows", weighs)
+        with pytest.warns(ConvergenceWarning):
+            model = GLMClassifier(**METHOD | {"max_iter": 60}, tol=1e-6).fit(X, y)
+        left.append(model.history_[-1].objective - least)
+    assert left[0] < 0.05 * left[1]

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from manyclass import CalibratedLeastSquaresClassifier
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Judge, Score, Trials
+from manyclass.stagewise.updates import wrong_labels
 
 
 @dataclass
@@ -82,3 +85,13 @@ def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept
             return worse
 
     assert Known()(None, None) == (0.1, False, plain.doubt)
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_label_has_no_probability_where_rounding_alone_would_leave_it_one(exclusive):
+    P = np.array([[1.0, 0.0], [1.0 - 1e-9, 1e-9], [0.99, 0.01], [0.3, 0.7]])
+    codes = np.array([1, 1, 1, 1])
+    targets = ClassTargets(codes, 2) if exclusive else MatrixTargets(np.eye(2)[codes])
+    F = Problem(as_rows(np.zeros((4, 1))), targets, SMOOTH_LOSSES["squared"], 1.0)
+    domain = SimpleNamespace(exclusive=exclusive)
+    assert wrong_labels(F, P, None, domain) == (3.0, 2.0, 4.0)
