@@ -37,6 +37,9 @@ little to be known."""
 INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
 """What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
+HALF_A_PRODUCT, SPREAD = 0.55, 6.0
+"""Multiplications in the product of a matrix with itself, as a share of those of another; how often a number is read
+or written until the features of a row are spread over its outputs."""
 FILLED = 8.0
 """How often a number is read until sparse rows are dense ones, of which Hessians are made."""
 UNKNOWN_UNITS = 10.0
@@ -199,9 +202,11 @@ class Shape:
 
     def hessian(self, size: int, n_rows: float) -> float:
         """Of so many parameters over so many rows, and its factor."""
-        read = 4.0 * size + (0.0 if self.dense else FILLED * self.d)
-        products = 0.6 * n_rows * size**2 / self.speed.product + n_rows * read / self.speed.stream
-        return products + (size**3 / 3.0) / self.speed.product
+        # A product of a matrix with itself for each output, and one of them all where they share something.
+        products = HALF_A_PRODUCT * size**2 * (1.0 / self.k + (self.k > 1)) / self.speed.product
+        read = SPREAD * size + (0.0 if self.dense else FILLED * self.d)
+        row = products + read / self.speed.stream + self.k / self.speed.elementwise
+        return n_rows * row + self.speed.seconds_of_cholesky(size)
 
     def in_metrics(
         self, solver: str, cost: StepCost, by_diagonal: float, of_features: str, by_features: float
@@ -233,7 +238,7 @@ class Shape:
         if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
             sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
-            solve, needed = 2.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
+            solve, needed = 3.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
             set_up = one + looks_in(HESSIAN_PASSES) * look
             yield method("sampled-hessian", HESSIAN_PASSES, set_up, look, solve, needed)
 
