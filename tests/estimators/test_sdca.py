@@ -284,3 +284,20 @@ def test_the_unit_of_the_responses_changes_neither_the_model_nor_its_epochs(loss
         assert other.status_ is Status.CONVERGED
         assert other.n_iter_ <= 1.5 * one.n_iter_
         np.testing.assert_allclose(other.coef_ / unit, one.coef_, atol=0.01)
+
+
+@pytest.mark.parametrize("held", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("constant", [1e6, 1.7e9, 1e12])
+@pytest.mark.parametrize("varies", [False, True])
+def test_a_constant_however_large_changes_nothing(held, constant, varies):
+    """Beside the intercept; nor does one that varies in a few of the rows alone, where a pilot does not see it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((5000, 10)), rng.integers(0, 3, 5000)
+    column = rng.standard_normal(5000) * ((np.arange(5000) // 500 == 4) & varies)
+    plain, moved = (SDCAClassifier(alpha=1e-5).fit(held(np.c_[X, column + c]), y) for c in (0.0, constant))
+    assert moved.status_ is Status.CONVERGED
+    np.testing.assert_allclose(
+        moved.decision_function(held(np.c_[X, column + constant])),
+        plain.decision_function(held(np.c_[X, column])),
+        atol=0.02,
+    )

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import GLMClassifier
+from manyclass.curvature import kronecker
 from manyclass.curvature.diagonal import Jacobi
 from manyclass.curvature.kronecker import Kronecker
 from manyclass.data import as_rows
@@ -19,6 +21,7 @@ from manyclass.data.targets import ClassTargets
 from manyclass.fit import Iterate, Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers.base import NOTHING, Solver, iterates_in
+from manyclass.solvers.lbfgs import LBFGS
 from manyclass.solvers.quasi_newton import Pace, QuasiNewton, Turn
 from tests.problems import Callback
 
@@ -30,6 +33,11 @@ def plain_metric(monkeypatch):
     """That of the variances of columns, whichever rows still count: L-BFGS would converge in its first turn."""
     refresh = Jacobi.refresh
     monkeypatch.setattr(Jacobi, "refresh", lambda self, problem, theta, row_weight=None: refresh(self, problem, theta))
+
+
+def problem_of(X, y, alpha, fit_intercept=True):
+    targets = ClassTargets(y, int(y.max()) + 1, (0.0, 1.0))
+    return Problem(as_rows(X), targets, SMOOTH_LOSSES["softmax"], alpha, fit_intercept=fit_intercept)
 
 
 def counts(n, d, seed):
@@ -83,9 +91,8 @@ def test_its_metric_is_what_it_was_where_it_goes_on(alpha, monkeypatch):
     X, y = counts(400, 80, 0)
 
     def iterates(n, saved=None):
-        F = Problem(as_rows(X), ClassTargets(y, 3, (0.0, 1.0)), SMOOTH_LOSSES["softmax"], alpha)
         rng = np.random.default_rng(0)
-        found = iterates_in(Kronecker, QuasiNewton(), F, rng, None, saved)
+        found = iterates_in(Kronecker, QuasiNewton(), problem_of(X, y, alpha), rng, None, saved)
         return [(one.objective, one.n_iter, one.n_passes, deepcopy(one.state())) for one in islice(found, n)]
 
     whole = iterates(30)
@@ -173,16 +180,51 @@ def test_a_turn_that_stalls_is_no_rate_to_be_compared_with():
     assert solver.first.n_begun == 1
 
 
-def test_rows_that_count_leave_less_to_be_gained_where_columns_have_heavy_tails(monkeypatch):
-    monkeypatch.undo()  # the metric as it is
+def heavy_tails(n=1000, k=10):
     rng = np.random.default_rng(0)
-    rates, y = 2.0 * rng.pareto(1.2, (10, 20)), rng.integers(10, size=1000)
-    X = rng.poisson(rates[y] * rng.pareto(1.5, (1000, 1))).astype(float)
-    least = GLMClassifier(**METHOD, tol=1e-6).fit(X, y).history_[-1].objective
+    rates, y = 2.0 * rng.pareto(1.2, (k, 20)), rng.integers(k, size=n)
+    return rng.poisson(rates[y] * rng.pareto(1.5, (n, 1))).astype(float), y
+
+
+@pytest.mark.parametrize(("curvature", "name", "value"), [(Jacobi, "weighs_rows", False), (kronecker, "FITTED", 0.0)])
+def test_rows_that_count_leave_less_to_be_gained_where_columns_have_heavy_tails(curvature, name, value, monkeypatch):
+    monkeypatch.undo()  # the metric as it is
+    X, y = heavy_tails()
+    method = METHOD | {"tol": 1e-6, "curvature": "jacobi" if curvature is Jacobi else "kronecker"}
+    least = GLMClassifier(**method).fit(X, y).history_[-1].objective
     left = []
-    for weighs in (Jacobi.weighs_rows, False):
-        monkeypatch.setattr(Jacobi, "weighs_rows", weighs)
+    for weighs in (getattr(curvature, name), value):
+        monkeypatch.setattr(curvature, name, weighs)
         with pytest.warns(ConvergenceWarning):
-            model = GLMClassifier(**METHOD | {"max_iter": 60}, tol=1e-6).fit(X, y)
+            model = GLMClassifier(**method | {"max_iter": 60}).fit(X, y)
         left.append(model.history_[-1].objective - least)
     assert left[0] < 0.05 * left[1]
+
+
+@pytest.mark.parametrize(("X", "y", "weighs"), [(*heavy_tails(), True), (*load_digits(return_X_y=True), False)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_features_keep_their_factor_where_the_rows_that_count_have_their_variance(X, y, weighs, fit_intercept):
+    F = problem_of(X + 3.0 * fit_intercept, y, 1e-4, fit_intercept)
+    rng = np.random.default_rng(0)
+    points = [one.state()["theta"] for one in islice(iterates_in(Kronecker, LBFGS(), F, rng, None), 4)]
+    curvature = Kronecker(F, rng)
+    before = curvature._second.copy()
+    curvature.refresh(F, points[-1])
+    assert curvature.weighs_rows == weighs
+    assert (np.median(np.diag(before)) > 10.0 * np.median(np.diag(curvature._second))) == weighs
+    assert np.array_equal(before, curvature._second) != weighs
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_weighed_once_are_weighed_again_where_it_goes_on(seed):
+    X, y = heavy_tails()
+
+    def iterates(n, saved=None):
+        rng = np.random.default_rng(seed)
+        found = iterates_in(Kronecker, LBFGS(), problem_of(X, y, 1e-4), rng, None, saved)
+        return [(one.objective, one.n_iter, one.n_passes, deepcopy(one.state())) for one in islice(found, n)]
+
+    whole = iterates(30)
+    for at, (*_, state) in enumerate(whole):
+        again = iterates(min(4, 30 - at), state)
+        assert [one[:3] for one in again] == [one[:3] for one in whole[at : at + 4]]

@@ -66,7 +66,7 @@ class Curvature(ABC):
     default_solver : str
         The solver that belongs to it.
     n_refreshed : int
-        How often `refresh` was given weights of rows.
+        How often a refresh has weighed rows, where that decides what the next one does.
     """
 
     name: ClassVar[str]

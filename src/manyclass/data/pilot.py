@@ -20,7 +20,8 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
 
     Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
     last rows, at most 1024 each and of positive weight: of fewer, what is rarely anything else would seem constant.
-    Columns that are constant there decide nothing, unless `constant` says that they may vary elsewhere.
+    Columns that are constant there count where they are as far beside the spread of all columns, whose squares would be
+    lost in theirs; or as any other, where `constant` says that they may vary elsewhere.
     """
     xp, step = rows.xp, min(rows.rows_per_block(1), PILOT_ROWS)
     parts = [slice(0, min(step, rows.n_rows))]
@@ -36,7 +37,8 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool) -> Any:
     differs = xp.max(values, axis=0) > xp.min(values, axis=0)
     varies = constant | xp.where(is_whole, differs, spread > ROUNDING * rows.precision * magnitude)
     limit = FAR_FROM_ORIGIN[max(rows.itemsize, 4)] if far is None else far
-    if not bool(xp.any(varies & (magnitude > limit * spread))):
+    of_all = xp.sqrt(xp.sum(xp.where(varies, spread, xp.zeros_like(spread)) ** 2))
+    if not bool(xp.any(magnitude > limit * xp.where(varies, spread, of_all)) & xp.any(varies)):
         return None
     # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
     held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
