@@ -37,9 +37,9 @@ little to be known."""
 INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
 """What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
-HALF_A_PRODUCT, SPREAD = 0.55, 6.0
+HALF_A_PRODUCT, SPREAD, OF_MATRIX = 0.55, 6.0, 10.0
 """Multiplications in the product of a matrix with itself, as a share of those of another; how often a number is read
-or written until the features of a row are spread over its outputs."""
+or written for the features of a row to be spread over its outputs; and how often one of a Hessian until it is solved."""
 FILLED = 8.0
 """How often a number is read until sparse rows are dense ones, of which Hessians are made."""
 UNKNOWN_UNITS = 10.0
@@ -206,7 +206,8 @@ class Shape:
         products = HALF_A_PRODUCT * size**2 * (1.0 / self.k + (self.k > 1)) / self.speed.product
         read = SPREAD * size + (0.0 if self.dense else FILLED * self.d)
         row = products + read / self.speed.stream + self.k / self.speed.elementwise
-        return n_rows * row + self.speed.seconds_of_cholesky(size)
+        matrix = OF_MATRIX * size**2 / self.speed.stream
+        return n_rows * row + matrix + self.speed.seconds_of_cholesky(size)
 
     def in_metrics(
         self, solver: str, cost: StepCost, by_diagonal: float, of_features: str, by_features: float
