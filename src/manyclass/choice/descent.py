@@ -156,8 +156,9 @@ class Descent:
         values = self._objectives
         values.append(record.objective)
         zero = self.problem.zero_value
-        self._run.tol = max(self.tol * min(1.0, record.objective / zero / CURVED), LEAST)
-        return len(values) > self._looks_back and values[0] - values[-1] <= 0.1 * self._run.tol * zero
+        tol = max(self.tol * min(1.0, record.objective / zero / CURVED), LEAST)
+        self._run.tol = tol / iterate.strictness
+        return len(values) > self._looks_back and values[0] - values[-1] <= 0.1 * tol * zero
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows

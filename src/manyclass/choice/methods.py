@@ -39,7 +39,7 @@ INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
 Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
 HALF_A_PRODUCT, SPREAD, OF_MATRIX = 0.55, 6.0, 10.0
 """Multiplications in the product of a matrix with itself, as a share of those of another; how often a number is read
-or written for the features of a row to be spread over its outputs; and how often one of a Hessian until it is solved."""
+or written until features are spread over outputs, and one of a Hessian until that is a factor."""
 FILLED = 8.0
 """How often a number is read until sparse rows are dense ones, of which Hessians are made."""
 UNKNOWN_UNITS = 10.0

@@ -70,6 +70,8 @@ class Iterate:
         How often the metric of the steps has been adapted, which costs more than the passes it takes.
     duality_gap : float
         Relative to the zero model; nan where no bound is known.
+    strictness : float
+        The share of ``tol`` that it is compared with.
     measure : float
         Where no bound is known: what is compared with ``tol``.
     looks_back : int
@@ -98,6 +100,7 @@ class Iterate:
     n_iter: float
     n_passes: float
     duality_gap: float = NAN
+    strictness: float = 1.0
     measure: float = NAN
     looks_back: int = 0
     unit: float = 1.0
@@ -290,7 +293,7 @@ class Run:
         return record.duality_gap < best.duality_gap
 
     def _reached(self, iterate: Iterate) -> Status | None:
-        if iterate.duality_gap <= self.tol:
+        if iterate.duality_gap <= self.tol * iterate.strictness:
             return Status.CONVERGED
         before = self.history[max(len(self.history) - 1 - iterate.looks_back, 0)]
         gained = (before.objective - iterate.objective) / iterate.unit

@@ -20,6 +20,9 @@ from manyclass.solvers.start import Start, least_squares_start
 
 LOOKS_BACK = 5
 """Iterations that say whether there is something left to gain, where steps are short."""
+ALL_BUT_FITTED, STRICTEST = 1e-3, 1e-2
+"""Share of the zero model's objective below which ``tol`` is one of what is left, down to so much of it: of the models
+that separate the rows nothing but the minimum tells the right one, and all have next to no loss."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -148,7 +151,8 @@ def iterate(
 ) -> Iterate:
     """The point theta as the loop sees it; `more` is what its solver has to know beside it to go on from there.
 
-    For alpha > 0 with the relative duality gap, (F − D)/F(zero model); for alpha = 0 with ½⟨∇F, H⁻¹∇F⟩/F(zero model),
+    For alpha > 0 with the relative duality gap, (F − D)/F(zero model), which where next to nothing of that is left has
+    to be the smaller; for alpha = 0 with ½⟨∇F, H⁻¹∇F⟩/F(zero model),
     what a step in the metric of the curvature would gain if that were the Hessian. As it may be far from that, the last
     iterations, `looks_back` of them, must not have gained more than `tol` either. Neither changes with the units of X,
     with n or with k.
@@ -165,6 +169,7 @@ def iterate(
     if problem.alpha > 0:
         gaps = duality_gap(problem, theta, evaluation) / np.maximum(problem.zero_values, 1e-300)
         told["duality_gap"] = float(np.max(gaps))
+        told["strictness"] = float(np.clip(evaluation.value / unit / ALL_BUT_FITTED, STRICTEST, 1.0))
     else:
         told["measure"] = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
         told |= {"looks_back": looks_back, "unit": unit, "reached": Status.STATIONARY}
