@@ -292,6 +292,9 @@ class TestParquet:
             read(self.save(tmp_path, {"e": [[1.0, 2.0], None], "y": [0, 1]}))
         with pytest.raises(DataFileError, match=r"column 'when' holds timestamp.* values: convert it to numbers"):
             read(self.save(tmp_path, {"when": np.array([0, 1], "datetime64[us]"), "y": [0, 1]}))
+        both = {"job": ["cook", "clerk"], "when": np.array([0, 1], "datetime64[us]"), "y": [0, 1]}
+        with pytest.raises(DataFileError, match=r"columns 'job', 'when' hold text or timestamp\[us\] values where"):
+            read(self.save(tmp_path, both))
         with pytest.raises(DataFileError, match="no rows"):
             read(self.save(tmp_path, {"a": self.pa.array([], "float64"), "y": self.pa.array([], "int64")}))
         path = self.save(tmp_path, {"a": [1, 2], "y": [0, 1]})

@@ -273,6 +273,7 @@ def test_a_dash_is_a_missing_number_and_a_label(write):
         ("a,b,label\n1,2,x\n", {"target": "lable"}, "no column 'lable': did you mean 'label'"),
         ("a,b,label\n1,2,x\n", {"target": "zzz"}, "no column 'zzz': the columns are 'a', 'b', 'label'"),
         ("a,b,label\n1,2,x\n", {"target": 7}, "no column '7'"),
+        ("a,b,label\n1,2,x\n", {"drop": ["a,b"]}, "no column 'a,b': give each of 'a', 'b' by itself"),
         ("1,2,3\n", {"target": "kind"}, "the columns have no names"),
         ("a,b,label\n1,2,x\n", {"drop": ["c"]}, "no column 'c'"),
         ("a,a,label\n1,2,x\n", {}, "two columns are called 'a'"),

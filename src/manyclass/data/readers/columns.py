@@ -119,6 +119,8 @@ def _position(column: str | int, names: Sequence[str] | None, n_columns: int) ->
         raise DataFileError(
             f"there is no column '{column}': the columns have no names, so give a number below {n_columns}"
         )
-    close = difflib.get_close_matches(str(column), names, n=1)
+    close, parts = difflib.get_close_matches(str(column), names, n=1), str(column).split(",")
+    if len(parts) > 1 and all(part.strip() in names for part in parts):
+        raise DataFileError(f"there is no column '{column}': give each of {quoted(parts)} by itself")
     hint = f"did you mean '{close[0]}'?" if close else f"the columns are {quoted(names)}"
     raise DataFileError(f"there is no column '{column}': {hint}")

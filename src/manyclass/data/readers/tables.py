@@ -259,14 +259,15 @@ def _is_number(kind: pa.DataType) -> bool:
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
     kinds = {name: schema.field(name).type for name in names}
     text = [name for name, kind in kinds.items() if _is_text(kind)]
+    others = {name: kind for name, kind in kinds.items() if not _is_number(kind) and name not in text}
     if text:
-        raise holds_text(text)
-    for name, kind in kinds.items():
-        if not _is_number(kind):
-            raise DataFileError(
-                f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop (--drop on the "
-                "command line)"
-            )
+        which = ", ".join(dict.fromkeys(map(str, others.values())))
+        raise holds_text([*text, *others], f" or {which} values" if others else "")
+    for name, kind in others.items():
+        raise DataFileError(
+            f"column '{name}' holds {kind} values: convert it to numbers or leave it out with drop (--drop on the "
+            "command line)"
+        )
 
 
 def _block(array: pa.Array, name: str, width: int | None) -> NDArray[Any]:
