@@ -3,9 +3,11 @@ import pytest
 import scipy.sparse as sp
 
 from manyclass.curvature import CURVATURES
+from manyclass.curvature.hessian import hessian_matrix
 from manyclass.curvature.kronecker import Kronecker
 from manyclass.curvature.sampling import RowSample, heaviest, uniform_sample, weighted_sample
 from manyclass.data import ClassTargets, as_rows
+from manyclass.data.targets import MatrixTargets
 from manyclass.model import SMOOTH_LOSSES, Problem
 from tests import problems
 
@@ -123,6 +125,23 @@ def test_a_hessian_of_all_rows_is_the_hessian():
     for curvature in (exact, sampled):
         curvature.refresh(F, theta, np.ones(F.rows.n_rows))
     np.testing.assert_allclose(sampled.solve(G), exact.solve(G))
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 7), (3, 1)])  # features and outputs
+@pytest.mark.parametrize("block_bytes", [1 << 10, 32 << 20])
+def test_a_hessian_is_how_the_gradient_changes(shape, block_bytes, monkeypatch):
+    """However many outputs there are for the features, and blocks of the rows."""
+    monkeypatch.setattr("manyclass.curvature.hessian.GRAM_BLOCK_BYTES", block_bytes)
+    rng, (d, k) = np.random.default_rng(0), shape
+    X, y = rng.standard_normal((90, d)), np.arange(90) % max(k, 2)
+    targets = ClassTargets(y, max(k, 2)) if k > 1 else MatrixTargets(y[:, None])
+    loss = SMOOTH_LOSSES["softmax" if k > 1 else "logistic"]
+    F = Problem(as_rows(X), targets, loss, 0.1, weight=rng.uniform(0.5, 2.0, 90))
+    theta, step = rng.standard_normal((2, d + 1, k))
+    H = hessian_matrix(F, theta)
+    ahead, behind = (F.value_and_gradient(theta + sign * 1e-5 * step).gradient for sign in (1.0, -1.0))
+    change = (ahead - behind) / 2e-5
+    np.testing.assert_allclose((H @ step.ravel()).reshape(d + 1, k), change, rtol=1e-6, atol=1e-8)
 
 
 def test_a_column_that_the_sample_missed_is_not_flat():
