@@ -203,9 +203,11 @@ def test_rows_that_count_leave_less_to_be_gained_where_columns_have_heavy_tails(
 
 @pytest.mark.parametrize(("X", "y", "weighs"), [(*heavy_tails(), True), (*load_digits(return_X_y=True), False)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_features_keep_their_factor_where_the_rows_that_count_have_their_variance(X, y, weighs, fit_intercept):
-    F = problem_of(X + 3.0 * fit_intercept, y, 1e-4, fit_intercept)
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_features_keep_their_factor_where_the_rows_that_count_have_their_variance(X, y, weighs, fit_intercept, offset):
+    """Of variances about the mean, unless there is no intercept, and all rows have the offset."""
+    F = problem_of(X + offset * X.std(axis=0), y, 1e-4, fit_intercept)
+    rng, weighs = np.random.default_rng(0), weighs and (fit_intercept or not offset)
     points = [one.state()["theta"] for one in islice(iterates_in(Kronecker, LBFGS(), F, rng, None), 4)]
     curvature = Kronecker(F, rng)
     before = curvature._second.copy()
