@@ -177,6 +177,57 @@ def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
     assert 0.11 < np.mean(wrong) < 0.22
 
 
+def test_of_a_path_that_goes_on_one_makes_room_for_another_scaling():
+    search = Search("accuracy", Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
+
+    def judged(scaling, accuracy):
+        one = Entry(candidates.Candidate(GLMClassifier(), scaling, True, scaling), 1e-3, 400)
+        one.scores, one.n_judged = {0: Score(accuracy, 0.3, np.full(400, 0.3), np.ones(400))}, 400
+        return one
+
+    path = [judged("of one size", 0.9 - 0.001 * place) for place in range(9)]
+    for accuracy, goes_on in ((0.85, True), (0.5, False)):
+        other = [judged(candidates.AS_GIVEN, accuracy - 0.001 * place) for place in range(3)]
+        assert search._going_on([*path, *other]) == ([*path[:5], other[0]] if goes_on else path[:6])
+    assert search._going_on(path[:4]) == path[:2]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_late", "expected", "sizes"),
+    [
+        ((1e-3, 1e-3), False, 1, [100, 300]),
+        ((1e-3, 1e3), False, 0, [100]),  # there is no time for the best
+        ((1e3, 1e-3), False, 0, [100, 300]),  # nor for the other
+        ((1e-3, 1e-3), True, 0, [100, 300]),  # which is not known before
+    ],
+)
+def test_scores_of_models_of_different_numbers_of_rows_are_not_compared(seconds, is_late, expected, sizes):
+    """Whatever more rows make of the second, the first was better on as many."""
+    X, y = np.zeros((400, 1)), np.arange(400) % 2
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
+    other, best = [
+        Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, True, family), 1e-3, 400)
+        for family in ("other", "best")
+    ]
+    rows_of = []
+
+    def tried(alive, parts, *_, **__):
+        ((number, (learn, judge)),) = parts.items()
+        rows_of.append(len(learn))
+        found = [one for one in alive if not (number and is_late and one is best)]
+        search.late |= {*alive} - {*found}
+        for one in found:
+            accuracy = 0.8 + 0.1 * number + (0.05 if one is (other if number else best) else 0.0)
+            one.scores, one.n_judged = {number: Score(accuracy, 1.0, np.ones(100), np.ones(100))}, len(judge)
+            one.n_rows, one.expected = len(learn), seconds[one is best]
+        return found
+
+    search._round = tried
+    ranked = search.run([other, best], [{i: (np.arange(n), np.arange(300, 400))} for i, n in enumerate((100, 300))])
+    assert search.choose(ranked) is (best, other)[expected]
+    assert rows_of == sizes and len(ranked) == 2
+
+
 def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
     X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 3
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0)

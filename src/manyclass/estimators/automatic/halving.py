@@ -73,6 +73,7 @@ class Halving:
         self.neighbours: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
         self.metrics = LearnedMetrics()
         self.judges: dict[int, np.ndarray] = {}  # numbers of rows, by part
+        self.late: set[Entry | None] = set()  # for which there was no time in a round
         self.why: list[str] = []
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
@@ -105,6 +106,7 @@ class Halving:
                 continue
             if ranked and not self._is_worth(alive, parts):
                 break
+            leader, alive = self._with_time(alive, parts) if ranked else (None, alive)
             self.neighbours.clear()
             self.metrics.clear()
             self.judges |= {number: judging for number, (_, judging) in parts.items()}
@@ -118,8 +120,10 @@ class Halving:
                 if not found and is_last:
                     break
             tried.sort(key=self.key, reverse=True)
-            ranked = [*tried, *(one for one in ranked if one not in tried)]
-            if not tried or self.stopped or time.perf_counter() > self.search_end:
+            others = [one for one in ranked if one not in tried]
+            is_behind = leader not in tried and (leader in self.late or bool(self.stopped and others))
+            ranked = [*others, *tried] if is_behind else [*tried, *others]
+            if not tried or is_behind or self.stopped or time.perf_counter() > self.search_end:
                 break
             self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
             going_on = self._going_on(tried)
@@ -151,6 +155,11 @@ class Halving:
         going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
         if not best.candidate.is_linear:
             return [one for one in going_on if not self._is_clearly_worse(one, best)]
+        linear = [one for one in going_on if one.candidate.is_linear]
+        rest = [one for one in tried if one.candidate.is_linear and one.candidate.scaling != best.candidate.scaling]
+        # Of a path whose models hardly differ one makes room for the best of another scaling of the columns.
+        if len(linear) > FINALISTS and rest and not {*rest} & {*linear} and not self._is_clearly_worse(rest[0], best):
+            going_on = [*(one for one in going_on if one is not linear[-1]), rest[0]]
         # They gain more from more rows than a linear model does.
         kernel = next((one for one in tried if not one.candidate.is_linear), best)
         has_one = kernel in going_on or self._is_clearly_worse(kernel, best)
@@ -185,25 +194,39 @@ class Halving:
         Generated features gain more from all rows, and from more features, than from a choice between the last few.
         """
         if alive[0].candidate.is_linear:
-            return True
+            leader = self.best(alive)
+            return self._has_time([leader], leader.seconds_with(parts), self.search_end)
         if len(alive) == 1:
             return False
-        needed = self._needed_to_end(alive, parts)
-        if needed <= self.end - time.perf_counter():
+        return self._has_time(alive, self._needed_to_end(alive, parts), self.end)
+
+    def _has_time(self, some: list[Entry], needed: float, end: float) -> bool:
+        if needed <= end - time.perf_counter():
             return True
-        self.why.append(
-            f"{len(alive)} models were not compared on more rows, for which {needed:.2g} s would be needed."
-        )
+        told = "1 model was" if len(some) == 1 else f"{len(some)} models were"
+        self.why.append(f"{told} not compared on more rows, for which {needed:.2g} s would be needed.")
         return False
 
-    def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest; by accuracy, of those within a standard error of it, the best of those
-        with hardly more log loss than the least: where accuracies cannot be told apart, log losses may be. Of several
-        labels per row few are present, and what is sure that all are absent has little: so the best by their F1 score.
+    def _with_time(self, alive: list[Entry], parts: Parts) -> tuple[Entry, list[Entry]]:
+        """The best so far; and those that there is time for, the best first, in the order they have: without it the
+        others would be compared with what was judged by models of fewer rows."""
+        going_on: list[Entry] = []
+        left = self.search_end - time.perf_counter()
+        for one in sorted(alive, key=self.key, reverse=True):
+            if one.seconds_with(parts) <= left or not going_on:
+                going_on, left = [*going_on, one], left - one.seconds_with(parts)
+        if late := [one for one in alive if one not in going_on]:
+            self._has_time(late, sum(one.seconds_with(parts) for one in late), time.perf_counter())
+        return going_on[0], [one for one in alive if one in going_on]
 
-        What there was no time for on more rows is preferred to what is worse on them.
+    def choose(self, ranked: list[Entry]) -> Entry:
+        """The best of those that came furthest, if the best on fewer rows is one of them, or had time on more; else of
+        those: what more rows make of others says nothing of it. By accuracy, of those within a standard error of it,
+        the best of those with hardly more log loss than the least: where accuracies cannot be told apart, log losses
+        may be. Of several labels per row few are present, and what is sure that all are absent has little: so the best
+        by their F1 score.
         """
-        best = self.best([one for one in ranked if one.n_judged == ranked[0].n_judged])
+        best = self.best([one for one in ranked if one.scores.keys() == ranked[0].scores.keys()])
         taken, why = best, "with less log loss"
         if self.objective == "accuracy":
             level = best.accuracy - best.standard_error
@@ -243,6 +266,7 @@ class Halving:
             needed = entry.seconds_with(parts)
             if needed > left and (tried or not one_at_least):
                 late, most = [*late, entry], max(most, left)
+                self.late.add(entry)
                 continue
             try:
                 known = [*before, *tried]
