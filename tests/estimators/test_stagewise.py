@@ -166,13 +166,15 @@ def test_two_classes_have_the_objective_of_the_glm(divided_digits, loss):
 
 def test_squared_scores_become_probabilities(divided_digits):
     X, X_test, y, _ = divided_digits
-    model = StagewiseClassifier(**SMALL, loss="squared").fit(X, y)
+    model = StagewiseClassifier(**SMALL, loss="squared", alpha=1e-4).fit(X, y // 4)  # no rows tell a temperature
+    assert not hasattr(model, "temperature_")
     P = model.predict_proba(X_test)
-    inside = (P > 0).all(axis=1)
-    near = (1 + model.decision_function(X_test)) / 2
+    inside = (P > 0.34 * model._doubt).all(axis=1)
+    near = (1 + model.decision_function(X_test)) / 2 * (1 - model._doubt)
+    assert 0 < inside.mean() < 1 and P.min() == pytest.approx(model._doubt / 3, rel=1e-3)
     assert_allclose(np.diff(P[inside]), np.diff(near[inside]), atol=1e-5)  # a projection inside shifts all alike
-    binary = StagewiseClassifier(**SMALL, loss="squared").fit(X, y > 4)
-    expected = np.clip((1 + binary.decision_function(X_test)) / 2, 0, 1)
+    binary = StagewiseClassifier(**SMALL, loss="squared", alpha=1e-4).fit(X, y > 4)
+    expected = np.clip((1 + binary.decision_function(X_test)) / 2, 0, 1) * (1 - binary._doubt) + binary._doubt / 2
     assert_allclose(binary.predict_proba(X_test)[:, 1], expected, atol=1e-6)
 
 

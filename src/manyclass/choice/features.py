@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,14 @@ FAR_BETTER = 0.9
 """Share of the error that units of the columns may leave to be taken: they mean another penalty, and the rows that were
 looked at are few."""
 COLUMNS, IN_UNITS = "columns", "standardized columns"
+
+
+class LeftOut(NamedTuple):
+    """Rows that a model has not seen: what it predicts of them, their labels as it sees these, and their weights."""
+
+    scores: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray | None
 
 
 def column_units(problem: Problem) -> Array | None:
@@ -87,11 +95,13 @@ def errors_of_representations(
     generators: Mapping[str, Any] | None = None,
     guide: Any = None,
     n_components: int | None = None,
+    left_out: dict[str, LeftOut] | None = None,
 ) -> dict[str, float]:
     """Leave-one-out errors of ridge regression, at the best penalty, on the columns and on generated features.
 
     All are of the same sample of rows, and of one block of features: the share of rows whose class is not the one with
-    the largest score, or, where rows do not have one class each, the squared error over that of the mean.
+    the largest score, or, where rows do not have one class each, the squared error over that of the mean. What models
+    of the other rows predict of each is added to `left_out`.
     """
     rows, xp, generators = problem.rows, problem.xp, generators or {}
     most = min(rows.n_rows, SAMPLED_ROWS)
@@ -117,8 +127,11 @@ def errors_of_representations(
     found = {}
     for name, kind in kinds.items():
         problem.on_block()
-        alphas, errors, left_out = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
-        residual = left_out(best(alphas, errors))
+        alphas, errors, without = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
+        residual = without(best(alphas, errors))
+        if left_out is not None:
+            of_rows = None if weight is None else to_numpy(weight)
+            left_out[name] = LeftOut(to_numpy(Y - residual), to_numpy(Y), of_rows)
         if has_classes:
             wrong = to_numpy(Mistakes().values(Y - residual, slice(None), targets, xp))
             found[name] = float(np.average(wrong, weights=copies))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -146,9 +147,7 @@ class CrossCalibrated(LinearClassifier):
         def loss(log_slope: float) -> float:
             return mean_loss(link, targets, task.weight, [(slice(None), Z * np.exp(log_slope))], xp)
 
-        # Between slopes of which scores, and of which their differences, tell next to nothing and next to all.
-        low, high = (-np.log(max(float(size), 1e-30)) for size in (np.sqrt(np.mean(Z**2)), np.std(Z)))
-        slope = np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded").x)
+        slope = best_slope(loss, Z)
         if slope > self._steepest:
             steep, less = (link.values(Z * one, slice(None), targets, xp) for one in (slope, self._steepest))
             slope = slope if _is_clearly_less(steep, less) else self._steepest
@@ -169,6 +168,12 @@ class CrossCalibrated(LinearClassifier):
     def _steepest(self) -> float:
         """The slope at which what is left of a loss of 1 decides between two classes."""
         return 0.5 / max(self.tol, 1e-12)
+
+
+def best_slope(loss: Callable[[float], float], Z: np.ndarray) -> float:
+    """Between slopes of which scores, and of which their differences, tell next to nothing and next to all."""
+    low, high = (-np.log(max(float(size), 1e-30)) for size in (np.sqrt(np.mean(Z**2)), np.std(Z)))
+    return float(np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded").x))
 
 
 def _some(task: Task, n_rows: float) -> tuple[Task, Any]:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from manyclass.choice.features import (
     COLUMNS,
     IN_UNITS,
+    LeftOut,
     column_units,
     columns_suffice,
     errors_of_representations,
@@ -30,12 +31,13 @@ from manyclass.data.summary import are_in_memory
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.generators import GENERATOR, Generators, listed
+from manyclass.estimators.learned_link import LearnedLink
 from manyclass.estimators.linear_rival import LINKED, LinearRival
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.regressor import Regressor
-from manyclass.estimators.stagewise_base import StagewiseClassifierBase, StagewiseEstimator, judge_of
+from manyclass.estimators.stagewise_base import StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
-from manyclass.fit import Iterates
+from manyclass.fit import Iterate, Iterates, changed
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials
@@ -105,6 +107,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
             return DrawnBlocks(generators.of_model(number), self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
+        trials: SmallerTrials | None = None
         different = task.problem
         if solver.chooses_alpha and are_in_memory(different.rows):
             solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
@@ -112,8 +115,15 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
                 different = different.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
         # Of no more rows than a block has features, its errors are those of any number of such blocks.
         if solver.chooses_alpha and first.capacity is None and different.rows.n_rows > self.block_size:
-            solver.trials = self._trials(task, different, first)
-        return (yield from solver.iterates(task.saved))
+            solver.trials = trials = self._trials(task, different, first)
+
+        def told(iterate: Iterate) -> Iterate:
+            if trials is not None and trials.best is not None and self._learns_link:
+                (_, scores), trials.best = trials.best, None
+                self._learn_from(trials.fits[0].problem, trials.judges[0].weight, scores)
+            return iterate
+
+        return (yield from changed(solver.iterates(task.saved), told))
 
     def _trials(self, task: Task, problem: Problem, generator: FeatureGenerator) -> SmallerTrials | None:
         """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
@@ -143,12 +153,15 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         generators = {FOURIER: RandomFourierFeatures(random_state=0)}
         if unit is not None:
             generators[FOURIER_IN_UNITS] = RandomFourierFeatures(standardize=True, random_state=0)
-        errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components)
+        left_out: dict[str, LeftOut] | None = {} if self._learns_link else None
+        errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components, left_out)
         way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
         given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
         if self._has_rival and self._rival(task, errors).wins(errors, self._few_features(problem, errors)):
             features = LINKED
+        elif left_out:
+            self._learn_link(left_out[features])
         return {"features": features, "representation": way, "errors": errors}
 
     @property
@@ -186,7 +199,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
+class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
     """Stagewise regression over generated features: *Least Squares Revisited*, Algorithm 3.
 
     From ŷ = 0, stage t generates a block of p new features φ_t(x), fits what is left over,
@@ -258,6 +271,9 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
         `CalibratedLeastSquaresClassifier`) and the errors on rows left out (``errors``). "columns with a link" is the
         linear model of ``loss="auto"``, of standardised columns where these are no worse; it is fitted at once, with a
         ``duality_gap_``.
+    temperature_ : float
+        What scores of the loss "squared" are divided by before they become probabilities, where they are; it changes no
+        order of classes.
     <shared>
 
     Raises
@@ -273,9 +289,12 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, StagewiseClassifierBase):
     models have been visited.
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
-    ConvergenceWarning is issued. ``predict_proba`` projects predictions onto the simplex, or onto [0, 1] for two
-    classes and for labels: (1 + z)/2 for "squared", z for "calibrated" (and a share of even probabilities, as in
-    `CalibratedLeastSquaresClassifier`). "softmax" and "logistic" have a link.
+    ConvergenceWarning is issued. "softmax" and "logistic" have a link. For "squared" ``predict_proba`` is
+    softmax(z/``temperature_``), 1/(1 + exp(−z/``temperature_``)) for two classes and for labels, at the temperature of
+    the least log loss on rows that were not fitted to: those held out, else those that judge penalties of generated
+    features, else those left out to choose the features. Where (1 + z)/2, projected onto the simplex or [0, 1], has
+    less, or there are no such rows (a penalty is given, or `features` and few rows), it is that, and z projected for
+    "calibrated"; with a share of even probabilities, as in `CalibratedLeastSquaresClassifier`.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
+from manyclass.choice.features import LeftOut
 from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
@@ -43,6 +44,17 @@ class StagewiseEstimator(Estimator):
     def _calibrator(self) -> Calibrator | None:
         """Of the loss "calibrated"."""
         return None
+
+    @property
+    def _learns_link(self) -> bool:
+        """Whether rows that are not fitted to tell how scores become probabilities."""
+        return False
+
+    def _learn_link(self, left_out: LeftOut) -> None:
+        """From what models of other rows predict of each."""
+
+    def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
+        """From scores of all rows of a problem, by those of these weights, which are not fitted to."""
 
     @property
     def _n_models(self) -> int:

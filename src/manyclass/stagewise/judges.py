@@ -215,6 +215,7 @@ class SmallerTrials(Trials):
     """Fits of as many blocks to a share of the rows, with the same share of the features."""
 
     scale: float = 1.0  # times which the penalty of all rows is that of these, for the same share of the loss
+    best: tuple[float, Array] | None = field(default=None, init=False)  # the least loss, and predictions of all rows
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
         """A tenth, again and again, for as long as that leaves clearly less loss.
@@ -232,6 +233,8 @@ class SmallerTrials(Trials):
             if time.perf_counter() > until:
                 raise OutOfTime
         assert judge.latest is not None
+        if self.best is None or judge.latest.loss < self.best[0]:
+            self.best = judge.latest.loss, fit.fit.state
         return judge.latest
 
 

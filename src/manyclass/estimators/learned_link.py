@@ -1,0 +1,138 @@
+"""Probabilities from scores of least squares, by rows that these were not fitted to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from manyclass.choice.features import LeftOut
+from manyclass.data import MatrixTargets, Rows
+from manyclass.data.rows import Array, to_numpy
+from manyclass.estimators.base import Task
+from manyclass.estimators.calibration import FEWEST_ROWS, best_slope
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase
+from manyclass.fit import Clock, Outcome
+from manyclass.fit.folds import known_to_others, of_known
+from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.model.losses.base import mean_loss
+from manyclass.model.sets import ConvexSet
+from manyclass.stagewise.updates import NONE
+
+MOST_SCORES = 2e5
+"""That a link is learned from, unless these are of fewer rows than it always takes."""
+
+
+class LearnedLink(StagewiseClassifierBase):
+    """Of the squared loss: a softmax at the temperature that rows which were not fitted to ask for, or a projection.
+
+    These are rows that are held out; or those that judge penalties of generated features, by fits to others; or those
+    that are left out of a sample to choose the features. Where there are none, rows that are fitted to tell what share
+    of probabilities is even, and not how sure the model may be of others.
+    """
+
+    _learned: tuple[float | None, float] | None  # as of `link_of_squared`
+
+    @property
+    def temperature_(self) -> float:
+        """What scores of the squared loss are divided by before a link, where they have one."""
+        slope, _ = vars(self).get("_learned") or (None, 0.0)
+        if slope is None:
+            raise AttributeError("There is temperature_ where scores of the squared loss have a link.")
+        return float(1.0 / slope)
+
+    @property
+    def _link(self) -> str:
+        if not hasattr(self, "temperature_"):
+            return self.loss_
+        return "logistic" if self.multilabel_ else "softmax"
+
+    @property
+    def _doubt(self) -> float:
+        learned = vars(self).get("_learned")
+        return super()._doubt if learned is None else learned[1]
+
+    def _probabilities(self, scores: Array) -> Array:
+        if hasattr(self, "temperature_"):
+            return self._link_probabilities(scores / self.temperature_)
+        return super()._probabilities(scores)
+
+    @property
+    def _learns_link(self) -> bool:
+        return self.loss_ == "squared"
+
+    def _learn_link(self, left_out: LeftOut) -> None:
+        Z, Y, weight = left_out
+        if self._domain.exclusive:
+            weight = of_known(weight, known_to_others(Y.argmax(axis=1), weight))
+        if Y.size > MOST_SCORES:  # one number is known from less
+            n_rows = min(max(int(MOST_SCORES / Y.shape[1]), FEWEST_ROWS), len(Y))
+            some = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
+            Z, Y, weight = Z[some], Y[some], None if weight is None else weight[some]
+        if weight is None or weight.any():
+            self._learned = link_of_squared(LeftOut(Z, Y, weight), self._domain)
+
+    def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
+        Y = to_numpy(problem.targets.dense(slice(None), scores, problem.xp))
+        of_rows: Any = to_numpy(scored).astype(np.float64)
+        if self._domain.exclusive and problem.weight is not None:
+            known = np.any(Y[to_numpy(problem.weight) > 0] > 0, axis=0)
+            of_rows = of_known(of_rows, np.take(known, Y.argmax(axis=1)))
+        index = np.flatnonzero(of_rows > 0)
+        self._learn_link(LeftOut(to_numpy(scores)[index].astype(np.float64), Y[index], of_rows[index]))
+
+    def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
+        self.__dict__.pop("_learned", None)
+        return super()._task(rows, encoded, weight, clock)
+
+    def _store_outcome(self, task: Task, outcome: Outcome) -> None:
+        super()._store_outcome(task, outcome)
+        if not (self._learns_link and outcome.history):  # where nothing was learned projections are the class shares
+            self.__dict__.pop("_learned", None)
+            return
+        problem, held_out = task.problem, task.held_out
+        is_held_out = held_out is not None and task.rows.place.is_here
+        if not is_held_out and vars(self).get("_learned") is not None:
+            return
+        index = problem.sample(FEWEST_ROWS)
+        if held_out is not None and is_held_out:
+            problem = problem.variant(weight=held_out.scored)
+            index = problem.sample(10 * FEWEST_ROWS)
+        elif task.clock.left <= 0:
+            index = index[:1]
+        part = problem.taken(index)
+        scores = self._scores(part.rows)
+        Y = to_numpy(part.targets.dense(slice(None), scores, part.xp))
+        weight = None if part.weight is None else to_numpy(part.weight).astype(np.float64)
+        learned = link_of_squared(LeftOut(to_numpy(scores).astype(np.float64), Y, weight), self._domain)
+        self._learned = learned if is_held_out else (None, learned[1])
+
+
+def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None, float]:
+    """How scores of least squares on labels of −1 and 1 become probabilities of rows that it has not seen.
+
+    The slope t of the softmax of t·z (of the logistic function, where columns share nothing) of the least log loss; or
+    None, where (1 + z)/2, projected onto probabilities, has less, as of hundreds of labels that are rare. Then a share
+    of these is even, the second number: (m + 1)/(n + 2) where m of n labels have no probability otherwise.
+
+    The labels that a slope is fitted to are as doubtful as those of a model that has made no error: where all rows are
+    right, probabilities are as near to 1 as so many rows tell, and not nearer.
+    """
+    Z, present, weight = left_out.scores, left_out.labels > 0, left_out.weight
+    of_rows, Y = np.ones(len(Z)) if weight is None else weight, present.astype(np.float64)
+    n_classes, n = Y.shape[1] if domain.exclusive else 2, len(Z) * (1 if domain.exclusive else Y.shape[1])
+    link, even = SMOOTH_LOSSES["softmax" if domain.exclusive else "logistic"], 1.0 / n_classes
+    smoothed = MatrixTargets(Y + (even - Y) / (n + 2.0))
+
+    def loss(log_slope: float) -> float:
+        return mean_loss(link, smoothed, of_rows, [(slice(None), Z * np.exp(log_slope))], xp)
+
+    slope = best_slope(loss, Z)
+    P = domain.project(0.5 * (1.0 + Z), xp)
+    own = (P * Y).sum(axis=1, keepdims=True) if domain.exclusive else np.where(present, P, 1.0 - P)
+    m = n * float(np.average(np.mean(own <= NONE, axis=1), weights=of_rows))
+    doubt = (m + 1.0) / (n + 2.0)
+    projected = -np.log(own + doubt * (even - own)).sum(axis=1)
+    linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
+    return (slope if of_rows @ (projected - linked) >= 0.0 else None), doubt
