@@ -103,10 +103,34 @@ def test_more_rows_are_looked_at_where_generated_features_are_near(monkeypatch):
 def test_of_more_rows_least_squares_on_the_columns_has_to_be_clearly_better(monkeypatch, n, of_columns, is_taken):
     X, y = taught(n=n)
     monkeypatch.setattr(LinearRival, "_error", lambda self, n_rows: 0.3)
+    monkeypatch.setattr(LinearRival, "_gains_more", lambda self: False)
     found = {"columns": of_columns, "RandomFourierFeatures": 0.6}
     monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: dict(found))
     model = StagewiseClassifier(random_state=0).fit(X, y)
     assert model.choice_["features"] == (LINKED if is_taken else "columns")
+
+
+@pytest.mark.parametrize(("of_columns", "is_near"), [(0.28, True), (0.25, False)])
+def test_more_rows_are_looked_at_where_least_squares_on_the_columns_are_near(monkeypatch, of_columns, is_near):
+    """768 rows may say that these are a little better where a link is far better with all rows."""
+    X, y = taught(n=3000)
+    error, looked = LinearRival._error, []
+    errs_less = LinearRival._errs_less
+
+    def near(self, n_rows):
+        error(self, n_rows)
+        return 0.3
+
+    def judged(self, *models):
+        looked.append(errs_less(self, *models))
+        return looked[-1]
+
+    monkeypatch.setattr(LinearRival, "_error", near)
+    monkeypatch.setattr(LinearRival, "_errs_less", judged)
+    found = {"columns": of_columns, "RandomFourierFeatures": 0.6}
+    monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: dict(found))
+    model = StagewiseClassifier(random_state=0).fit(X, y)
+    assert (model.choice_["features"], looked) == ((LINKED, [True]) if is_near else ("columns", []))
 
 
 @pytest.mark.parametrize(

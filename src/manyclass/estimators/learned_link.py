@@ -92,11 +92,10 @@ class LearnedLink(StagewiseClassifierBase):
             self.__dict__.pop("_learned", None)
             return
         problem, held_out = task.problem, task.held_out
-        is_held_out = held_out is not None and task.rows.place.is_here
-        if not is_held_out and vars(self).get("_learned") is not None:
+        if held_out is None and vars(self).get("_learned") is not None:
             return
         index = problem.sample(FEWEST_ROWS)
-        if held_out is not None and is_held_out:
+        if held_out is not None:
             problem = problem.variant(weight=held_out.scored)
             index = problem.sample(10 * FEWEST_ROWS)
         elif task.clock.left <= 0:
@@ -106,7 +105,7 @@ class LearnedLink(StagewiseClassifierBase):
         Y = to_numpy(part.targets.dense(slice(None), scores, part.xp))
         weight = None if part.weight is None else to_numpy(part.weight).astype(np.float64)
         learned = link_of_squared(LeftOut(to_numpy(scores).astype(np.float64), Y, weight), self._domain)
-        self._learned = learned if is_held_out else (None, learned[1])
+        self._learned = learned if held_out is not None else (None, learned[1])
 
 
 def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None, float]:

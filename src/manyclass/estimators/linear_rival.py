@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS
 from manyclass.choice.frame import Frame
-from manyclass.data.penalty import outweighing
+from manyclass.data.penalty import best, outweighing, path_of_rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
@@ -37,33 +37,41 @@ COARSE, FOLDS = 1e-2, 10
 link gains more than least squares."""
 MOST_ROWS = 8192
 """Of a second look, half of which judge, and for the penalty."""
+LOOKED_AT_AGAIN = 4096
+"""Of one against least squares on the columns, half of which judge."""
 FEW_ROWS, HELD_OUT = 2500, 0.25
 """Up to which the penalty is cross-validated, and what judges of more."""
 SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
 """Of what is left, for one look and for the penalty."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LinearRival:
     """`GLMClassifier` on the columns, in place of the stages of a classifier."""
 
     owner: Classifier  # whose loss and penalty are set where this takes its place
     task: Task  # what the owner is fitted to
     unit: Array | None = None  # what the columns are divided by; the penalty is on coefficients of these
+    _alpha_of_look: float = field(default=math.nan, init=False)  # the best of the rows that were looked at
 
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
-        """Whether it errs less than all others do, and than generated features on more rows where these are near.
+        """Whether it errs less than all others do, and on more rows where others are near.
 
         With more rows than were looked at it gains more than least squares on the same columns: these have to be
-        clearly better. The own error is added to `errors`, those of `errors_of_representations`.
+        clearly better, by more than such rows can be wrong. The own error is added to `errors`, those of
+        `errors_of_representations`.
         """
         of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
         of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
         knows_all = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
         own = errors[LINKED] = self._error(SAMPLED_ROWS)
-        if not (own < of_generated and (own if knows_all else CLEARLY * own) < of_columns):
+        if not own < of_generated:
             return False
-        return knows_all or of_generated > NEAR * own or self._errs_less(generated)
+        if knows_all:
+            return own < of_columns
+        if not CLEARLY * own < of_columns and not (self._is_near(own, of_columns) and self._gains_more()):
+            return False
+        return of_generated > NEAR * own or self._errs_less(generated)
 
     def iterates(self) -> Iterates:
         """Of `GLMClassifier` at the penalty found, each model one stage; the last is the first within its tol."""
@@ -112,10 +120,11 @@ class LinearRival:
         if self._has_columns:
             scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
         try:
-            best = float(self._fit(self._look(part, scoring), part, y).best_score_)
+            look = self._fit(self._look(part, scoring), part, y)
         except TooFewRowsError:
             return math.nan
-        return -best / _variance(y) if self._has_columns else 1.0 - best
+        score, self._alpha_of_look = float(look.best_score_), float(look.alpha_)
+        return -score / _variance(y) if self._has_columns else 1.0 - score
 
     def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:
         variances = part.feature_variance
@@ -124,16 +133,36 @@ class LinearRival:
         cv = FOLDS if part.rows.n_rows >= 2 * FOLDS else 5
         return GLMClassifierCV(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
-    def _errs_less(self, other: Classifier) -> bool:
+    def _is_near(self, own: float, other: float) -> bool:
+        """Whether errors differ by less than a standard error of counts."""
+        if self._has_columns:
+            return False
+        return own - other < math.sqrt((own + other) / SAMPLED_ROWS)
+
+    def _gains_more(self) -> bool:
+        """Than least squares on the same columns, with more rows, each at the best penalty of the rows looked at."""
+        part, y = self._some(SAMPLED_ROWS)
+        Y = part.xp.astype(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp), part.xp.float64)
+        weight = None if part.weight is None else part.xp.astype(part.weight, part.xp.float64)
+        alphas, errors, _ = path_of_rows(part.rows, Y, weight, fit_intercept=part.fit_intercept)
+        penalties = {"auto": self._alpha_of_look, "squared": best(alphas, errors)}
+        less = math.sqrt(part.rows.n_rows / min(LOOKED_AT_AGAIN / 2, self.task.problem.rows.n_rows / 2))
+        ours, theirs = (
+            GLMClassifier(less * alpha, loss=loss, fit_intercept=part.fit_intercept, tol=COARSE)
+            for loss, alpha in penalties.items()
+        )
+        return self._errs_less(theirs, ours, LOOKED_AT_AGAIN)
+
+    def _errs_less(self, other: Any, own: Any = None, n_rows: int = MOST_ROWS) -> bool:
         """On rows that neither it nor the other was fitted to."""
-        part, y = self._some(MOST_ROWS)
+        part, y = self._some(n_rows)
         is_fitted = folds_by_content(part.rows, y if y.ndim == 1 else None, None, 2) == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
         if y.ndim == 1 and np.ptp(y[fitted]) == 0:
             return False
         ours, theirs = (
             self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
-            for model in (GLMClassifierCV(5, fit_intercept=part.fit_intercept, tol=COARSE), other)
+            for model in (own or GLMClassifierCV(5, fit_intercept=part.fit_intercept, tol=COARSE), other)
         )
         return ours < theirs
 
