@@ -141,7 +141,7 @@ class LinearRival:
 
     def _gains_more(self) -> bool:
         """Than least squares on the same columns, with more rows, each at the best penalty of the rows looked at."""
-        part, y = self._some(SAMPLED_ROWS)
+        part, _ = self._some(SAMPLED_ROWS)
         Y = part.xp.astype(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp), part.xp.float64)
         weight = None if part.weight is None else part.xp.astype(part.weight, part.xp.float64)
         alphas, errors, _ = path_of_rows(part.rows, Y, weight, fit_intercept=part.fit_intercept)
