@@ -57,12 +57,12 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     for several labels per row of other data `CalibratedLeastSquaresClassifier`; all on columns as given and, where
     these differ in size, on columns of one size.
     They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the held-
-    out rows do not tell from the best, go on to more rows (successive halving), but none that is clearly worse than
-    generated features, nor are these tried where a linear model makes no error on many rows. Fewer than 3000 rows are
-    cross-validated. Of models within a standard error of the best accuracy those are left that have hardly more log
-    loss than the least (of several labels per row, the one with the best micro-averaged F1 score), and the best of
-    these is fitted to all rows; where these are more than its features and `max_time` leaves time, it has more, or is
-    averaged with others on other features.
+    out rows do not tell from the best, go on to more rows (successive halving), but no linear model that is clearly
+    worse than generated features, nor are these tried where a linear model makes no error on many rows. Fewer than 3000
+    rows are cross-validated. Of models within a standard error of the best accuracy those are left that have hardly
+    more log loss than the least (of several labels per row, the one with the best micro-averaged F1 score), and the
+    best of these is fitted to all rows; where these are more than its features and `max_time` leaves time, it has more,
+    or is averaged with others on other features.
 
     Parameters
     ----------

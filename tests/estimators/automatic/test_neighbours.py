@@ -226,6 +226,20 @@ def test_bandwidths_are_tried_where_fits_take_longest_if_time_is_to_be_used(is_l
     assert (found and found.candidate.bandwidth) == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(np.inf, False), (60.0, True), (7.0, False)])
+def test_one_kernel_that_is_left_goes_on_where_there_is_time_to_try_others_beside_it(seconds, expected):
+    """It takes a second, and six where it is fitted to all rows."""
+    alone, last = [judged(entry(), 0.9)], {0: (np.arange(100), np.arange(100))}
+    assert search("log_loss", seconds)._is_worth(alone, last) == expected
+
+
+@pytest.mark.parametrize("objective", ["accuracy", "log_loss"])
+def test_kernels_that_are_worse_than_the_best_on_few_rows_go_on_and_linear_models_do_not(objective):
+    kernels = [judged(entry(), 0.9 - 0.3 * place, LOSSES + 0.3 * place) for place in range(2)]
+    others = [linear(0.5, LOSSES + 0.4 + 0.1 * place) for place in range(5)]
+    assert search(objective)._going_on([*kernels, *others]) == kernels
+
+
 def test_a_model_that_is_built_has_features_of_its_own():
     one = entry().candidate
     one.built(100, 1.0).set_params(features__metric=np.eye(2))

@@ -154,7 +154,8 @@ class Halving:
         best = tried[0]
         going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
         if not best.candidate.is_linear:
-            return [one for one in going_on if not self._is_clearly_worse(one, best)]
+            # Another kernel, or a smaller penalty of it, may be the better one of more rows.
+            return [one for one in going_on if not (one.candidate.is_linear and self._is_clearly_worse(one, best))]
         linear = [one for one in going_on if one.candidate.is_linear]
         rest = [one for one in tried if one.candidate.is_linear and one.candidate.scaling != best.candidate.scaling]
         # Of a path whose models hardly differ one makes room for the best of another scaling of the columns.
@@ -196,8 +197,8 @@ class Halving:
         if alive[0].candidate.is_linear:
             leader = self.best(alive)
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
-        if len(alive) == 1:
-            return False
+        if len(alive) == 1 and self.end == np.inf:
+            return False  # where time is limited and left, others are tried beside it
         return self._has_time(alive, self._needed_to_end(alive, parts), self.end)
 
     def _has_time(self, some: list[Entry], needed: float, end: float) -> bool:
