@@ -17,7 +17,7 @@ from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
-from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.entries import Entry, middle_first
 from manyclass.estimators.automatic.halving import Halving
 from manyclass.estimators.automatic.neighbours import LearnedMetrics, beyond_the_end, other_bandwidth
 from manyclass.estimators.automatic.refit import Search
@@ -238,6 +238,13 @@ def test_kernels_that_are_worse_than_the_best_on_few_rows_go_on_and_linear_model
     kernels = [judged(entry(), 0.9 - 0.3 * place, LOSSES + 0.3 * place) for place in range(2)]
     others = [linear(0.5, LOSSES + 0.4 + 0.1 * place) for place in range(5)]
     assert search(objective)._going_on([*kernels, *others]) == kernels
+
+
+def test_without_time_for_all_penalties_beside_the_middle_come_before_kernels():
+    path, kernel = path_of([LOSSES] * 5), entry()
+    for one in path:
+        one.expected = 2.0 * kernel.expected
+    assert middle_first([kernel, *path]) == [path[2], path[1], path[3], kernel, path[0], path[4]]
 
 
 def test_a_model_that_is_built_has_features_of_its_own():

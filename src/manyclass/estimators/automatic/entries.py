@@ -153,4 +153,8 @@ def middle_first(entries: list[Entry]) -> list[Entry]:
         kin = of_kin[one.kin]
         return abs(kin.index(one) - len(kin) // 2)
 
-    return sorted(entries, key=lambda one: (one.expected, distance(one)))
+    def is_beside(one: Entry) -> bool:
+        """The middle is one guess at the penalty: those on both sides of it tell more than another kernel does."""
+        return one.candidate.is_linear and distance(one) <= 1
+
+    return sorted(entries, key=lambda one: (not is_beside(one), one.expected, distance(one)))
