@@ -258,3 +258,17 @@ def test_units_are_those_of_the_look_and_folds_as_many_as_rows_allow(rng):
         one, problem = rival(X[:n])
         assert one._look(problem).cv == folds
     assert len(one._look(problem).alphas) > len(rival(rng.standard_normal((40, 3)))[0]._look(rival(X[:, :2])[1]).alphas)
+
+
+@pytest.mark.parametrize(("error", "clearly"), [(0.25, False), (0.247, False), (0.24, True)])
+def test_a_link_is_clearly_better_than_least_squares_on_more_rows(error, clearly, monkeypatch, rng):
+    """It takes longer; than generated features it need not be."""
+    y = np.arange(60) % 3
+    problem = Problem(as_rows(rng.standard_normal((60, 2))), ClassTargets(y, 3), SMOOTH_LOSSES["softmax"], 0.1)
+    rival = StagewiseClassifier()._rival(SimpleNamespace(problem=problem, encoded=None), {})
+    errors = {"link": error, "other": 0.25}
+    monkeypatch.setattr(LinearRival, "_some", lambda self, n_rows: (problem, y))
+    monkeypatch.setattr(LinearRival, "_fit", lambda self, model, part, y: model if model in errors else "link")
+    monkeypatch.setattr(LinearRival, "_error_on", lambda self, model, part, y: errors[model])
+    assert rival._errs_less("other", "link") is clearly
+    assert rival._errs_less("other") is (error < 0.25)

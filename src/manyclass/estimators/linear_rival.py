@@ -154,7 +154,7 @@ class LinearRival:
         return self._errs_less(theirs, ours, LOOKED_AT_AGAIN)
 
     def _errs_less(self, other: Any, own: Any = None, n_rows: int = MOST_ROWS) -> bool:
-        """On rows that neither it nor the other was fitted to; clearly, where an own model is given: it takes longer."""
+        """On rows that neither was fitted to; clearly, where an own model is given, as that takes longer."""
         part, y = self._some(n_rows)
         is_fitted = folds_by_content(part.rows, y if y.ndim == 1 else None, None, 2) == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
