@@ -326,8 +326,10 @@ def test_a_pilot_is_there_where_it_is_needed(rng):
     np.testing.assert_array_equal(pilot, pilot.astype(np.float32))  # or rows less it would be of another point
     assert as_rows(far.astype(np.float64)).pilot() is None  # which has digits enough
     constant = near.copy()
-    constant[:, 0] = 1e6
-    assert as_rows(constant).pilot() is None
+    for value, is_far in ((1.0, False), (1e6, True)):  # whose square the norm of a row would be
+        constant[:, 0] = value
+        assert (as_rows(constant).pilot() is not None) is is_far
+    assert as_rows(np.full((50, 2), 1e6)).pilot() is None
     far[7, 1] = 0.0
     assert as_rows(sp.csr_array(far)).pilot() is None  # which a shift would fill
     assert as_rows(far[:0]).pilot() is None
