@@ -14,8 +14,9 @@ from manyclass.choice.methods import Method
 from manyclass.choice.together import Together
 from manyclass.curvature import CURVATURES
 from manyclass.estimators import search
-from manyclass.fit import Outcome, Status
+from manyclass.fit import Clock, Outcome, Status
 from manyclass.fit.run import OutOfTime
+from tests import problems
 
 
 @pytest.mark.parametrize("left", [1e3, math.inf])
@@ -187,3 +188,15 @@ def test_a_score_turns_only_from_what_is_better_than_nothing():
     assert not has_turned(nothing(-0.7)[:, [0, 3, 1, 2, 2]], values)  # the last two as good as the best
     by_one_fold = np.array([[0.0, 1.0, 0.5, 0.4, 0.3], [0.0, -0.9, -1.4, -1.5, -1.6]])
     assert not has_turned(by_one_fold, values)
+
+
+@pytest.mark.parametrize("objective", [0.5, 1e-2, 1e-5])
+def test_the_gap_of_a_comparison_is_relative_to_what_is_reached_whatever_the_solver_says(objective):
+    """Which is stricter by itself where rows are all but fitted."""
+    rng = np.random.default_rng(0)
+    F = problems.problem("softmax", alpha=0.1)[0]
+    one = Descent(F, CURVATURES["jacobi"](F, rng), Clock(), 1e-3, 10)
+    one.attempt(0.1, settles=True)
+    iterate = SimpleNamespace(strictness=0.05)
+    one._has_settled(SimpleNamespace(objective=objective * F.zero_value), iterate)
+    assert one._run.tol * iterate.strictness == pytest.approx(1e-3 * min(1.0, objective / 0.1))
