@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.data.rows import Array, add_to_diagonal
+from manyclass.data.rows import Array, Rows, add_to_diagonal, square
 from manyclass.model import Problem
+from manyclass.model.problem import ROUNDING
 
 MATRICES = 4
 """In float64 that making and factoring one takes: itself, its factor, and what each is made from."""
@@ -44,6 +45,22 @@ def solved_about(
     return array_namespace(gradient).concat([W, b[None, :]], axis=0)
 
 
+def sums_of_columns(rows: Rows, weight: Array) -> Array:
+    """Σ w, Σ w x and Σ w x² of each column, of shape (3, n_features), float64."""
+    total, mass = rows.column_sums(None, weight)
+    return rows.xp.stack([rows.xp.full_like(total, mass), total, rows.column_sums(square, weight)[0]])
+
+
+def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
+    """Of each column, from `sums_of_columns`: about 0 where there is no intercept, and 0 where it is rounding."""
+    xp = problem.xp
+    mass, total, squares = (sums[row, :] for row in range(3))
+    mean, mean_square = (one / xp.clip(mass, min=1e-300) for one in (total, squares))
+    variance = mean_square - mean**2 if problem.fit_intercept else mean_square
+    is_known = variance > ROUNDING * problem.rows.moments_precision * mean_square
+    return mean, xp.where(is_known, variance, xp.zeros_like(variance))
+
+
 class Curvature(ABC):
     """A positive definite H on the parameters theta of a `Problem`, known by its inverse.
 
@@ -74,7 +91,6 @@ class Curvature(ABC):
     local: ClassVar[bool] = False
     center: ClassVar[bool] = True
     is_diagonal: ClassVar[bool] = False
-    weighs_rows: ClassVar[bool] = False
     is_exact: ClassVar[bool] = False
     default_solver: ClassVar[str] = "quasi-newton"
     n_refreshed: int = 0
@@ -98,6 +114,10 @@ class Curvature(ABC):
         """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
         if self.local:
             raise NotImplementedError(f"{type(self).__name__} holds at one point only, and must say how to move there.")
+
+    @property
+    def weighs_rows(self) -> bool:
+        return False
 
     def is_of(self, problem: Problem, theta: Array) -> bool:
         """Whether it is known that a `refresh` at the point theta would change nothing."""

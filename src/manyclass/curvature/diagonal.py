@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature, solved_about
+from manyclass.curvature.base import Curvature, mean_and_variance, solved_about, sums_of_columns
 from manyclass.curvature.kronecker import class_sums
 from manyclass.curvature.sampling import CLASS_ROWS, uniform_sample
-from manyclass.data.rows import Array, square
+from manyclass.data.rows import Array
 from manyclass.model import Problem
-from manyclass.model.problem import ROUNDING
 
 
 class OneUnitEach(Curvature):
@@ -65,13 +64,16 @@ class Jacobi(OneUnitEach):
 
     name = "jacobi"
     majorizes = False
-    weighs_rows = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
         self._variance = self._of_all = problem.feature_variance
         # No point in a look at all rows for one number.
         self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         super().__init__(problem, rng)
+
+    @property
+    def weighs_rows(self) -> bool:
+        return True
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is None:
@@ -85,21 +87,16 @@ class Jacobi(OneUnitEach):
     def _weigh(self, problem: Problem, row_weight: Any) -> float:
         """Σ and its centre by these weights; their sum."""
         xp, rows = problem.xp, problem.rows
-        total, squares, weight = problem.sum(_weighted_columns, row_weight)
-        mean, mean_square = total / max(weight, 1e-300), squares / max(weight, 1e-300)
-        variance = mean_square - mean**2 if problem.fit_intercept else mean_square
-        is_known = variance > ROUNDING * rows.moments_precision * mean_square
-        self._variance = xp.where(is_known, variance, self._of_all)
+        sums = problem.sum(_weighted_columns, row_weight)
+        mean, variance = mean_and_variance(sums, problem)
+        self._variance = xp.where(variance > 0, variance, self._of_all)
         if problem.fit_intercept:
-            self._shift = xp.astype(xp.where(is_known, mean - problem.center, 0.0), rows.dtype)
-        return float(weight)
+            self._shift = xp.astype(xp.where(variance > 0, mean - problem.center, 0.0), rows.dtype)
+        return float(sums[0, 0])
 
 
-def _weighted_columns(part: Problem, row_weight: Array) -> tuple[Array, Array, float]:
-    """Σ w x and Σ w x² of each column, and Σ w."""
-    weight = part.rows.asarray(row_weight, dtype=part.xp.float64)
-    total, mass = part.rows.column_sums(None, weight)
-    return total, part.rows.column_sums(square, weight)[0], mass
+def _weighted_columns(part: Problem, row_weight: Array) -> Array:
+    return sums_of_columns(part.rows, part.rows.asarray(row_weight, dtype=part.xp.float64))
 
 
 class Diagonal(OneUnitEach):

@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import device
 
-from manyclass.curvature.base import MATRICES, Curvature, solved_about, without_constant
+from manyclass.curvature.base import (
+    MATRICES,
+    Curvature,
+    mean_and_variance,
+    solved_about,
+    sums_of_columns,
+    without_constant,
+)
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
 from manyclass.data import Moments
 from manyclass.data.factor import Metric
 from manyclass.data.moments import MomentSums
-from manyclass.data.rows import Array, add_to_diagonal, square, to_numpy
+from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.model import Problem
-from manyclass.model.problem import ROUNDING
 
 SAMPLED_ROWS, ROWS_PER_FEATURE = 4000, 8
 """Rows from which the feature factor is estimated, and how many more for each feature; beyond that its noise no longer
@@ -159,7 +165,7 @@ class Kronecker(Curvature):
             self.refit(problem, problem.map(carrying_sample, row_weight, n_rows, rng), theta)
             return
         sample = problem.map(uniform_sample, CLASS_ROWS, rng)
-        classes, counting, whole = problem.sum(_sums_of_columns, sample, *problem.unpack(theta))
+        classes, counting, whole = problem.sum(_class_and_column_sums, sample, *problem.unpack(theta))
         if _are_fitted(problem, counting, whole):
             self.n_refreshed += 1
             n_rows = sampled_rows(problem.rows.n_features) // 2
@@ -171,7 +177,7 @@ class Kronecker(Curvature):
         self._factor_anew(problem)
 
     @property
-    def weighs_rows(self) -> bool:  # type: ignore[override]
+    def weighs_rows(self) -> bool:
         """Once rows that are fitted have been found to hold the columns' variance."""
         return self.n_refreshed > 0
 
@@ -226,34 +232,23 @@ def _factor_sums(part: Problem, sample: RowSample, W: Array | None, b: Array) ->
     return classes.a, sums.result(), sample.is_uniform
 
 
-def _sums_of_columns(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[Array, Array, Array]:
-    """The sum of `ClassFactor`; and Σ 1, Σ x and Σ x² of each column, weighted by their curvature and as rows are."""
+def _class_and_column_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> tuple[Array, Array, Array]:
+    """The sum of `ClassFactor`, and `sums_of_columns` weighted by the curvature of the rows and as they are."""
     xp, classes = part.xp, ClassFactor(part)
     counting, whole = (part.rows.zeros((3, part.rows.n_features), dtype=xp.float64) for _ in range(2))
     for block, scale in sample.blocks(part):
         P = part.loss.mean(part.scores(block, W, b), xp)
         classes.add(P, scale)
-        for sums, weight in ((counting, scale * part.loss.hessian_trace(P, xp)), (whole, scale)):
-            total, mass = block.column_sums(None, weight)
-            sums += xp.stack([xp.full_like(total, mass), total, block.column_sums(square, weight)[0]])
+        counting += sums_of_columns(block, scale * part.loss.hessian_trace(P, xp))
+        whole += sums_of_columns(block, scale)
     return classes.a, counting, whole
 
 
 def _are_fitted(problem: Problem, counting: Array, whole: Array) -> bool:
     """Whether the rows that hold the columns' variance hardly count any more."""
-    xp = problem.xp
-
-    def variance(sums: Array) -> Array:
-        mean, mean_square = (row / xp.clip(sums[0], min=1e-300) for row in sums[1:])
-        least = ROUNDING * problem.rows.moments_precision * mean_square
-        found = mean_square - mean**2 if problem.fit_intercept else mean_square
-        return xp.where(found > least, found, 0.0)
-
-    of_all = to_numpy(variance(whole))
+    left, of_all = (to_numpy(mean_and_variance(sums, problem)[1]) for sums in (counting, whole))
     present = of_all > 0
-    if not present.any() or not float(counting[0, 0]) > 0:
-        return False
-    return bool(np.mean(to_numpy(variance(counting))[present] / of_all[present]) < FITTED)
+    return bool(float(counting[0, 0]) > 0 and present.any() and np.mean(left[present] / of_all[present]) < FITTED)
 
 
 def class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import array_api_compat.numpy as xp
@@ -18,6 +19,7 @@ from manyclass.fit.folds import known_to_others, of_known
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sets import ConvexSet
+from manyclass.stagewise.judges import Score
 from manyclass.stagewise.updates import NONE
 
 MOST_SCORES = 2e5
@@ -132,8 +134,8 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None,
     slope = best_slope(loss, Z)
     P = domain.project(0.5 * (1.0 + Z), xp)
     own = (P * Y).sum(axis=1, keepdims=True) if domain.exclusive else np.where(present, P, 1.0 - P)
-    m = n * float(np.average(np.mean(own <= NONE, axis=1), weights=of_rows))
-    doubt = (m + 1.0) / (n + 2.0)
+    unforeseen = float(np.average(np.mean(own <= NONE, axis=1), weights=of_rows))
+    doubt = Score(math.nan, math.nan, n, unforeseen).doubt
     projected = -np.log(own + doubt * (even - own)).sum(axis=1)
     linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
     return (slope if of_rows @ (projected - linked) >= 0.0 else None), doubt
