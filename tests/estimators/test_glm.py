@@ -286,9 +286,8 @@ def test_early_stopping_does_not_look_at_rows_without_weight():
         spoiled = X.copy()
         spoiled[150:] *= factor
         expected = GLMClassifier(early_stopping=True).fit(spoiled, y, weight)
-        np.testing.assert_allclose(
-            model.coef_, expected.coef_, rtol=digits, atol=digits * 1e-2
-        )  # of coefficients near 1
+        # Of coefficients near 1, the smallest of which has fewer.
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=digits, atol=0.1 * digits)
     with pytest.raises(ValueError, match="early_stopping=False"):
         GLMClassifier(early_stopping=True, validation_fraction=0.02).fit(X, y, np.arange(len(y)) == 199)
 
