@@ -1,11 +1,22 @@
-"""Shared fixtures. scikit-learn's array-API checks only run when SciPy was told before its first import."""
+"""Shared fixtures. scikit-learn's array-API checks only run when SciPy was told before its first import.
+
+Where there is a GPU, tensors of the tests lie on it (``MANYCLASS_DEVICE=cpu`` for those of the host).
+"""
 
 import os
+import shutil
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import numpy as np
 import pytest
+
+DEVICE = os.environ.get("MANYCLASS_DEVICE", "cuda" if shutil.which("nvidia-smi") else "cpu")
+
+
+def pytest_sessionstart():
+    if DEVICE != "cpu":
+        pytest.importorskip("torch").set_default_device(DEVICE)
 
 
 @pytest.fixture

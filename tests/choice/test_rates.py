@@ -6,6 +6,7 @@ import pytest
 
 from manyclass.choice import rates as module
 from manyclass.choice.rates import Rates, rates
+from manyclass.data import as_rows
 
 SLOW = Rates(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 
@@ -68,6 +69,35 @@ def test_where_nothing_can_be_written_it_is_measured(measured, monkeypatch, tmp_
 
 def test_what_is_measured_is_a_speed():
     assert all(0 < speed < 1e15 for speed in vars(module._measured("float32")).values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_device_has_speeds_of_its_own_for_numbers_as_the_rows_are_in(dtype, measured, monkeypatch):
+    torch = pytest.importorskip("torch")
+    there = []
+
+    def seen(*asked):
+        there.append(asked)
+        return SLOW
+
+    rows = as_rows(torch.ones((3, 2), dtype=getattr(torch, dtype)))
+    monkeypatch.setattr(module, "_measured_there", seen)
+    rates.cache_clear()
+    module.rates_of(rows)
+    assert measured and not there
+    monkeypatch.setattr(module, "times_as_large", lambda device: 8)
+    assert module.rates_of(rows) == SLOW
+    assert there == [(dtype, rows.xp, rows.device)]
+    rates.cache_clear()
+    assert module.rates_of(rows) == SLOW and len(there) == 1  # kept on disk
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_is_measured_on_a_device_is_a_speed(dtype, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(module, "WIDER", 1)
+    rows = as_rows(torch.ones((1, 1)))
+    assert all(0 < speed < 1e15 for speed in vars(module._measured_there(dtype, rows.xp, rows.device)).values())
 
 
 def test_a_machine_is_the_same_in_whatever_order_its_libraries_were_loaded(monkeypatch):

@@ -5,6 +5,7 @@ import scipy.linalg
 
 import manyclass.data.factor as module
 from manyclass.data.factor import Factor
+from manyclass.data.rows import to_numpy
 
 
 def spd(rng, values):
@@ -25,7 +26,7 @@ def test_any_number_of_ridges_is_solved_for(rng, namespace, ridges):
     factor = Factor(moved(S, namespace))
     for ridge in ridges:
         expected = scipy.linalg.solve(S + ridge * np.eye(4), B, assume_a="pos")
-        np.testing.assert_allclose(np.asarray(factor.solve(moved(B, namespace), ridge)), expected, rtol=1e-9)
+        np.testing.assert_allclose(to_numpy(factor.solve(moved(B, namespace), ridge)), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "strict", "torch"])
@@ -34,7 +35,7 @@ def test_each_column_may_have_a_ridge_of_its_own(rng, namespace):
     S, B, ridges = A.T @ A, rng.standard_normal((6, 5)), np.array([0.5, 2.0, 0.5, 1e-3, 2.0])
     given = [moved(part, namespace) for part in (S, B, ridges)]
     expected = np.stack([np.linalg.solve(S + one * np.eye(6), b) for one, b in zip(ridges, B.T, strict=True)], axis=1)
-    np.testing.assert_allclose(np.asarray(Factor(given[0]).solve(*given[1:])), expected, rtol=1e-10)
+    np.testing.assert_allclose(to_numpy(Factor(given[0]).solve(*given[1:])), expected, rtol=1e-10)
 
 
 def test_one_decomposition_serves_every_ridge(rng, monkeypatch):

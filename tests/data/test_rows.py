@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data import ChunkedRows, ClassTargets, GeneratedRows, as_rows
+from manyclass.data import ChunkedRows, ClassTargets, GeneratedRows, HalfRows, as_rows
 from manyclass.data.rows import add_to_diagonal, to_numpy
 
 N, D = 137, 5
@@ -186,6 +186,8 @@ def test_narrow_numbers_are_kept_and_read_as_wider_ones(kind, narrow, shifted, t
     assert held.dtype == wide.dtype and held.row_bytes == wide.row_bytes
     if shifted:
         held, wide = (rows.shifted(rows.asarray(np.linspace(-2, 3, D), rows.xp.float64)) for rows in (held, wide))
+    if isinstance(held, HalfRows):
+        pytest.skip("products of its own, of which tests/data/test_half.py tells how exact they are")
     W, R = held.asarray(rng.standard_normal((D, 3))), held.asarray(rng.standard_normal((N, 3)))
     index, weight = np.array([3, 3, 136, 0]), held.asarray(rng.random(N))
     for computed in (

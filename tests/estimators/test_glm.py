@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 from manyclass import GLMClassifier
+from manyclass.data.rows import to_numpy
 from manyclass.estimators.vocabulary import LOSSES_OF
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES
@@ -172,8 +173,8 @@ def test_array_api_results_stay_in_the_namespace(namespace, solver, loss):
     data, labels = xp.asarray(X), xp.asarray(y)
     model = GLMClassifier(**options).fit(data, labels)
     assert type(model.coef_) is type(data) and type(model.predict(data)) is type(data)
-    np.testing.assert_allclose(np.asarray(model.coef_), reference.coef_, rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(np.asarray(model.predict(data)), reference.predict(X))
+    np.testing.assert_allclose(to_numpy(model.coef_), reference.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(to_numpy(model.predict(data)), reference.predict(X))
     if SMOOTH_LOSSES[loss].probabilistic:
         assert type(model.predict_proba(data)) is type(data)
     named = GLMClassifier(**options).fit(data, np.array(list("abc"))[y])
@@ -274,7 +275,7 @@ def test_early_stopping_keeps_the_model_that_is_best_on_held_out_rows(namespace,
     assert best < len(scores) - 1
     assert len(scores) == best + 1 + model.n_iter_no_change
     assert model.status_ is Status.EARLY_STOPPED
-    np.testing.assert_array_equal(np.asarray(model.coef_), np.asarray(models.coefs[best]))
+    np.testing.assert_array_equal(to_numpy(model.coef_), to_numpy(models.coefs[best]))
 
 
 def test_early_stopping_does_not_look_at_rows_without_weight():

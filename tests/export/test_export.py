@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import manyclass
 from manyclass import export, features, linear_model
 from manyclass.data.readers import DataFileError
+from manyclass.data.rows import to_numpy
 
 SMALL = {"n_components": 24, "block_size": 12, "alpha": 1e-3}
 MODELS = {
@@ -91,8 +92,8 @@ def test_torch(name, load):
     rows = torch.tensor(X, requires_grad=True)
     found = module.predict_proba(rows) if hasattr(model, "predict_proba") else module(rows)
     expected = expected_of(model, X)
-    np.testing.assert_allclose(found.detach().numpy().reshape(expected.shape), expected, atol=1e-4)
-    assert np.mean(module.classes[module.predict(rows).numpy()] == model.predict(X)) > 0.99
+    np.testing.assert_allclose(to_numpy(found).reshape(expected.shape), expected, atol=1e-4)
+    assert np.mean(module.classes[to_numpy(module.predict(rows))] == model.predict(X)) > 0.99
     module(rows).sum().backward()
     assert rows.grad is not None
 
@@ -223,7 +224,7 @@ def test_features_of_rows_far_from_the_origin_are_those_of_the_model(name, dtype
     X = (X + 1000.0).astype(dtype)
     model = manyclass.StagewiseClassifier(features=getattr(features, name)(), **SMALL).fit(X, y)
     found = export.to_torch(model, dtype).predict_proba(torch.tensor(X))
-    np.testing.assert_allclose(found.numpy(), model.predict_proba(X), atol=1e-3 if dtype == "float32" else 1e-8)
+    np.testing.assert_allclose(to_numpy(found), model.predict_proba(X), atol=1e-3 if dtype == "float32" else 1e-8)
 
 
 def indicators(y, n_labels=3):
@@ -245,8 +246,8 @@ def test_several_labels_in_torch(name, n_labels):
     X, y = load_iris(return_X_y=True)
     model = clone(SEVERAL[name]).fit(X, indicators(y, n_labels))
     module = export.to_torch(model, "float64")
-    np.testing.assert_allclose(module.predict_proba(torch.tensor(X)).numpy(), model.predict_proba(X), atol=1e-8)
-    np.testing.assert_array_equal(module.predict(torch.tensor(X)).numpy(), model.predict(X))
+    np.testing.assert_allclose(to_numpy(module.predict_proba(torch.tensor(X))), model.predict_proba(X), atol=1e-8)
+    np.testing.assert_array_equal(to_numpy(module.predict(torch.tensor(X))), model.predict(X))
     if name == "linear":  # which is so flat that all labels of some rows are in doubt
         assert (abs(model.decision_function(X)) < 0.5).any()
 
@@ -260,7 +261,7 @@ def test_a_module_computes_in_the_precision_that_was_asked_for_whatever_that_of_
         for rows in (torch.tensor(X), torch.tensor(X, dtype=torch.float32)):
             scores, P = module(rows), module.predict_proba(rows)
             assert scores.dtype == P.dtype == getattr(torch, dtype)
-            np.testing.assert_allclose(P.numpy(), model.predict_proba(rows.numpy().astype(float)), atol=tolerance)
+            np.testing.assert_allclose(to_numpy(P), model.predict_proba(to_numpy(rows).astype(float)), atol=tolerance)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -270,7 +271,7 @@ def test_functions_that_all_outputs_share_are_exported():
     X = np.eye(12)[y] + 0.3 * np.random.default_rng(0).standard_normal((30, 12))
     model = manyclass.CalibratedLeastSquaresClassifier(max_iter=3, early_stopping=False).fit(X, y)
     found = export.to_torch(model, "float64").predict_proba(torch.tensor(X))
-    np.testing.assert_allclose(found.numpy(), model.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(to_numpy(found), model.predict_proba(X), atol=1e-9)
 
 
 def test_rows_that_no_class_claims_have_finite_probabilities():
@@ -280,7 +281,7 @@ def test_rows_that_no_class_claims_have_finite_probabilities():
     away = np.linalg.lstsq(model.coef_, np.full(3, -1e4), rcond=None)[0]
     rows = np.stack([away, X[0]]).astype(np.float32)
     assert (model.decision_function(rows[:1]) < -200).all()  # so that each sigmoid rounds to 0 in float32
-    found = export.to_torch(model).predict_proba(torch.tensor(rows)).numpy()
+    found = to_numpy(export.to_torch(model).predict_proba(torch.tensor(rows)))
     assert np.isfinite(found).all() and (found >= 0).all() and (found <= 1).all()
 
 

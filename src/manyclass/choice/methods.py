@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from manyclass.choice.rates import Rates, rates
+from manyclass.choice.rates import Rates, rates_of
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.curvature import CURVATURES
 from manyclass.curvature.base import MATRICES
@@ -164,7 +164,7 @@ class Shape:
     @classmethod
     def of(cls, problem: Problem) -> Shape:
         """The shape of the rows of a problem, and what this machine does with such rows."""
-        rows, speed = problem.rows, rates("float64" if problem.rows.itemsize == 8 else "float32")
+        rows, speed = problem.rows, rates_of(problem.rows)
         n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
         dense = rows.row_bytes >= d * rows.itemsize
         return cls(n, d, k, n * d if dense else n * rows.row_bytes / (rows.itemsize + 4), dense, speed, rows.itemsize)

@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured once in some ten milliseconds and kept on its disk."""
+"""What this machine, or a device of it, does in a second: measured once in some ten milliseconds, kept on its disk."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ import numpy as np
 import scipy
 import scipy.linalg
 import scipy.sparse as sp
+from array_api_compat import array_namespace, device
 from threadpoolctl import threadpool_info
 
-from manyclass.data import ClassTargets, as_rows
+from manyclass.data import ClassTargets, Rows, as_rows
+from manyclass.data.memory import device_name, times_as_large
+from manyclass.data.rows import Array
 from manyclass.data.threads import blas_threads
 from manyclass.data.whole_file import replaced
 from manyclass.model import SMOOTH_LOSSES, Problem
 
+WIDER = 8
+"""Sides of matrices on a device, in units of those that fill a processor."""
 LASTS = 86400.0
 """Seconds after which it is measured again, and the faster of both kept: what else a machine does only ever adds."""
 
@@ -48,13 +53,23 @@ class Rates:
         return n**3 / (1.5 * self.product)
 
 
+def rates_of(rows: Rows) -> Rates:
+    """Where the rows are, of numbers as theirs."""
+    if times_as_large(rows.device) == 1:
+        return rates("float64" if rows.itemsize == 8 else "float32")
+    one = rows.take(np.zeros(1, np.intp)).unwrapped()
+    return rates(str(one.dtype).rpartition(".")[2], array_namespace(one), device(one))
+
+
 @cache
-def rates(dtype: str) -> Rates:
-    """Of "float32" or "float64": those in the user's cache folder, or measured and put there where that can be.
+def rates(dtype: str, xp: Any = np, place: Any = None) -> Rates:
+    """Of "float32" or "float64" in NumPy, or another dtype of a namespace on one of its devices: those in the user's
+    cache folder, or measured and put there where that can be.
 
     So that fits of one machine make one choice, whatever else it did while another process measured.
     """
-    path, key = cache_folder() / "rates.json", f"{dtype}, {_machine()}"
+    where = "" if place is None else f", {device_name(place)}, {xp.__name__}"
+    path, key = cache_folder() / "rates.json", f"{dtype}{where}, {_machine()}"
     known = _known(path)
     try:
         before = Rates(**{name: float(value) for name, value in known[key]["rates"].items()})
@@ -65,7 +80,7 @@ def rates(dtype: str) -> Rates:
         before, age = None, LASTS
     if before is not None and 0 <= age < LASTS:
         return before
-    found = _measured(dtype)
+    found = _measured(dtype) if place is None else _measured_there(dtype, xp, place)
     if before is not None:
         found = Rates(*(max(pair) for pair in zip(astuple(before), astuple(found), strict=True)))
     _keep(path, {**known, key: {"at": time.time(), "rates": asdict(found)}})
@@ -124,14 +139,44 @@ def _measured(dtype: str) -> Rates:
         stream=tall.n_rows * tall.n_features / _seconds_of_blas(lambda: tall.matmat(few), 1),
         decomposition=192**2 / max(beside, 1e-5),
         sparse=S.nnz * 8 / _seconds(lambda: S @ wide),
-        elementwise=4096 * 32 / _seconds_of_pass(dtype, 4096, 32),
-        interpreted=1.0 / _seconds_of_pass(dtype, 1, 2, repeats=30),
+        elementwise=4096 * 32 / _seconds_of_pass(np.ones((4096, 1), dtype), 32),
+        interpreted=1.0 / _seconds_of_pass(np.ones((1, 1), dtype), 2, repeats=30),
     )
 
 
-def _seconds_of_pass(dtype: str, n_rows: int, n_outputs: int, repeats: int = 3) -> float:
-    rows = as_rows(np.ones((n_rows, 1), dtype=dtype))
-    targets = ClassTargets(np.arange(n_rows) % n_outputs, n_outputs)
+def _measured_there(dtype: str, xp: Any, place: Any) -> Rates:
+    """The same where a matrix has to be large before a device is busy, and a result to be read before it is done."""
+
+    def made(shape: tuple[int, int]) -> Array:
+        tile = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
+        repeats = tuple(-(-size // 512) for size in shape)
+        whole = xp.asarray(np.tile(tile, repeats)[: shape[0], : shape[1]], device=place)
+        return xp.astype(whole, getattr(xp, dtype))
+
+    def read(values: Array) -> float:
+        return float(values[0, 0])
+
+    size, tall = 512 * WIDER, as_rows(made((12288 * WIDER, 1024)))
+    square, few = as_rows(made((size, size))), xp.ones((1024, 8), dtype=tall.dtype, device=place)
+    operand = square.asarray(square.dense())
+    small = 192 * WIDER
+    symmetric = operand[:small, :small] @ operand[:small, :small].T
+    product = size**3 / _seconds(lambda: read(square.matmat(operand)))
+    beside = _seconds(lambda: read(xp.linalg.eigh(symmetric)[1]), 1) - 5.0 * small**3 / product
+    ones = as_rows(made((4096 * WIDER, 1))).unwrapped()
+    return Rates(
+        product=product,
+        stream=tall.n_rows * tall.n_features / _seconds(lambda: read(tall.matmat(few))),
+        decomposition=small**2 / max(beside, 1e-5),
+        sparse=product,
+        elementwise=ones.shape[0] * 32 * WIDER / _seconds_of_pass(ones, 32 * WIDER),
+        interpreted=1.0 / _seconds_of_pass(ones[:1, :], 2, repeats=30),
+    )
+
+
+def _seconds_of_pass(X: Array, n_outputs: int, repeats: int = 3) -> float:
+    rows = as_rows(X)
+    targets = ClassTargets(rows.asarray(np.arange(rows.n_rows) % n_outputs, rows.xp.int64), n_outputs)
     problem = Problem(rows, targets, SMOOTH_LOSSES["softmax"], 1.0)
     theta = problem.constant_model()
     return _seconds(lambda: problem.value_and_gradient(theta), repeats)

@@ -11,6 +11,7 @@ from manyclass.data.chunked import ChunkedRows
 from manyclass.data.class_moments import ClassMoments
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
+from manyclass.data.half import HalfRows
 from manyclass.data.moments import Moments
 from manyclass.data.opening import open_rows
 from manyclass.data.rows import Rows
@@ -18,7 +19,7 @@ from manyclass.data.sparse import SparseRows
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 from manyclass.execution import check_here
 
-KINDS = ((sp.issparse, SparseRows.of), (is_array_api_obj, DenseRows))
+KINDS = ((sp.issparse, SparseRows.of), (HalfRows.serves, HalfRows), (is_array_api_obj, DenseRows))
 """Which kind of rows an array becomes: the first whose test holds."""
 
 

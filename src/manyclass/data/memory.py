@@ -61,6 +61,15 @@ def times_as_large(device: Any) -> int:
     return 1 if kind == "cpu" else UNKNOWN_GIB
 
 
+def device_name(device: Any) -> str:
+    """What tells a device from others of other speed."""
+    if getattr(device, "type", "") == "cuda":
+        import torch
+
+        return str(torch.cuda.get_device_name(device))
+    return str(device)
+
+
 def as_bytes(limit: float | str | None) -> float:
     """A limit given as a number of bytes or as text such as "1.5GB"; without one a share of the free memory."""
     if limit is None:

@@ -336,8 +336,8 @@ class Rows(ABC):
         weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
         total = self.zeros((self.n_features, 1), dtype=xp.float64)
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
-        step = self.rows_per_block(1)
-        for rows, block in self.blocks(step if self.moments_itemsize == 8 else min(step, 1 << 10)):
+        step, short = self.rows_per_block(1), times_as_large(self.device) << 10
+        for rows, block in self.blocks(step if self.moments_itemsize == 8 else min(step, short)):
             block = block.for_moments()
             block = block if function is None else block.map(function)
             block._add_rmatmat(weight[rows][:, None], total)
