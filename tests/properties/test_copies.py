@@ -23,9 +23,13 @@ def drawn(n, seed):
     return X, y, every
 
 
-@pytest.mark.parametrize("n", [2000, 4000])
 @pytest.mark.parametrize(
-    "model", [AutoClassifier(max_time=60), StagewiseClassifier(), GLMClassifierCV()], ids=lambda one: type(one).__name__
+    ("model", "n"),
+    [
+        (AutoClassifier(max_time=60), 4000),
+        *((one, n) for one in (StagewiseClassifier(), GLMClassifierCV()) for n in (2000, 4000)),
+    ],
+    ids=lambda one: one if isinstance(one, int) else type(one).__name__,
 )
 def test_a_rare_class_may_be_oversampled(model, n):
     X, y, every = drawn(n, 1)
