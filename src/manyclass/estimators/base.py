@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.choice.features import advice
+from manyclass.choice.features import advice, advice_on_penalty
 from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
@@ -335,9 +335,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         if outcome.duality_gap == outcome.duality_gap:
             self.duality_gap_ = outcome.duality_gap
         if self.status_.is_failure:
-            gap = f" (duality gap {self.duality_gap_:.2g})" if hasattr(self, "duality_gap_") else ""
-            is_slow = self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED)
-            told = f"{self.status_}{gap}{advice(task.problem) if is_slow else ''}"
+            has_gap = hasattr(self, "duality_gap_")
+            told = f"{self.status_}{f' (duality gap {self.duality_gap_:.2g})' if has_gap else ''}"
+            if self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED):
+                told += advice(task.problem) + (advice_on_penalty(task.problem) if has_gap else "")
             if self.status_ is Status.MAX_TIME and not outcome.history:
                 told = NO_TIME
             warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
