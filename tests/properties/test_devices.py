@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, GLMClassifierCV, StagewiseClassifier
+from manyclass import (
+    AutoClassifier,
+    CalibratedLeastSquaresClassifier,
+    GLMClassifier,
+    GLMClassifierCV,
+    StagewiseClassifier,
+)
 from manyclass.data import DenseRows
 from manyclass.data.memory import UNKNOWN_GIB
 from manyclass.data.rows import Rows
@@ -92,3 +98,9 @@ def test_blocks_follow_the_device():
     here, there = (DenseRows(torch.empty((1 << 20, 256), device=device)) for device in ("cpu", "meta"))
     assert there.rows_per_block(1000) > UNKNOWN_GIB * 0.9 * here.rows_per_block(1000)
     assert here.rows_per_block(1000) == DenseRows(np.empty((1 << 20, 256), np.float32)).rows_per_block(1000)
+
+
+def test_rows_on_a_device_are_not_compared_on_the_host(data, monkeypatch):
+    monkeypatch.setattr("manyclass.estimators.auto.times_as_large", lambda device: 8)
+    with pytest.raises(TypeError, match=r"pass X.cpu\(\), or use GLMClassifierCV"):
+        AutoClassifier(max_time=1).fit(*data)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows
 from manyclass.data.labels import encode, on_host
+from manyclass.data.memory import times_as_large
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
@@ -158,6 +159,11 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         end = time.perf_counter() + (np.inf if self.max_time is None else float(self.max_time))
         given, y = check_labelled(self, X, y, memory_limit=memory_limit, keep=True)
+        if times_as_large(given.device) > 1:
+            raise TypeError(
+                "AutoClassifier compares models of rows in the memory of the host: pass X.cpu(), or use "
+                "GLMClassifierCV or StagewiseClassifier, which compute where X is."
+            )
         weight = None if sample_weight is None else to_numpy(check_weights(given, y, sample_weight, None))
         rng = generator(self.random_state)
         rows, index = sample(given, y, weight, rng)
