@@ -124,7 +124,7 @@ def errors_of_representations(
     n_columns = int(min(rows.n_features, most * rows.row_bytes / rows.itemsize))  # that so many rows have
     n_drawn = features_to_look_at(n_columns, n_components) if generators else 0
     n_rows, n_features = _affordable(most, n_drawn, n_columns, problem.memory_limit)
-    rng, index = np.random.default_rng(0), problem.sample(n_rows)
+    index = problem.sample(n_rows)
     part, columns = occurring(problem.taken(index))
     part, index, copies = _without_copies(part, index, guide)
     unit = unit if unit is None or columns is None else unit[columns]
@@ -137,8 +137,9 @@ def errors_of_representations(
     if unit is not None:
         kinds[IN_UNITS] = in_units(sample, unit)
     for name, generator in generators.items():
+        generator.n_components = n_features  # and no others, which of many columns take long to draw
         generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
-        kinds[name] = GeneratedRows(sample, generator.draw(n_features, rng))
+        kinds[name] = GeneratedRows(sample, generator)
     has_classes = isinstance(targets, ClassTargets)
     found = {}
     for name, kind in kinds.items():
