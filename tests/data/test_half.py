@@ -70,6 +70,11 @@ def test_blocks_stay_in_half_precision(held):
     assert rows.dense().dtype == torch.float32 and isinstance(rows.take(np.arange(3)), HalfRows)
 
 
+def test_rows_that_require_a_gradient_are_converted(held):
+    rows, _ = held
+    assert not isinstance(as_rows(rows.X.clone().requires_grad_()), HalfRows)
+
+
 @pytest.mark.parametrize("kind", half.PARTS)
 def test_parts_add_up_to_the_digits_of_float32(kind, rng):
     values = torch.asarray(rng.standard_normal((50, 8)) * 10.0 ** np.arange(-4, 4), dtype=torch.float32)

@@ -25,8 +25,10 @@ class HalfRows(DenseRows):
 
     @classmethod
     def serves(cls, X: Any) -> bool:
-        """Whether X is in half precision on a device that adds such products in float32."""
-        return is_torch_array(X) and _name(X.dtype) in PARTS and _adds_in_float32(X.dtype, X.device)
+        """Whether X is in half precision on a device that adds such products in float32, and not kept track of."""
+        if not is_torch_array(X) or X.requires_grad:
+            return False
+        return _name(X.dtype) in PARTS and _adds_in_float32(X.dtype, X.device)
 
     def _read(self, block: Array) -> DenseRows:
         return self if block is self.X else self._like(block)
