@@ -74,3 +74,21 @@ def test_a_number_beyond_the_columns_is_none_of_them(tmp_path):
     (tmp_path / "t.csv").write_text("1,2,0\n3,4,1\n")
     assert read(tmp_path / "t.csv", target="5", features=3).y is None
     assert read(tmp_path / "t.csv", target="2", features=2).y.tolist() == [0, 1]
+
+
+def test_files_without_rows_are_passed_over(tmp_path):
+    """Spark, Dask and the like write a file for each partition, whether it has rows or not."""
+    table = pa.table({"f": [1.0, 2.0, 3.0], "y": ["a", "b", "a"]})
+    for number, part in enumerate((table[:0], table[:2], table[:0], table[2:])):
+        pq.write_table(part, tmp_path / f"part-{number}.parquet")
+    found = stored(tmp_path)
+    assert held(found).tolist() == [[1], [2], [3]] and found.y.tolist() == ["a", "b", "a"]
+    for number in (1, 3):
+        (tmp_path / f"part-{number}.parquet").unlink()
+    with pytest.raises(DataFileError, match=r"part-2\.parquet: it has no rows"):
+        stored(tmp_path)
+
+
+def test_texts_that_hold_only_a_header_are_passed_over(tmp_path):
+    found = stored(folder(tmp_path, "f,y\n1,a\n", "f,y\n", "f,y\n2,b\n", suffix="csv"))
+    assert held(found).tolist() == [[1], [2]] and found.y.tolist() == ["a", "b"]

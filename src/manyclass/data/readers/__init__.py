@@ -18,7 +18,7 @@ import numpy as np
 
 from manyclass.data.memory import told
 from manyclass.data.readers import arff, arrow, idx, libsvm, numpy_files, parquet, safetensors, text
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request
 from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
 from manyclass.data.readers.source import Source, translated
@@ -142,9 +142,9 @@ def stored(
 ) -> Dataset:
     """The rows of a file, or of all files of a folder, where they lie, and their labels; X is a `Store`.
 
-    A folder holds files of one format, read in the order of their names (numbers in names count as numbers), or is what
-    Hugging Face's ``save_to_disk`` has written. Options are those of `read`; a file of labels may be a folder too. A
-    file that has to be read as a whole may take so many bytes at most.
+    A folder holds files of one format, read in the order of their names (numbers in names count as numbers; files
+    without rows are passed over), or is what Hugging Face's ``save_to_disk`` has written. Options are those of `read`;
+    a file of labels may be a folder too. A file that has to be read as a whole may take so many bytes at most.
     """
     path = Path(path)
     request = _with_names(Request(**options))
@@ -152,7 +152,7 @@ def stored(
         wanted: Request | None = request
         while wanted is not None:
             request = wanted
-            parts = [_stored_file(file, format, request, most_bytes) for file in files_in(path, _SUFFIXES)]
+            parts = _stored_files(files_in(path, _SUFFIXES), format, request, most_bytes)
             wanted = agreed(request, parts)
         found = joined(parts)
         found = dataclasses.replace(found, X=Guarded(found.X, partial(translated, path)))
@@ -161,6 +161,19 @@ def stored(
             raise DataFileError(f"{path}: it holds {found.X.n_rows} rows and {len(found.y)} labels: give one for each")
         return found
     return _with_labels_of(request.labels_path, found, found.X.n_rows, path)
+
+
+def _stored_files(paths: Sequence[Path], name: str | None, request: Request, most_bytes: float) -> list[Dataset]:
+    """Those that hold rows: what writes a file per partition leaves one without rows for each that is empty."""
+    found, error = [], None
+    for path in paths:
+        try:
+            found.append(_stored_file(path, name, request, most_bytes))
+        except NoRowsError as no_rows:
+            error = no_rows
+    if error is not None and not found:
+        raise error
+    return found
 
 
 def _stored_file(path: Path, name: str | None, request: Request, most_bytes: float) -> Dataset:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features
+from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request, as_csr, as_features
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.tables import Layout, refuse_text
 
@@ -99,7 +99,7 @@ def _load(source: Source) -> tuple[dict[str, Any], bool]:
         with source.text() as file:
             document, is_sparse = arff.load(_lines(file), encode_nominal=True), False
     if not document["data"]:
-        raise DataFileError("it has a header but no rows")
+        raise NoRowsError("it has a header but no rows")
     return document, is_sparse
 
 

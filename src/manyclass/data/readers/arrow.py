@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.dataset import Dataset, NoRowsError, Request
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.tables import Layout, array_without_copy, label_column, labels_of
 from manyclass.data.stores import Pieces, Repeated, Store
@@ -46,7 +46,7 @@ def stored(source: Source, request: Request) -> Dataset:
     before = pa.total_allocated_bytes()
     first = next(_batches(reader), None)
     if first is None:
-        raise DataFileError("it has no rows")
+        raise NoRowsError("it has no rows")
     if pa.total_allocated_bytes() - before <= first.nbytes // 2:
         return stored_table(_table(_opened(source, file)[0]), request, (file,))
     layout = _layout(pa.Table.from_batches([first]), request)
@@ -119,5 +119,5 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
 
 def _layout(table: pa.Table, request: Request) -> Layout:
     if not len(table):
-        raise DataFileError("it has no rows")
+        raise NoRowsError("it has no rows")
     return Layout.of_schema(table.schema, request, lambda name: table[name].slice(0, 1))

@@ -27,6 +27,10 @@ class DataFileError(ValueError):
     """A data file that cannot be used as asked; the message says why and what to do."""
 
 
+class NoRowsError(DataFileError):
+    """A whole file of no rows: of a folder it is none of those that hold the rows."""
+
+
 @dataclass(frozen=True)
 class Request:
     """The options of `manyclass.data.readers.read`."""

@@ -112,7 +112,7 @@ def translated(path: Path, what: str = "readable") -> Iterator[None]:
     except DataFileError as error:
         if str(error).startswith(str(path)):
             raise
-        raise DataFileError(f"{path}: {one_line(str(error))}") from error
+        raise type(error)(f"{path}: {one_line(str(error))}") from error
     except Exception as error:
         # Seeking to where a damaged header points is an invalid argument; all else is the file system's.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):

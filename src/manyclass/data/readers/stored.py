@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, Request
+from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request
 from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
@@ -122,7 +122,7 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
     labels: list[Any] = []
     first = next(iter(read(step)), None)
     if first is None:
-        raise DataFileError("it holds no rows: give a file with data")
+        raise NoRowsError("it holds no rows: give a file with data")
     step = max(SURVEYED_BYTES // (8 * max(first.X.shape[1], 64)), step)
     for chunk in read(step):
         n_rows, width = n_rows + chunk.X.shape[0], max(width, chunk.X.shape[1])

@@ -24,6 +24,7 @@ from manyclass.data.readers.columns import TARGET_NAMES
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
+    NoRowsError,
     Request,
     as_indicator,
     as_labels,
@@ -121,7 +122,7 @@ class _Text:
             has_header = _is_header(first, below, request) if request.header is None else request.header
             self.n_header_lines = n_lines if has_header else 0
             if has_header and not below:
-                raise DataFileError("it has a header but no rows")
+                raise NoRowsError("it has a header but no rows")
         self.names = [cell.strip() for cell in first] if has_header else [str(j + 1) for j in range(len(first))]
         self.n_bytes = sum(map(len, first))
         self.layout = Layout.of(self.names, request, {}, has_header)
