@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -13,8 +13,13 @@ from manyclass.data.cells import OVERFLOW
 from manyclass.data.rows import Array, add_to_diagonal, to_numpy
 from manyclass.data.threads import factor_threads
 
+if TYPE_CHECKING:
+    from manyclass.data.moments import Moments
+
 UNCORRELATED = 1e-8
 """Correlations that are rounding."""
+CONSTANT = 100.0
+"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
 
 
 class Factor:
@@ -234,3 +239,10 @@ def _cholesky(S: Array, xp: Any) -> Array | None:
         lower, failed = xp.linalg.cholesky_ex(S)
         return None if int(failed) else lower
     return None
+
+
+def varying(covariance: Array, moments: Moments, precision: float) -> Array:
+    """The variance of each feature, or its mean square; 0 where it is rounding."""
+    xp, mean = array_namespace(covariance), moments.x / moments.weight
+    variance = xp.linalg.diagonal(covariance)
+    return xp.where(variance > CONSTANT * precision * mean**2, variance, xp.zeros_like(variance))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,6 @@ from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.data.targets import MatrixTargets, Targets
 from manyclass.data.tensors import is_number, load_tensors, save_tensors
 from manyclass.execution import engine_of
-
-CONSTANT = 100.0
-"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
 
 
 @dataclass(eq=False)
@@ -33,6 +30,7 @@ class Moments:
         x      Σ s_i (x_i − c)             (n_features,)
         y      Σ s_i (y_i − p)             (n_outputs,)
         yy     Σ s_i ‖y_i − p‖²
+        peak   the largest trace of xx, and weight, before rows were taken out: their rounding stays
 
     Moments form a group: `partial_fit` adds rows, `forget` takes rows out again, and the moments of two disjoint sets
     of rows `merge` to the moments of their union, whatever the pilots of each. float32 rows are multiplied in float32
@@ -58,6 +56,7 @@ class Moments:
     yy: float
     pilot: Array
     target_pilot: Array
+    peak: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
 
     @classmethod
     def zeros(cls, n_features: int, n_outputs: int, *, like: Array | None = None) -> Moments:
@@ -166,7 +165,13 @@ class Moments:
     def _combined(self, other: Moments, sign: int) -> Moments:
         moved = other.around(self.pilot, self.target_pilot)
         sums = {name: getattr(self, name) + sign * getattr(moved, name) for name in _SUMS}
-        return replace(self, **sums)
+        (trace, weight), (theirs, heavy) = self._reached, moved._reached
+        return replace(self, **sums, peak=(max(trace, theirs), max(weight, heavy)))
+
+    @property
+    def _reached(self) -> tuple[float, float]:
+        trace = float(array_namespace(self.xx).linalg.trace(self.xx))
+        return max(self.peak[0], trace), max(self.peak[1], self.weight)
 
     def _finite(self) -> Moments:
         """These, or an error where there is NaN in them, which nothing could ever take out again."""
@@ -177,14 +182,13 @@ class Moments:
 
     def check_left_of(self, before: Moments, precision: float) -> None:
         """Refuse what cannot be left of `before` without rows whose products have this relative precision."""
-        xp = array_namespace(self.xx)
-        trace = float(xp.sum(xp.linalg.diagonal(before.xx)))
+        xp, (trace, weight) = array_namespace(self.xx), before._reached
         slack = ROUNDING * precision * trace
         possible = self.n >= 0 and self.weight >= -EMPTY * before.weight
         if possible and self.weight > EMPTY * before.weight and self.n:
             possible = is_positive(self.xx - self.x[:, None] * (self.x / self.weight)[None, :], slack)
         elif possible:
-            first = ROUNDING * precision * (trace * before.weight) ** 0.5
+            first = ROUNDING * precision * (trace * weight) ** 0.5
             possible = self.weight <= EMPTY * before.weight and float(xp.max(abs(self.xx))) <= slack
             possible = possible and float(xp.max(abs(self.x))) <= first
         if not possible:
@@ -198,7 +202,7 @@ class Moments:
         xx = self.xx + step[:, None] * self.x[None, :] + x[:, None] * step[None, :]
         xy = self.xy + step[:, None] * self.y[None, :] + x[:, None] * lift[None, :]
         yy = self.yy + float(xp.sum(lift * (self.y + y)))
-        return Moments(self.n, self.weight, xx, xy, x, y, yy, pilot + 0.0, target_pilot + 0.0)
+        return replace(self, xx=xx, xy=xy, x=x, y=y, yy=yy, pilot=pilot + 0.0, target_pilot=target_pilot + 0.0)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, whole or not at all; one of that name is replaced."""
@@ -219,18 +223,20 @@ class Moments:
 
     def parts(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays, and numbers."""
-        return {name: getattr(self, name) for name in _ARRAYS}, {"n": self.n, "weight": self.weight, "yy": self.yy}
+        numbers = {"n": self.n, "weight": self.weight, "yy": self.yy, "peak": list(self.peak)}
+        return {name: getattr(self, name) for name in _ARRAYS}, numbers
 
     @classmethod
     def from_parts(cls, path: str | Path, arrays: dict[str, Any], about: dict[str, Any]) -> Moments:
         """From what `parts` gave, where that fits; else a DataFileError names `path`, where it was read."""
         try:
             found = cls(**{name: arrays[name] for name in _ARRAYS}, **{name: about[name] for name in _NUMBERS})
-            d, k = found.xy.shape
+            trace, weight = about.get("peak", found.peak)  # files of 0.1 have none
+            found.peak, (d, k) = (trace, weight), found.xy.shape
             shapes = ((d, d), (d, k), (d,), (k,), (d,), (k,))
             fits = [arrays[name].shape for name in _ARRAYS] == list(shapes)
             fits = fits and all(np.isfinite(arrays[name]).all() and arrays[name].dtype == float for name in _ARRAYS)
-            fits = fits and all(is_number(about[name]) for name in _NUMBERS)
+            fits = fits and all(map(is_number, (*(about[name] for name in _NUMBERS), trace, weight)))
             fits = fits and isinstance(found.n, int) and found.n >= 0
         except (KeyError, TypeError, ValueError):
             fits = False
@@ -389,10 +395,3 @@ class MomentSums:
         pilots = (self.pilot, self.target_pilot)
         xx, x, xy = self.gram.result(), self.first[:, 0], self.first[:, 1:]
         return Moments(self.n, float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)
-
-
-def varying(covariance: Array, moments: Moments, precision: float) -> Array:
-    """The variance of each feature, or its mean square; 0 where it is rounding."""
-    xp, mean = array_namespace(covariance), moments.x / moments.weight
-    variance = xp.linalg.diagonal(covariance)
-    return xp.where(variance > CONSTANT * precision * mean**2, variance, xp.zeros_like(variance))

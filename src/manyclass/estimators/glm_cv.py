@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
+from manyclass.data.factor import varying
 from manyclass.data.labels import Labels, encode_chunk
-from manyclass.data.moments import varying
 from manyclass.data.penalty import SEEN, penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows

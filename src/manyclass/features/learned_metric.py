@@ -9,8 +9,7 @@ import numpy as np
 
 from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
-from manyclass.data.factor import eigh_in_place
-from manyclass.data.moments import varying
+from manyclass.data.factor import eigh_in_place, varying
 from manyclass.data.penalty import Spectrum, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.data import Moments, Rows
-from manyclass.data.factor import Factor
-from manyclass.data.moments import varying
+from manyclass.data.factor import Factor, varying
 from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
