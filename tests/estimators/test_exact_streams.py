@@ -1,6 +1,9 @@
 """Rows in pieces: the model of all at once, in any order, with classes that come late, and without what went."""
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -316,3 +319,25 @@ def test_a_stream_of_columns_that_do_not_vary_has_the_penalty_of_a_fit():
     stream = GLMClassifierCV(loss="squared", cv="gcv").partial_fit(X, y)
     assert stream.alpha_ == GLMClassifierCV(loss="squared", cv="gcv").fit(X, y).alpha_
     np.testing.assert_allclose(stream.coef_, 0.0, atol=1e-9)
+
+
+@every_model
+def test_threads_that_ask_first_get_the_same_model(model, monkeypatch):
+    """As where a server answers several requests after new rows have come."""
+    X, y, _ = data()
+    expected = scores(in_pieces(model, X, y), X)
+    stream, together = in_pieces(model, X, y), Barrier(4)
+    solve = type(model)._solve
+
+    def slowly(self, clock):
+        time.sleep(0.05)
+        solve(self, clock)
+
+    def ask(_):
+        together.wait()
+        return scores(stream, X)
+
+    monkeypatch.setattr(type(model), "_solve", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(ask, range(4)):
+            np.testing.assert_array_equal(found, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from manyclass.fit import Clock, Outcome, Record, Status
 
 _LASTING = ("classes_", "multilabel_", "n_features_in_", "feature_names_in_")
 """What is known before there is a model."""
+_SOLVING = RLock()
+"""Held while a model is computed: other threads that ask for it wait, or they would find one without coefficients."""
 
 
 def _streams(estimator: ExactStream) -> bool:
@@ -228,13 +231,16 @@ class ExactStream(Classifier):
         self._store_outcome(task, Outcome(model, Status.FINISHED, [record], 1, 1.0, float("nan")))
 
     def __getstate__(self) -> dict[str, Any]:
-        if vars(self).get("_is_behind") and len(self._stream.classes) > 1 and self._stream.features.weight > 0:
-            self._catch_up()  # a model on disk is one that can be used as it is
-        return super().__getstate__()
+        with _SOLVING:
+            if vars(self).get("_is_behind") and len(self._stream.classes) > 1 and self._stream.features.weight > 0:
+                self._catch_up()  # a model on disk is one that can be used as it is
+            return super().__getstate__()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.endswith("_") and name[0] != "_" and name not in _LASTING and vars(self).get("_is_behind"):
-                self._catch_up()
+            if name.endswith("_") and name[0] != "_" and name not in _LASTING and "_stream" in vars(self):
+                with _SOLVING:
+                    if self._is_behind:
+                        self._catch_up()
             return object.__getattribute__(self, name)  # or the error of a descriptor that has more to say
