@@ -92,3 +92,11 @@ def test_files_without_rows_are_passed_over(tmp_path):
 def test_texts_that_hold_only_a_header_are_passed_over(tmp_path):
     found = stored(folder(tmp_path, "f,y\n1,a\n", "f,y\n", "f,y\n2,b\n", suffix="csv"))
     assert held(found).tolist() == [[1], [2]] and found.y.tolist() == ["a", "b"]
+
+
+def test_what_differs_in_the_columns_of_files_is_named(tmp_path):
+    texts = folder(tmp_path, "a,b,y\n1,2,x\n", "b,a,y\n3,4,x\n", suffix="csv")
+    with pytest.raises(DataFileError, match="the same names in another order"):
+        stored(texts)
+    with pytest.raises(DataFileError, match=r"columns \('b', 'c' not in all of them\)"):
+        stored(folder(tmp_path, "a,b,y\n1,2,x\n", "a,c,y\n3,4,x\n", suffix="csv"))

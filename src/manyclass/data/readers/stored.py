@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request
+from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request, quoted
 from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
@@ -49,8 +49,9 @@ def joined(parts: Sequence[Dataset]) -> Dataset:
     if len(parts) == 1:
         return first
     labels = [part.y for part in parts if part.y is not None]
-    if len(labels) not in (0, len(parts)) or any(part.feature_names != first.feature_names for part in parts):
-        raise DataFileError("its files differ in their columns: keep only files of one table in a folder")
+    odd = next((part for part in parts if part.feature_names != first.feature_names), None)
+    if odd is not None or len(labels) not in (0, len(parts)):
+        raise DataFileError(f"its files differ in their columns{_difference(first, odd)}")
     if len({getattr(store, "n_features", None) for store in stores}) > 1:
         raise DataFileError("its files differ in their number of columns: keep only files of one table in a folder")
     if len({y.ndim for y in labels}) > 1:
@@ -69,6 +70,17 @@ def joined(parts: Sequence[Dataset]) -> Dataset:
         files = [file for store in mapped for file in store.files]
         return dataclasses.replace(first, X=Pieces(pieces, files), y=y, label_names=names)
     return dataclasses.replace(first, X=Chain(stores), y=y, label_names=names)
+
+
+def _difference(first: Dataset, odd: Dataset | None) -> str:
+    """What tells the columns of another file from those of the first, and what to do."""
+    ours, theirs = ((part.feature_names or ()) if part else () for part in (first, odd))
+    only = [name for name in (*ours, *theirs) if (name in ours) != (name in theirs)]
+    if ours and theirs and only:
+        return f" ({quoted(only)} not in all of them): write them with the same columns, or keep those of one table"
+    if ours and theirs:
+        return " (the same names in another order): write them in one order"
+    return ": keep only files of one table in a folder"
 
 
 def agreed(request: Request, parts: Sequence[Dataset]) -> Request | None:
