@@ -104,7 +104,7 @@ def test_what_cannot_be_joined_is_refused(tmp_path, iris, parts, moments, write_
         (("merge", tmp_path / "bad.moments", "-o", model), 1, "is damaged"),
         (("merge", tmp_path / "one.svm", "-o", model), 1, "not a safetensors file"),
         (("merge", tmp_path / "nowhere.moments", "-o", model), 1, "there is no file"),
-        (("merge", moments[0], "-o", model), 1, "at least two classes"),
+        (("merge", moments[0], "-o", model), 1, "the class 'setosa': merge moments of others, too"),
         (("merge", *moments, "-o", tmp_path / "one.moments"), 1, "--force"),
         (("merge", *moments, "-o", tmp_path / "m.txt"), 2, "should end in"),
         (("merge", *moments, "--alpha", "-1", "-o", model), 2, "--alpha is a number"),

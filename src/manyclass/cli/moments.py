@@ -65,6 +65,9 @@ def merge(paths: list[Path], alpha: str | None, output: Path, force: bool, as_js
             with whole_file(output, force) as temporary:
                 moments.save(temporary)
         else:
+            if len(moments.classes) < 2 and not moments.multilabel:
+                only = moments.classes.tolist()[0]
+                raise CommandError(f"all these rows are of the class '{only}': merge moments of others, too")
             progress.say("solving")
             estimator = estimator.merge(moments)
             facts["alpha"] = getattr(estimator, "alpha_", estimator.get_params().get("alpha"))
