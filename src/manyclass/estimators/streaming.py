@@ -241,6 +241,6 @@ class ExactStream(Classifier):
         def __getattr__(self, name: str) -> Any:
             if name.endswith("_") and name[0] != "_" and name not in _LASTING and "_stream" in vars(self):
                 with _SOLVING:
-                    if self._is_behind:
+                    if vars(self).get("_is_behind"):
                         self._catch_up()
             return object.__getattribute__(self, name)  # or the error of a descriptor that has more to say
