@@ -292,6 +292,29 @@ def test_models_of_standardized_columns_are_those_of_columns_that_were_standardi
         assert_allclose(model.decision_function(X), other.decision_function(scaled.transform(X)), atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("response", "narrower"),
+    [(lambda X: np.sin(6 * X[:, 0]) + np.cos(5 * X[:, 1]), True), (lambda X: X[:, 0] * X[:, 1] - X[:, 2] ** 2, False)],
+)
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_a_regressor_chooses_how_fast_its_features_change(response, narrower, unit, rng):
+    Z = rng.uniform(-2, 2, (900, 2 if narrower else 8))
+    X, y = Z * np.where(np.arange(Z.shape[1]) == 0, unit, 1.0), response(Z) + 0.1 * rng.standard_normal(900)
+    options = {"n_components": 1024, "random_state": 0}
+    model = StagewiseRegressor(**options).fit(X[:500], y[:500])
+    in_units = RandomFourierFeatures(standardize=unit > 1)
+    median = StagewiseRegressor(in_units, **options).fit(X[:500], y[:500])
+    (drawn,) = model.models_[0].blocks
+    assert drawn.bandwidth_ == model.choice_["bandwidth"]
+    assert (drawn.bandwidth_ < median.models_[0].blocks[0].bandwidth_) == narrower
+    assert 1 - model.score(X[500:], y[500:]) < 0.5 * (1 - median.score(X[500:], y[500:]))
+
+
+def test_a_regressor_keeps_the_median_bandwidth_where_no_other_is_clearly_better(rng):
+    X, y = rng.standard_normal((300, 5)), rng.standard_normal(300)
+    assert "bandwidth" not in StagewiseRegressor(n_components=256, random_state=0).fit(X, y).choice_
+
+
 @pytest.mark.parametrize("loss", ["squared", "calibrated", "softmax"])
 def test_wide_sparse_rows_are_fitted_by_their_columns_without_a_matrix_of_them(loss):
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from manyclass.choice.frame import occurring
 from manyclass.data import ClassTargets, GeneratedRows, Rows
@@ -36,6 +37,8 @@ FEWEST_HELD = 8
 FAR_BETTER = 0.9
 """Share of the error that units of the columns may leave to be taken: they mean another penalty, and the rows that were
 looked at are few."""
+BANDWIDTHS = (4.0, 1 / 4, 1 / 16, 1 / 64)
+"""Times that of a kernel, where this is the median distance, which does not know how fast responses change."""
 COLUMNS, IN_UNITS = "columns", "standardized columns"
 
 
@@ -155,6 +158,31 @@ def errors_of_representations(
         else:
             found[name] = _unexplained(to_numpy(residual), to_numpy(Y), copies)
     return found
+
+
+def better_bandwidths(
+    problem: Problem, generators: Mapping[str, Any], errors: dict[str, float], guide: Any, n_components: int | None
+) -> dict[str, float]:
+    """Other bandwidths than those of generators which have been fitted, where they leave clearly less error, which then
+    takes the place of the given one.
+
+    Wide rows are all as far from each other, and kernels of them nearly linear, whatever the bandwidth; and to draw
+    features for each would take longer than the fit.
+    """
+    if problem.rows.n_features > SAMPLED_ROWS:
+        return {}
+    others = {
+        f"{times:g} {name}": clone(one).set_params(bandwidth=times * one.bandwidth_)
+        for name, one in generators.items()
+        for times in BANDWIDTHS
+    }
+    found = errors_of_representations(problem, None, others, guide, n_components)
+    chosen = {}
+    for name in generators:
+        least = min((f"{times:g} {name}" for times in BANDWIDTHS), key=found.__getitem__)
+        if found[least] < FAR_BETTER * errors[name]:
+            chosen[name], errors[name] = others[least].bandwidth, found[least]
+    return chosen
 
 
 def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> float:
