@@ -286,6 +286,30 @@ def test_the_unit_of_the_responses_changes_neither_the_model_nor_its_epochs(loss
         np.testing.assert_allclose(other.coef_ / unit, one.coef_, atol=0.01)
 
 
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_responses_that_epsilon_does_not_see_are_told(loss, n_outputs, rng):
+    X = rng.standard_normal((100, 3))
+    y = X @ np.array([1.0, -1.0, 0.5])
+    small = 1e-3 * y if n_outputs == 1 else np.c_[y, 1e-3 * y]
+    with pytest.warns(UserWarning, match=r"All y of an output lie within epsilon=0.1 of one number.*units of y"):
+        model = SDCARegressor(loss).fit(X, small)
+    assert not np.atleast_2d(model.coef_)[-1].any()
+    with pytest.warns(UserWarning, match="All y of an output lie"):
+        SDCARegressor(loss, fit_intercept=False).fit(X, small)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SDCARegressor(loss, epsilon=1e-4).fit(X, small)
+        SDCARegressor(loss).fit(X, np.full(100, 3.0))  # is constant
+        SDCARegressor(loss, fit_intercept=False).fit(X + 5.0, 1e-3 * y + 1.0)
+
+
+def test_a_huber_loss_that_is_always_zero_is_refused(rng):
+    X = rng.standard_normal((20, 3))
+    with pytest.raises(ValueError, match="0 whatever is predicted"):
+        SDCARegressor("huber", epsilon=0).fit(X, X[:, 0])
+
+
 @pytest.mark.parametrize("held", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("constant", [1e6, 1.7e9, 1e12])
 @pytest.mark.parametrize("varies", [False, True])

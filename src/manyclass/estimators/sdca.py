@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -9,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.data import Rows
+from manyclass.data.labels import Responses
+from manyclass.data.rows import to_numpy
 from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
-from manyclass.estimators.base import Task
+from manyclass.estimators.base import Task, outside
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.linear import LinearModel
@@ -242,7 +246,9 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     loss : {"squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared"
         With ``r = |y − z|`` and ε = ``epsilon``: ½r²; ½r² up to ε and ε(r − ε/2) beyond; max(0, r − ε); max(0, r − ε)².
     epsilon : float, default=0.1
-        In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error.
+        In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error, and "huber" is
+        0 whatever is predicted, which is an error. Where an ε-insensitive loss leaves every y of an output within ε of
+        one number, that number is the model, and a warning says so.
     alpha : float, default=1e-4
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
         ``LinearSVR(C=1/(alpha*S))``.
@@ -284,3 +290,22 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     loss: str = "squared"
     _: KW_ONLY
     epsilon: float = 0.1
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.loss == "huber" and not self.epsilon:
+            raise ValueError("The Huber loss of epsilon=0 is 0 whatever is predicted; for the absolute error take "
+                             "loss='epsilon_insensitive'.")  # fmt: skip
+
+    def _encode(self, rows: Rows, y: Any) -> Responses:
+        responses = super()._encode(rows, y)
+        if "insensitive" in self.loss:
+            Y = to_numpy(responses.guide)
+            low, high = Y.min(axis=0), Y.max(axis=0)
+            reach = 0.5 * (high - low) if self.fit_intercept else np.maximum(abs(low), abs(high))
+            if ((high > low) & (reach <= self.epsilon)).any():
+                told = f"All y of an output lie within epsilon={self.epsilon:g} of one number, which is the model;"
+                warnings.warn(
+                    f"{type(self).__name__}: {told} choose it in units of y.", UserWarning, stacklevel=outside()
+                )
+        return responses
