@@ -310,9 +310,24 @@ def test_a_regressor_chooses_how_fast_its_features_change(response, narrower, un
     assert 1 - model.score(X[500:], y[500:]) < 0.5 * (1 - median.score(X[500:], y[500:]))
 
 
-def test_a_regressor_keeps_the_median_bandwidth_where_no_other_is_clearly_better(rng):
+@pytest.mark.parametrize("labels", ["classes", "indicator"])
+def test_a_classifier_chooses_how_fast_its_features_change(labels, rng):
+    X = rng.uniform(0.0, 6.0, (1800, 2))
+    y = np.floor(X).sum(axis=1).astype(int) % 2
+    Y = y if labels == "classes" else np.stack([y, 1 - y], axis=1)
+    options = {"n_components": 1024, "random_state": 0}
+    model = StagewiseClassifier(**options).fit(X[:1300], Y[:1300])
+    median = StagewiseClassifier(RandomFourierFeatures(), **options).fit(X[:1300], Y[:1300])
+    assert 1 - model.score(X[1300:], Y[1300:]) < 0.6 * (1 - median.score(X[1300:], Y[1300:]))
+    assert model.choice_["bandwidth"] < 0.3 * median.models_[0].blocks[0].bandwidth_
+
+
+def test_the_median_bandwidth_is_kept_where_no_other_is_clearly_better(rng):
     X, y = rng.standard_normal((300, 5)), rng.standard_normal(300)
-    assert "bandwidth" not in StagewiseRegressor(n_components=256, random_state=0).fit(X, y).choice_
+    for model, given in ((StagewiseRegressor, y), (StagewiseClassifier, rng.integers(3, size=300))):
+        assert "bandwidth" not in model(n_components=256, random_state=0).fit(X, given).choice_
+    X, y = load_digits(return_X_y=True)  # of 14 errors for 16
+    assert "bandwidth" not in StagewiseClassifier(n_components=512, random_state=0).fit(X[:1200] / 16, y[:1200]).choice_
 
 
 @pytest.mark.parametrize("loss", ["squared", "calibrated", "softmax"])

@@ -161,13 +161,18 @@ def errors_of_representations(
 
 
 def better_bandwidths(
-    problem: Problem, generators: Mapping[str, Any], errors: dict[str, float], guide: Any, n_components: int | None
+    problem: Problem,
+    generators: Mapping[str, Any],
+    errors: dict[str, float],
+    guide: Any,
+    n_components: int | None,
+    left_out: dict[str, LeftOut] | None,
 ) -> dict[str, float]:
-    """Other bandwidths than those of generators which have been fitted, where they leave clearly less error, which then
-    takes the place of the given one.
+    """Other bandwidths than those of generators which have been fitted, where they leave clearly less error: this, and
+    what is predicted of rows left out, then take the place of the given ones.
 
-    Wide rows are all as far from each other, and kernels of them nearly linear, whatever the bandwidth; and to draw
-    features for each would take longer than the fit.
+    Clearly is by more than counts of errors tell apart, too. Wide rows are all as far from each other, and kernels of
+    them nearly linear, whatever the bandwidth; and to draw features for each would take longer than the fit.
     """
     if problem.rows.n_features > SAMPLED_ROWS:
         return {}
@@ -176,12 +181,17 @@ def better_bandwidths(
         for name, one in generators.items()
         for times in BANDWIDTHS
     }
-    found = errors_of_representations(problem, None, others, guide, n_components)
+    predicted: dict[str, LeftOut] = {}
+    found = errors_of_representations(problem, None, others, guide, n_components, predicted)
+    counted = min(problem.rows.n_rows, SAMPLED_ROWS) if isinstance(problem.targets, ClassTargets) else math.inf
     chosen = {}
     for name in generators:
         least = min((f"{times:g} {name}" for times in BANDWIDTHS), key=found.__getitem__)
-        if found[least] < FAR_BETTER * errors[name]:
+        doubt = math.sqrt((errors[name] + found[least]) / counted)
+        if found[least] < min(FAR_BETTER * errors[name], errors[name] - doubt):
             chosen[name], errors[name] = others[least].bandwidth, found[least]
+            if left_out is not None:
+                left_out[name] = predicted[least]
     return chosen
 
 

@@ -68,7 +68,6 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     n_models: int = 1
     n_iter_no_change: int = 10
 
-    _chooses_bandwidth: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: allowed for name, allowed in RUN.items() if name != "tol"},
         **CHOSEN_ALPHA,
@@ -157,10 +156,9 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         if unit is not None:
             generators[FOURIER_IN_UNITS] = RandomFourierFeatures(standardize=True, random_state=0)
         left_out: dict[str, LeftOut] | None = {} if self._learns_link else None
-        errors = errors_of_representations(problem, unit, generators, task.encoded.guide, self.n_components, left_out)
-        bandwidths: dict[str, float] = {}
-        if self._chooses_bandwidth:
-            bandwidths = better_bandwidths(problem, generators, errors, task.encoded.guide, self.n_components)
+        guide = task.encoded.guide
+        errors = errors_of_representations(problem, unit, generators, guide, self.n_components, left_out)
+        bandwidths = better_bandwidths(problem, generators, errors, guide, self.n_components, left_out)
         way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
         given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
@@ -275,7 +273,9 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
         The penalty in use.
     choice_ : dict
         Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
-        `CalibratedLeastSquaresClassifier`) and the errors on rows left out (``errors``). "columns with a link" is the
+        `CalibratedLeastSquaresClassifier`), the errors on rows left out (``errors``) and, where it is not the median,
+        the ``bandwidth`` of Fourier features: of four times the median, a 4th, a 16th and a 64th that with the fewest
+        errors, if these are clearly fewer (at most 0.9 of the median's). "columns with a link" is the
         linear model of ``loss="auto"``, of standardised columns where these are no worse; it is fitted at once, with a
         ``duality_gap_``.
     temperature_ : float
@@ -358,8 +358,7 @@ class StagewiseRegressor(GeneratedBlocks, Regressor):
     """Least squares on generated features, block by block; see `StagewiseClassifier`.
 
     Minimises (1/2S) Σ_i s_i ‖y_i − Wᵀφ(x_i) − b‖² + (alpha/2) ‖W‖² by block coordinate descent over blocks of φ that
-    are generated when they are needed. y may have several columns. Where it chooses between columns and Fourier
-    features, it also chooses the bandwidth of these.
+    are generated when they are needed. y may have several columns.
 
     Parameters
     ----------
@@ -369,11 +368,8 @@ n_iter_no_change, max_time, random_state
 
     Attributes
     ----------
-    models_, alpha_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
+    models_, alpha_, choice_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
         As in `StagewiseClassifier`.
-    choice_ : dict
-        As there; and, where it is not the median, the ``bandwidth`` of Fourier features: of four times the median, a
-        4th, a 16th and a 64th that with the least leave-one-out error, if that is at most 0.9 of the median's.
 
     Examples
     --------
@@ -384,8 +380,6 @@ n_iter_no_change, max_time, random_state
     >>> bool(model.score(X[300:], y[300:]) > 0.4)
     True
     """
-
-    _chooses_bandwidth: ClassVar[bool] = True
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several)."""
