@@ -87,6 +87,7 @@ def test_more_rows_are_looked_at_where_generated_features_are_near(monkeypatch):
     looked = []
     monkeypatch.setattr(LinearRival, "_error", lambda self, n_rows: 0.3)
     monkeypatch.setattr(LinearRival, "_errs_less", lambda self, other: looked.append(other) or False)
+    monkeypatch.setattr("manyclass.estimators.stagewise.better_bandwidths", lambda *_: {})
     for error, expected in ((0.31, 1), (0.9, 0)):
         looked.clear()
         found = {"columns": 0.5, "RandomFourierFeatures": error}
@@ -106,6 +107,7 @@ def test_of_more_rows_least_squares_on_the_columns_has_to_be_clearly_better(monk
     monkeypatch.setattr(LinearRival, "_gains_more", lambda self: False)
     found = {"columns": of_columns, "RandomFourierFeatures": 0.6}
     monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: dict(found))
+    monkeypatch.setattr("manyclass.estimators.stagewise.better_bandwidths", lambda *_: {})
     model = StagewiseClassifier(random_state=0).fit(X, y)
     assert model.choice_["features"] == (LINKED if is_taken else "columns")
 
@@ -129,6 +131,7 @@ def test_more_rows_are_looked_at_where_least_squares_on_the_columns_are_near(mon
     monkeypatch.setattr(LinearRival, "_errs_less", judged)
     found = {"columns": of_columns, "RandomFourierFeatures": 0.6}
     monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: dict(found))
+    monkeypatch.setattr("manyclass.estimators.stagewise.better_bandwidths", lambda *_: {})
     model = StagewiseClassifier(random_state=0).fit(X, y)
     assert (model.choice_["features"], looked) == ((LINKED, [True]) if is_near else ("columns", []))
 
