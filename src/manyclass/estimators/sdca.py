@@ -294,8 +294,10 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     def _validate_params(self) -> None:
         super()._validate_params()
         if self.loss == "huber" and not self.epsilon:
-            raise ValueError("The Huber loss of epsilon=0 is 0 whatever is predicted; for the absolute error take "
-                             "loss='epsilon_insensitive'.")  # fmt: skip
+            raise ValueError(
+                "The Huber loss of epsilon=0 is 0 whatever is predicted; for the absolute error take "
+                "loss='epsilon_insensitive'."
+            )
 
     def _encode(self, rows: Rows, y: Any) -> Responses:
         responses = super()._encode(rows, y)
