@@ -149,9 +149,8 @@ def _measured_there(dtype: str, xp: Any, place: Any) -> Rates:
 
     def made(shape: tuple[int, int]) -> Array:
         tile = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
-        repeats = tuple(-(-size // 512) for size in shape)
-        whole = xp.asarray(np.tile(tile, repeats)[: shape[0], : shape[1]], device=place)
-        return xp.astype(whole, getattr(xp, dtype))
+        whole = xp.tile(xp.asarray(tile, device=place), tuple(-(-size // 512) for size in shape))
+        return xp.astype(whole[: shape[0], : shape[1]], getattr(xp, dtype))
 
     def read(values: Array) -> float:
         return float(values[0, 0])
