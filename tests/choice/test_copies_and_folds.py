@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyclass.choice.descent import mean_model
-from manyclass.choice.features import _unexplained, errors_of_representations
+from manyclass.choice.features import _unexplained, better_bandwidths, errors_of_representations
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.features import RandomFourierFeatures
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -79,3 +79,26 @@ def test_the_mean_of_folds_is_that_of_those_that_know_a_class():
     coef, intercept = mean_model(both, several)
     np.testing.assert_allclose(coef, (W + V) / 2)
     np.testing.assert_allclose(intercept, (b + c) / 2)
+
+
+def test_only_features_that_are_looked_at_are_drawn(monkeypatch):
+    drawn, draw = [], RandomFourierFeatures._draw
+    monkeypatch.setattr(
+        RandomFourierFeatures, "_draw", lambda self, n, *given: drawn.append(n) or draw(self, n, *given)
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
+    waves = {"waves": RandomFourierFeatures(random_state=0)}
+    errors_of_representations(labelled(X, y, 3), generators=waves, guide=y, n_components=32)
+    assert drawn == [32]
+
+
+def test_what_is_left_out_is_of_the_bandwidth_that_is_chosen():
+    X = np.random.default_rng(0).uniform(0.0, 5.0, (700, 2))
+    y = np.floor(X).sum(axis=1).astype(int) % 3
+    given, waves, left_out = labelled(X, y, 3), {"waves": RandomFourierFeatures(random_state=0)}, {}
+    errors = errors_of_representations(given, generators=waves, guide=y, left_out=left_out)
+    before = errors["waves"]
+    assert better_bandwidths(given, waves, errors, y, None, left_out)["waves"] < waves["waves"].bandwidth_
+    scores, labels, _ = left_out["waves"]
+    assert errors["waves"] == np.mean(scores.argmax(axis=1) != labels.argmax(axis=1)) < 0.9 * before

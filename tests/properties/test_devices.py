@@ -104,3 +104,12 @@ def test_rows_on_a_device_are_not_compared_on_the_host(data, monkeypatch):
     monkeypatch.setattr("manyclass.estimators.auto.times_as_large", lambda device: 8)
     with pytest.raises(TypeError, match=r"pass X.cpu\(\), or use GLMClassifierCV"):
         AutoClassifier(max_time=1).fit(*data)
+
+
+def test_columns_are_summed_in_longer_blocks_on_a_device(monkeypatch):
+    rows, taken, blocks = DenseRows(torch.ones((100_000, 8))), [], DenseRows.blocks
+    monkeypatch.setattr(DenseRows, "blocks", lambda self, step: taken.append(step) or blocks(self, step))
+    for times in (1, 8):
+        monkeypatch.setattr("manyclass.data.rows.times_as_large", lambda device, times=times: times)
+        assert float(rows.mean()[0]) == 1.0
+    assert taken == [1024, 8192]
