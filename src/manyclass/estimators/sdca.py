@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyclass.data import Rows
 from manyclass.data.labels import Responses
 from manyclass.data.rows import to_numpy
 from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
@@ -21,7 +20,7 @@ from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut, epochs
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates
-from manyclass.model import Problem
+from manyclass.model import Loss, Problem
 
 FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
 """Epochs that are always allowed, and multiplications up to which more are."""
@@ -291,23 +290,12 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     _: KW_ONLY
     epsilon: float = 0.1
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        if self.loss == "huber" and not self.epsilon:
-            raise ValueError(
-                "The Huber loss of epsilon=0 is 0 whatever is predicted; for the absolute error take "
-                "loss='epsilon_insensitive'."
-            )
-
-    def _encode(self, rows: Rows, y: Any) -> Responses:
-        responses = super()._encode(rows, y)
-        if "insensitive" in self.loss:
-            Y = to_numpy(responses.guide)
-            low, high = Y.min(axis=0), Y.max(axis=0)
-            reach = 0.5 * (high - low) if self.fit_intercept else np.maximum(abs(low), abs(high))
-            if ((high > low) & (reach <= self.epsilon)).any():
-                told = f"All y of an output lie within epsilon={self.epsilon:g} of one number, which is the model;"
-                warnings.warn(
-                    f"{type(self).__name__}: {told} choose it in units of y.", UserWarning, stacklevel=outside()
-                )
-        return responses
+    def _choose_loss(self, encoded: Responses) -> tuple[str, Loss]:
+        name, loss = super()._choose_loss(encoded)
+        Y = to_numpy(encoded.guide)
+        low, high = Y.min(axis=0), Y.max(axis=0)
+        reach = 0.5 * (high - low) if self.fit_intercept else np.maximum(abs(low), abs(high))
+        if ((high > low) & (reach <= loss.blind)).any():
+            told = f"All y of an output lie within epsilon={loss.blind:g} of one number, which is the model;"
+            warnings.warn(f"{type(self).__name__}: {told} choose it in units of y.", UserWarning, stacklevel=outside())
+        return name, loss

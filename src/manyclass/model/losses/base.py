@@ -36,6 +36,8 @@ class Loss(ABC):
         Whether scores follow a model of the probabilities that a user should be given.
     scale_free : bool
         Whether only ratios of scores matter: no positive factor changes a prediction or a subgradient.
+    blind : float
+        How far from a response a prediction is as good as one that meets it, in units of y.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Loss(ABC):
     label_loss: str | None
     probabilistic: bool = False
     scale_free: bool = False
+    blind: float = 0.0
 
     @abstractmethod
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:

@@ -18,6 +18,7 @@ class EpsilonInsensitive(Loss):
     def __init__(self, epsilon: float = 0.1, *, squared: bool = False):
         self.name = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
         self.epsilon, self.squared = float(epsilon), squared
+        self.blind = self.epsilon
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
         beyond = xp.clip(abs(targets.dense(rows, Z[:0, :], xp) - Z) - self.epsilon, min=0.0)
@@ -32,6 +33,11 @@ class Huber(Loss):
     column_loss = label_loss = None
 
     def __init__(self, epsilon: float = 0.1):
+        if not epsilon > 0:
+            raise ValueError(
+                f"The Huber loss of epsilon={epsilon:g} is 0 whatever is predicted; for the absolute error take "
+                "loss='epsilon_insensitive'."
+            )
         self.epsilon = float(epsilon)
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
