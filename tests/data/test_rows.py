@@ -186,8 +186,6 @@ def test_narrow_numbers_are_kept_and_read_as_wider_ones(kind, narrow, shifted, t
     assert held.dtype == wide.dtype and held.row_bytes == wide.row_bytes
     if shifted:
         held, wide = (rows.shifted(rows.asarray(np.linspace(-2, 3, D), rows.xp.float64)) for rows in (held, wide))
-    if isinstance(held, HalfRows):
-        pytest.skip("products of its own, of which tests/data/test_half.py tells how exact they are")
     W, R = held.asarray(rng.standard_normal((D, 3))), held.asarray(rng.standard_normal((N, 3)))
     index, weight = np.array([3, 3, 136, 0]), held.asarray(rng.random(N))
     for computed in (
@@ -202,7 +200,10 @@ def test_narrow_numbers_are_kept_and_read_as_wider_ones(kind, narrow, shifted, t
     ):
         found, expected = computed(held), computed(wide)
         assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+        if isinstance(held, HalfRows):  # whose products on a device are sums in another order
+            close(found, to_numpy(expected))
+        else:
+            np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.uint8])
