@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
-from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, GLMClassifierCV, StagewiseClassifier
 from manyclass.choice.features import (
     IN_UNITS,
     UNLIKE,
     advice,
-    advice_on_penalty,
     column_units,
     errors_of_representations,
 )
@@ -116,15 +114,3 @@ def test_columns_of_sparse_rows_keep_their_precision_and_are_not_advised_on(rng)
     X = sp.csr_array(X.toarray() * np.float32([1, 1, 1, 1, 1e5]))
     assert column_units(_problem(X)) is not None and advice(_problem(X)) == ""
     assert "StandardScaler" in advice(_problem(X.toarray()))
-
-
-def test_a_penalty_that_is_small_beside_the_columns_is_told_of(rng):
-    X = rng.integers(0, 256, (300, 6)).astype(float)
-    y = (X[:, 0] > X[:, 1]).astype(int)
-    for rows, told in ((X, True), (X / 255.0, False), (sp.csr_array(X), True)):
-        with pytest.warns(ConvergenceWarning) as warned:
-            GLMClassifier(alpha=1e-4, max_iter=1).fit(rows, y)
-        assert ("let GLMClassifierCV compare" in str(warned[0].message)) == told
-    problem = _problem(X)
-    problem.alpha = 0.0  # which was asked for
-    assert not advice_on_penalty(problem)

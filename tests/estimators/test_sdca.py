@@ -218,7 +218,7 @@ def test_several_labels_weights_and_warm_starts_of_columns_of_any_size(noisy):
     X, y = noisy
     X, Y = X * np.logspace(-3, 3, 20), np.eye(4, dtype=int)[y]
     weight = np.random.default_rng(0).integers(0, 3, len(y))
-    model = SDCAClassifier(tol=1e-6, max_iter=200, warm_start=True).fit(X, Y, sample_weight=weight)
+    model = SDCAClassifier(alpha=1e-4, tol=1e-6, max_iter=200, warm_start=True).fit(X, Y, sample_weight=weight)
     first = model.n_iter_
     primal = GLMClassifier(alpha=1e-4, tol=1e-8).fit(X, Y, sample_weight=weight)
     np.testing.assert_allclose(model.predict_proba(X), primal.predict_proba(X), atol=1e-3)

@@ -30,8 +30,6 @@ CLEARLY = 0.98
 """Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
 UNLIKE = 10.0
 """How many times the spread of one column must be that of another for units to be looked at."""
-NEXT_TO_NONE = 1e-6
-"""A penalty, over the mean variance of the columns, that holds nothing back before rows are all but fitted."""
 FEWEST_HELD = 8
 """Rows that have to hold a column for its spread to be known."""
 FAR_BETTER = 0.9
@@ -82,20 +80,6 @@ def advice(problem: Problem) -> str:
     ratio = float(problem.xp.max(unit) / problem.xp.min(unit))
     return (
         f" Columns differ in size by a factor of {ratio:.0e}: standardise them (sklearn.preprocessing.StandardScaler)."
-    )
-
-
-def advice_on_penalty(problem: Problem) -> str:
-    """The same about a penalty that is small beside columns in large units, such as pixels from 0 to 255."""
-    if math.isfinite(problem.rows.block_limit):
-        return ""
-    xp, variance = problem.xp, problem.feature_variance
-    mean = float(xp.sum(variance)) / max(float(xp.sum(xp.astype(variance > 0, xp.float64))), 1.0)
-    if not 0.0 < problem.alpha < NEXT_TO_NONE * mean:
-        return ""
-    return (
-        f" alpha={problem.alpha:g} is next to no penalty on columns of variance {mean:.2g}: raise it, or let "
-        "GLMClassifierCV compare several by rows held out."
     )
 
 

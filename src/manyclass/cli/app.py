@@ -71,7 +71,8 @@ _LOSS = _model(
 )
 _ALPHA = _model(
     "--alpha",
-    help="Strength of the penalty alpha/2 · ‖W‖². Default: 1e-4; with calibrated and stagewise auto, from the data.",
+    help="Strength of the penalty alpha/2 · ‖W‖². Default: scale, 1e-4 or as many times that as most columns have a "
+    "variance above 1; with calibrated and stagewise auto, from the data.",
 )
 _ANY_ALPHA = _model("--alpha", help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
 _CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass.choice.features import advice, advice_on_penalty
+from manyclass.choice.features import advice
+from manyclass.choice.penalty import USUAL, advice_on_penalty, usual_penalty
 from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
@@ -154,14 +155,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
         weight = self._row_weights(rows, y, sample_weight)  # before `_encode` sets what predictions need
         labels = vars(self).get("classes_")
         encoded = self._encode(rows, y)
-        task = self._task(rows, encoded, weight, clock)
-        task = replace(task, keeps_labels=_are_same(labels, vars(self).get("classes_")))
+        keeps_labels = _are_same(labels, vars(self).get("classes_"))
+        task = replace(self._task(rows, encoded, weight, clock), keeps_labels=keeps_labels)
         task.problem.memory_limit = limit
         check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
         run = self._run(task, X, y, sample_weight)
         if checkpoint is not None:
             task = self._resumed(task, run, checkpoint)
-        self._store_outcome(task, run(self._iterates(task), lambda: self._fallback(task)))
+        self._store_outcome(task, run(self._begun(task), lambda: self._fallback(task)))
         tell_callbacks(self, X, y, sample_weight)
         return self
 
@@ -179,6 +180,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _iterates(self, task: Task) -> Iterates:
         """The solver at work, set-up included."""
 
+    def _begun(self, task: Task) -> Iterates:
+        """The iterates with the penalty that they are for, which has to look at the rows to know their units."""
+        if task.saved is None and getattr(self, "alpha", None) == "scale":
+            task.problem.alpha = usual_penalty(task.problem.feature_variance)
+        return (yield from self._iterates(task))
+
     @abstractmethod
     def _fallback(self, task: Task) -> Any:
         """The model if there is no time for a single iterate."""
@@ -190,7 +197,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     @property
     def _alpha(self) -> float:
         """The penalty that a fit begins with."""
-        return float(self.alpha)
+        return USUAL if self.alpha == "scale" else float(self.alpha)
 
     @property
     def _compiles(self) -> bool:
@@ -239,8 +246,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        loss = vars(self).get("loss")
-        if isinstance(loss, str):
+        if isinstance(loss := vars(self).get("loss"), str):
             check_loss(type(self), loss)
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
@@ -339,8 +345,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
             told = f"{self.status_}{f' (duality gap {self.duality_gap_:.2g})' if has_gap else ''}"
             if self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED):
                 told += advice(task.problem) + (advice_on_penalty(task.problem) if has_gap else "")
-            if self.status_ is Status.MAX_TIME and not outcome.history:
-                told = NO_TIME
+            told = told if self.status_ is not Status.MAX_TIME or outcome.history else NO_TIME
             warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
 
     def _fitted_rows(self, X: Any) -> Rows:

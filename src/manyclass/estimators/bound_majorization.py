@@ -16,7 +16,7 @@ from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut
 from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem
 from manyclass.solvers.majorize import Majorize
@@ -55,8 +55,9 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
     rank : int or None, default=None
         Stochastic method only: directions kept of the curvature, the rest bounded by a diagonal, for O(rank·D) memory
         and time a row. None keeps all of it.
-    alpha : float, default=1e-4
-        Penalty, ≥ 0; the paper's λ is ``alpha * S``, and ``2 * alpha * S`` for two classes.
+    alpha : float or "scale", default="scale"
+        Penalty, ≥ 0; the paper's λ is ``alpha * S``, and ``2 * alpha * S`` for two classes. "scale" as in
+        `GLMClassifier`.
     step : {"refreshed", "paper"} or float, default="refreshed"
         "paper": as published. Stochastic: steps of 1/n and statistics that keep every row ever seen, which comes near
         the optimum and then swings about it. Batch: to the minimum of the bound. "refreshed" converges sooner, to the
@@ -104,6 +105,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
+        **SCALED_ALPHA,
         **CLASS_WEIGHT,
         "method": [StrOptions({"auto", "batch", "stochastic"})],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
@@ -116,7 +118,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
     method: str = "auto"
     _: KW_ONLY
     rank: int | None = None
-    alpha: float = 1e-4
+    alpha: float | str = "scale"
     step: str | float = "refreshed"
     max_iter: int = 500
     tol: float = 1e-3

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from manyclass.choice import Choice, asked_for, choose
+from manyclass.choice.penalty import usual_penalty
 from manyclass.curvature import CURVATURES
+from manyclass.data.factor import varying
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -33,9 +35,10 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
 
     Parameters
     ----------
-    alpha : float, default=1e-4
+    alpha : float or "scale", default="scale"
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
-        LIBLINEAR ``C = 1/(alpha*n)``.
+        LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, so many times
+        that as the median variance of the columns that vary is above 1 (pixels from 0 to 255).
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
@@ -105,6 +108,7 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
+        **SCALED_ALPHA,
         **CLASS_WEIGHT,
         "loss": [str],
         "solver": [StrOptions({"auto", *SOLVERS})],
@@ -113,7 +117,7 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     }
     _fits_parts: ClassVar[bool] = True
 
-    alpha: float = 1e-4
+    alpha: float | str = "scale"
     _: KW_ONLY
     loss: str = "auto"
     solver: str = "auto"
@@ -147,7 +151,9 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         moments = self._stream_moments(task)
         self.choice_ = {"solver": "moments", "curvature": "second-moment", "row_space": False, "estimates": {}}
         factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
-        model = moments.solve(self.alpha, fit_intercept=self.fit_intercept, factor=factor)
+        if self.alpha == "scale":
+            task.problem.alpha = usual_penalty(varying(factor.S, moments, self._stream.precision))
+        model = moments.solve(task.problem.alpha, fit_intercept=self.fit_intercept, factor=factor)
         self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
 
     def _iterates(self, task: Task) -> Iterates:

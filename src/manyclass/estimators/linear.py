@@ -19,6 +19,7 @@ class LinearModel(Estimator):
 
     coef_: Array
     intercept_: Any
+    alpha_: Any
 
     def _scores(self, rows: Rows) -> Array:
         return linear_scores(rows, self.coef_, self.intercept_)
@@ -43,6 +44,7 @@ class LinearModel(Estimator):
     def _store(self, task: Task, model: Any) -> None:
         coef, intercept = model
         self.coef_, self.intercept_ = task.rows.asarray(coef.T), task.rows.asarray(intercept)
+        self.alpha_ = task.problem.alpha
 
 
 def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:

@@ -48,6 +48,8 @@ CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanc
 
 CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
 
+SCALED_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})]}
+
 RUN: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "fit_intercept": ["boolean"],
@@ -139,6 +141,8 @@ _SHARED_ATTRIBUTES = {
     Of classifiers: the labels, sorted; for multi-label targets the column numbers.""",
     "loss_": """str
     The loss in use.""",
+    "alpha_": """float
+    The penalty in use.""",
     "multilabel_": """bool
     Of classifiers: whether y was an indicator matrix.""",
     "status_": """Status

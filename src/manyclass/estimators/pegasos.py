@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.choice.penalty import usual_penalty
 from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
@@ -52,7 +53,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
 
     Parameters
     ----------
-    alpha : float, default=1e-4
+    alpha : float or "scale", default="scale"
         Penalty, > 0. In other libraries' units: ``SGDClassifier(alpha=alpha)``, ``LinearSVC(C=1/(alpha*n))``, for its
         squared hinge too.
     loss : {"auto", "softmax", "logistic", "hinge", "squared_hinge", "crammer_singer", "squared_crammer_singer", \
@@ -149,14 +150,14 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         **RUN,
         **CLASS_WEIGHT,
         **CALIBRATE,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
         "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
         "warm_start": ["boolean"],
     }
 
-    alpha: float = 1e-4
+    alpha: float | str = "scale"
     _: KW_ONLY
     loss: str = "auto"
     schedule: str | Schedule = "auto"
@@ -229,6 +230,9 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         return (yield from self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
+        if self.alpha == "scale":
+            known = vars(self).get("alpha_")  # by the first chunk, as all are of one objective
+            task.problem.alpha = usual_penalty(task.problem.feature_variance) if known is None else known
         t = getattr(self, "t_", 0)
         state = vars(self).get("_state")
         if state is not None and not float(task.rows.mean_square().sum()) <= WILD * max(state.unit, 1e-300):

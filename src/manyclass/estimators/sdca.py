@@ -33,14 +33,14 @@ class DualEstimator(HoldsOut, LinearModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         "loss": [str],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
         "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
     }
 
     _: KW_ONLY
-    alpha: float = 1e-4
+    alpha: float | str = "scale"
     homotopy: str | bool | int = "auto"
     tol: float = 1e-3
     max_iter: int | str = "auto"
@@ -128,9 +128,10 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
         max(0, 1 − yz), log(1 + exp(−yz)) or ½(y − z)². Of all classes of a row together, with one dual point in the
         simplex per row: max_j (z_j + [j ≠ y]) − z_y ("crammer_singer") or log Σ_j exp z_j − z_y ("softmax"), which are
         "hinge" and "logistic" where there are two classes.
-    alpha : float, default=1e-4
+    alpha : float or "scale", default="scale"
         Penalty, > 0. In other libraries' units: ``LinearSVC(C=1/(alpha*S))``, ``LogisticRegression(C=1/(alpha*S))``,
-        LIBLINEAR ``C = 1/(alpha*n)``, and 2C for its ``-s 1``-type losses written with a factor ½.
+        LIBLINEAR ``C = 1/(alpha*n)``, and 2C for its ``-s 1``-type losses written with a factor ½. "scale" as in
+        `GLMClassifier`.
     homotopy : "auto", bool or int, default="auto"
         What comes before the minimum where alpha is too small for the rows, from q = mean ‖x‖²/(alpha·n) on, above 4.
         "auto" is a sequence of proximal points: minima of F plus a pull towards a centre, (kappa/2)‖u∘(W − Y)‖², of
@@ -248,9 +249,9 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error, and "huber" is
         0 whatever is predicted, which is an error. Where an ε-insensitive loss leaves every y of an output within ε of
         one number, that number is the model, and a warning says so.
-    alpha : float, default=1e-4
+    alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``.
+        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier`.
     homotopy, tol, max_iter
         As in `SDCAClassifier`.
     <shared>

@@ -1,0 +1,83 @@
+"""The default penalty has the unit of the columns, and one far below that is told of."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+import manyclass
+from manyclass import GLMClassifier, PegasosClassifier
+from manyclass.choice.penalty import USUAL, advice_on_penalty, usual_penalty
+from manyclass.data import ClassTargets, as_rows
+from manyclass.model import SMOOTH_LOSSES, Problem
+
+SCALED = [
+    name
+    for name in manyclass.__all__
+    if hasattr(kind := getattr(manyclass, name), "get_params") and kind().get_params().get("alpha") == "scale"
+]
+
+
+def test_every_estimator_with_a_penalty_of_its_own_begins_with_that_of_the_columns():
+    of_its_own = {"GLMClassifier", "BoundMajorizationClassifier", "PegasosClassifier", "SDCAClassifier"}
+    assert set(SCALED) == of_its_own | {"SDCARegressor"}
+
+
+def test_it_has_the_unit_of_most_columns_and_is_left_alone_in_small_ones():
+    variance = np.array([2.0, 3.0, 5.0, 0.0, 1e9])  # of which one says nothing and one is a price
+    assert usual_penalty(variance) == pytest.approx(4.0 * USUAL)
+    assert usual_penalty(49.0 * variance) == pytest.approx(49.0 * usual_penalty(variance))
+    assert usual_penalty(1e-3 * variance) == usual_penalty(np.zeros(4)) == USUAL
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", SCALED)
+def test_defaults_fit_the_same_model_whatever_the_unit_of_the_columns(name):
+    X, y = load_digits(return_X_y=True)
+    kind = getattr(manyclass, name)
+    one, other = (kind(max_iter=20).fit(unit * X[:400], y[:400]) for unit in (1.0, 16.0))
+    assert other.alpha_ == pytest.approx(256.0 * one.alpha_) and one.alpha_ > 10 * USUAL
+    scores = one.predict(X[400:]), other.predict(16.0 * X[400:])
+    if name == "SDCARegressor":
+        np.testing.assert_allclose(*scores, rtol=1e-6)
+    else:
+        assert np.mean(scores[0] == scores[1]) > 0.98
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_stream_ends_with_the_penalty_of_all_its_rows(rng, fit_intercept):
+    X = 30.0 * rng.standard_normal((300, 5)) + 100.0
+    y = (X[:, 0] + X[:, 1] > 200.0).astype(int)
+    given = {"loss": "squared", "fit_intercept": fit_intercept}
+    whole, parts = GLMClassifier(**given).fit(X, y), GLMClassifier(**given)
+    for part in (slice(0, 100), slice(100, 300)):
+        parts.partial_fit(X[part], y[part])
+    variance = X.var(axis=0) if fit_intercept else np.mean(X**2, axis=0)
+    assert whole.alpha_ == pytest.approx(USUAL * np.median(variance))
+    assert parts.alpha_ == pytest.approx(whole.alpha_)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
+
+
+def test_a_stream_of_steps_keeps_the_penalty_of_its_first_rows(rng):
+    X = rng.standard_normal((200, 4))
+    y = (X[:, 0] > 0).astype(int)
+    model = PegasosClassifier().partial_fit(5.0 * X, y, classes=[0, 1])
+    first = model.alpha_
+    assert first > 10 * USUAL
+    assert model.partial_fit(500.0 * X, y).alpha_ == first
+    assert model.set_params(alpha=0.5).partial_fit(X, y).alpha_ == 0.5
+
+
+def test_a_penalty_that_is_small_beside_the_columns_is_told_of(rng):
+    X = rng.integers(0, 256, (300, 6)).astype(float)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    for rows, told in ((X, True), (X / 255.0, False), (sp.csr_array(X), True)):
+        with pytest.warns(ConvergenceWarning) as warned:
+            GLMClassifier(alpha=1e-4, max_iter=1).fit(rows, y)
+        assert ("let GLMClassifierCV compare" in str(warned[0].message)) == told
+    with pytest.warns(ConvergenceWarning) as warned:
+        GLMClassifier(max_iter=1).fit(X, y)
+    assert "next to no penalty" not in str(warned[0].message)
+    problem = Problem(as_rows(X), ClassTargets(np.arange(300) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0)
+    assert not advice_on_penalty(problem)  # 0 was asked for
