@@ -41,9 +41,9 @@ class Loss(ABC):
     """
 
     name: str
-    label_values: tuple[float, float] | None
-    column_loss: str | None
-    label_loss: str | None
+    label_values: tuple[float, float] | None = None
+    column_loss: str | None = None
+    label_loss: str | None = None
     probabilistic: bool = False
     scale_free: bool = False
     blind: float = 0.0

@@ -32,8 +32,6 @@ class JointMargin(Loss):
     `column_loss` is the same of one column, and of labels where only ratios of scores matter.
     """
 
-    label_values = None
-
     def __init__(self, name: str, column_loss: str, margin: float = 1.0, *, squared: bool = False):
         self.name, self.column_loss = name, column_loss
         self.margin, self.squared, self.scale_free = margin, squared, margin == 0.0
@@ -52,7 +50,6 @@ class Mistakes(Loss):
     """
 
     name = "mistakes"
-    label_values = column_loss = label_loss = None
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
         Y = targets.dense(rows, Z[:0, :], xp)

@@ -12,9 +12,6 @@ from manyclass.model.losses.base import Loss
 class EpsilonInsensitive(Loss):
     """Σ max(0, r − ε), or the squares."""
 
-    label_values = None
-    column_loss = label_loss = None
-
     def __init__(self, epsilon: float = 0.1, *, squared: bool = False):
         self.name = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
         self.epsilon, self.squared = float(epsilon), squared
@@ -29,8 +26,6 @@ class Huber(Loss):
     """Σ ½r² up to ε, and ε(r − ε/2) beyond."""
 
     name = "huber"
-    label_values = None
-    column_loss = label_loss = None
 
     def __init__(self, epsilon: float = 0.1):
         if not epsilon > 0:

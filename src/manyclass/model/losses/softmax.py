@@ -23,9 +23,7 @@ class Softmax(SmoothLoss):
     lipschitz = 0.5
     domain = Simplex()
     probabilistic = True
-    label_values = None
     column_loss = "logistic"
-    label_loss = None
     labels_cost = False
 
     def normalise(self, Z: Array, xp: Any) -> Array:

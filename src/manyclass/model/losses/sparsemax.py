@@ -17,9 +17,6 @@ class Sparsemax(SmoothLoss):
     domain = Simplex()
     probabilistic = True
     has_kinks = True
-    label_values = None
-    column_loss = None
-    label_loss = None
 
     def normalise(self, Z: Array, xp: Any) -> Array:
         Z -= xp.max(Z, axis=1, keepdims=True)

@@ -13,7 +13,6 @@ class Squared(SeparableLoss):
     lipschitz = 1.0
     domain = WholeSpace()
     quadratic = True
-    probabilistic = False
     label_values = (-1.0, 1.0)
     column_loss = "squared"
     label_loss = "squared"
