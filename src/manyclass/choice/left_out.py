@@ -143,7 +143,7 @@ def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
         metric = Metric(_block_of_hessian(problem, v, sample), float(xp.finfo(xp.float64).eps))
         pulling = to_numpy(xp.abs(g[:, output]) > negligible)
         found, moved = [], RowSample(np.flatnonzero(pulling), None)
-        for block, _ in moved.blocks(problem):
+        for _, block, _ in moved.blocks(problem):
             X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
             found.append(xp.sum(X * metric.solve(X.T).T, axis=1))
         if found:
@@ -165,12 +165,11 @@ def _curved(problem: Problem, W: Array, b: Array) -> Iterator[tuple[Array, Array
 def _block_of_hessian(problem: Problem, v: Array, sample: RowSample) -> Array:
     xp, rows = problem.xp, problem.rows
     index = np.arange(rows.n_rows) if sample.index is None else sample.index
-    size, start = rows.n_features + problem.fit_intercept, 0
+    size = rows.n_features + problem.fit_intercept
     H = rows.zeros((size, size), dtype=xp.float64)
-    for block, weight in sample.blocks(problem):
+    for where, block, weight in sample.blocks(problem):
         X = xp.astype(with_ones(block, problem, problem.center), xp.float64)
-        at = rows.asarray(index[start : start + block.n_rows], xp.int64)
-        start += block.n_rows
+        at = rows.asarray(index[where], xp.int64)
         H += (X * (weight * xp.take(v, at))[:, None]).T @ X
     return with_penalty(H / problem.total_weight, problem)
 

@@ -129,7 +129,7 @@ def _square_sums(part: Problem, sample: RowSample, center: Array) -> tuple[Array
     """Σ s (x − c)² of each column, and Σ s."""
     xp = part.xp
     seen, total = part.rows.zeros((part.rows.n_features + part.fit_intercept,), dtype=xp.float64), 0.0
-    for block, weight in sample.blocks(part, BLOCK_BYTES):
+    for _, block, weight in sample.blocks(part, BLOCK_BYTES):
         X = with_ones(block, part, center)
         seen += xp.astype(weight @ (X * X), xp.float64)
         total = total + xp.sum(weight, dtype=xp.float64)
@@ -145,7 +145,7 @@ def _pair_sums(part: Problem, sample: RowSample, W: Array, b: Array, center: Arr
     xp, rows, loss, k = part.xp, part.rows, part.loss, part.n_outputs
     size = rows.n_features + part.fit_intercept
     H = rows.zeros((k, size, k, size), dtype=xp.float64)
-    for block, weight in sample.blocks(part, int(_rows_per_block(part, size * k) * rows.row_bytes)):
+    for _, block, weight in sample.blocks(part, int(_rows_per_block(part, size * k) * rows.row_bytes)):
         v, u = loss.hessian(loss.mean(part.scores(block, W, b), xp), xp)
         X, root = with_ones(block, part, center), weight[:, None] ** 0.5
         _add_own(H, root * v**0.5, X)

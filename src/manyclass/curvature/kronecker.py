@@ -222,7 +222,7 @@ def _factor_sums(part: Problem, sample: RowSample, W: Array | None, b: Array) ->
     xp, loss = part.xp, part.loss
     classes, sums = ClassFactor(part), MomentSums(part.rows)
     P = loss.mean(b[None, :] + 0.0, xp)
-    for block, scale in sample.blocks(part):
+    for _, block, scale in sample.blocks(part):
         if W is None:
             classes.add(P, xp.sum(scale)[None])
         else:
@@ -236,7 +236,7 @@ def _class_and_column_sums(part: Problem, sample: RowSample, W: Array, b: Array)
     """The sum of `ClassFactor`, and `sums_of_columns` weighted by the curvature of the rows and as they are."""
     xp, classes = part.xp, ClassFactor(part)
     counting, whole = (part.rows.zeros((3, part.rows.n_features), dtype=xp.float64) for _ in range(2))
-    for block, scale in sample.blocks(part):
+    for _, block, scale in sample.blocks(part):
         P = part.loss.mean(part.scores(block, W, b), xp)
         classes.add(P, scale)
         counting += sums_of_columns(block, scale * part.loss.hessian_trace(P, xp))
@@ -254,6 +254,6 @@ def _are_fitted(problem: Problem, counting: Array, whole: Array) -> bool:
 def class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:
     """The sum of `ClassFactor`, which itself sums up to that of the traces of ∇²Φ."""
     classes = ClassFactor(part)
-    for block, scale in sample.blocks(part):
+    for _, block, scale in sample.blocks(part):
         classes.add(part.loss.mean(part.scores(block, W, b), part.xp), scale)
     return classes.a

@@ -32,8 +32,8 @@ class RowSample:
     def n_rows(self, problem: Problem) -> int:
         return problem.rows.n_rows if self.index is None else len(self.index)
 
-    def blocks(self, problem: Problem, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[Rows, Array]]:
-        """Pairs (rows of X, their importance times sample weight)."""
+    def blocks(self, problem: Problem, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array]]:
+        """(which of the sample, those rows of X, their importance times sample weight)."""
         rows, xp = problem.rows, problem.xp
         step = rows.rows_per_block(problem.n_outputs, block_bytes)
         for part, block in rows.blocks(step) if self.index is None else rows.blocks_of(self.index, step):
@@ -43,7 +43,7 @@ class RowSample:
                 index = self.index
                 weight = weight[part] if index is None else xp.take(weight, rows.asarray(index[part], xp.int64), axis=0)
             scale = rows.ones(block.n_rows) if self.scale is None else rows.asarray(self.scale[part])
-            yield block, scale if weight is None else scale * weight
+            yield part, block, scale if weight is None else scale * weight
 
 
 ALL_ROWS = RowSample(None, None)

@@ -122,13 +122,10 @@ def _pieces(part: Problem, sample: RowSample, W: Array, b: Array) -> list[Piece]
     room = min(KEEP_BYTES, KEEP_SHARE * (part.memory_limit or math.inf))
     keep = sample.index is not None and sample.n_rows(part) * part.rows.row_bytes <= room
     pieces: list[Piece] = []
-    start = 0
-    for block, scale in sample.blocks(part, BLOCK_BYTES):
-        stop = start + block.n_rows
-        rows = slice(start, stop) if sample.index is None else sample.index[start:stop]
+    for where, block, scale in sample.blocks(part, BLOCK_BYTES):
+        rows = where if sample.index is None else sample.index[where]
         P = part.loss.mean(part.scores(block, W, b), part.xp)
         pieces.append((block if keep else None, rows, P, scale))
-        start = stop
     return pieces
 
 

@@ -97,10 +97,8 @@ def _scored(
 ) -> Scored:
     sample = uniform_sample(part, _n_looked_at(part, part.rows.n_rows / part.share), rng)
     index = np.arange(part.rows.n_rows) if sample.index is None else sample.index
-    pieces, weights, start = [], [], 0
-    for block, weight in sample.blocks(part):
-        where = slice(start, start + block.n_rows)
-        start = where.stop
+    pieces, weights = [], []
+    for where, block, weight in sample.blocks(part):
         pieces.append((where, part.scores(block, *direction), part.scores(block, *base)))
         weights.append(weight)
     return part.targets.take(index), part.xp.concat(weights), pieces
