@@ -108,14 +108,11 @@ def _exactly(problem: Problem, theta: Array) -> Array:
         C = xp.reshape(half @ X[:, :, None], (-1, k, k))
         Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
         v, u = problem.loss.hessian(P, xp)
-        share = _share(problem, weight)
+        share = _share(problem, block.ones(block.n_rows) if weight is None else weight)[:, None, None]
         AC = v[:, :, None] * C
         if u is not None:
             AC = AC - u[:, :, None] * (u[:, None, :] @ C)
-        if share is not None:
-            C, AC = C * share[:, None, None], AC * share[:, None, None]
-        else:
-            C, AC = C / problem.total_weight, AC / problem.total_weight
+        C, AC = C * share, AC * share
         step = xp.linalg.solve(xp.eye(k, dtype=xp.float64) - AC, g[:, :, None])
         found.append(Z + (C @ step)[:, :, 0])
     return xp.concat(found)
@@ -131,7 +128,6 @@ def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
     Z, g, V = (xp.concat(parts) for parts in zip(*_curved(problem, W, b), strict=True))
     weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
     share = _share(problem, weight)
-    assert share is not None
     ahead = _seconds_of_output(Shape.of(problem))
     # H is alpha·I where rows are all but fitted.
     square = max(float(xp.sum(problem.feature_variance)), 1e-300)
@@ -182,10 +178,8 @@ def _residuals(problem: Problem, part: slice, Z: Array) -> tuple[Array, Array, A
     return Z, P - problem.targets.dense(part, P, xp), P
 
 
-def _share(problem: Problem, weight: Array | None) -> Array | None:
-    """u_i/S; None where it is 1/S for all."""
-    if weight is None:
-        return None
+def _share(problem: Problem, weight: Array) -> Array:
+    """u_i/S."""
     return problem.xp.clip(problem.xp.astype(weight, problem.xp.float64), max=1.0) / problem.total_weight
 
 

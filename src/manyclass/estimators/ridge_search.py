@@ -96,7 +96,7 @@ class RidgeSearch(Search):
         table = np.empty((len(alphas), n, problem.n_outputs))
         for place, part, Z in path.left_out_scores(alphas, problem):
             table[place, part] = to_numpy(Z)
-        self.scores[0] = [self.score_left_out(Z) for Z in table]
+        self.scores[0] = [judge.score(Z, judge.truth(slice(None)), weight) for Z in table]
 
     def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
         problem = self.frame.problem

@@ -171,10 +171,6 @@ class Search(ABC):
                 "the rows that judge; take folds that hold every class (cv=5), or another scoring."
             )
 
-    def score_left_out(self, Z: Array, judge: Judge | None = None) -> Any:
-        """The score of the rows of the fit, each under the model that has not seen it."""
-        return (judge or self.judge).score(Z, self.judge.truth(slice(None)), self.plan.judging_weight)
-
 
 class DescentSearch(Search):
     """From large to small penalties, all folds at once, until the score has turned."""
