@@ -8,8 +8,7 @@ import numpy as np
 
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import Array, to_numpy
-from manyclass.model.evaluation import Evaluation
-from manyclass.model.problem import Problem
+from manyclass.model.problem import Evaluation, Problem
 
 
 def duality_gap(problem: Problem, theta: Array, evaluation: Evaluation) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,6 @@ from manyclass.data.cells import LARGEST, OVERFLOW
 from manyclass.data.few_columns import add_row
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
-from manyclass.model.evaluation import Evaluation
 from manyclass.model.losses import Loss
 from manyclass.model.parameters import Parameters
 from manyclass.model.sums import (
@@ -33,6 +33,18 @@ ROUNDING = 64.0
 
 def nothing(ahead: float = 0.0) -> None:
     """What is called between blocks where nobody waits."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one pass over the rows tells about a point."""
+
+    value: float  # F
+    of_each: Any  # what it is the sum of, but for Φ* of the targets: a float, or an ndarray of shape (n_independent,)
+    gradient: Array
+    mean_residual: Array  # Σ s_i (p_i − y_i) / S in float64: the gradient in the intercept
+    row_weight: Any = None  # s_i tr ∇²Φ(z_i), where asked for; of rows in parts what `Problem.map` gives
+    scores: Any = None  # z_i of each block of `Problem.blocks`, likewise
 
 
 class Problem(Parameters):
