@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import proxy
@@ -386,14 +387,12 @@ class _Phases:
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(("generate", "gram", "solve", "update"), 0.0)
 
-    def __call__(self, phase: str, features: Rows | None = None) -> _Phases:
-        self._phase, self._features = phase, features
-        return self
-
-    def __enter__(self) -> None:
-        self._begun, self._generated = time.perf_counter(), getattr(self._features, "seconds", 0.0)
-
-    def __exit__(self, *_: object) -> None:
-        generating = getattr(self._features, "seconds", 0.0) - self._generated
-        self.seconds["generate"] += generating
-        self.seconds[self._phase] += time.perf_counter() - self._begun - generating
+    @contextmanager
+    def __call__(self, phase: str, features: Rows | None = None) -> Iterator[None]:
+        begun, generated = time.perf_counter(), getattr(features, "seconds", 0.0)
+        try:
+            yield
+        finally:
+            generating = getattr(features, "seconds", 0.0) - generated
+            self.seconds["generate"] += generating
+            self.seconds[phase] += time.perf_counter() - begun - generating
