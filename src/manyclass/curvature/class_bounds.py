@@ -76,7 +76,8 @@ def _softmax_weights(Z: Array, xp: Any) -> Array:
 
 def _softmax_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
     """Σ_b β_b (c_bᵀu)(c_bᵀv), where c_bᵀu = u_b − m_b and m_b is the mean of u over the classes before b."""
-    Z, *moves = (_by_class(one, xp) for one in (Z, *moves))
+    # The transposes, whose rows lie in one piece.
+    Z, *moves = (xp.reshape(xp.reshape(one.T, (-1,)), one.T.shape) for one in (Z, *moves))
     log_z, means = Z[0, :], [move[0, :] for move in moves]
     total = [[xp.zeros_like(log_z) for _ in moves[: i + 1]] for i in range(len(moves))]
     for b in range(1, int(Z.shape[0])):
@@ -92,11 +93,6 @@ def _softmax_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
         means = [mean + kappa * one for mean, one in zip(means, apart, strict=True)]
         log_z = xp.maximum(z, log_z) + xp.log1p(falling)
     return total
-
-
-def _by_class(Z: Array, xp: Any) -> Array:
-    """The transpose, whose rows lie in one piece."""
-    return xp.reshape(xp.reshape(Z.T, (-1,)), (int(Z.shape[1]), int(Z.shape[0])))
 
 
 def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:

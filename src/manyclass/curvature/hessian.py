@@ -145,7 +145,9 @@ def _pair_sums(part: Problem, sample: RowSample, W: Array, b: Array, center: Arr
     xp, rows, loss, k = part.xp, part.rows, part.loss, part.n_outputs
     size = rows.n_features + part.fit_intercept
     H = rows.zeros((k, size, k, size), dtype=xp.float64)
-    for _, block, weight in sample.blocks(part, int(_rows_per_block(part, size * k) * rows.row_bytes)):
+    # Of as many rows as H has itself, where it is large: each block adds a matrix of its size to it.
+    n_rows = max(GRAM_BLOCK_BYTES / (8 * rows.itemsize * size * k), size * k)
+    for _, block, weight in sample.blocks(part, int(n_rows * rows.row_bytes)):
         v, u = loss.hessian(loss.mean(part.scores(block, W, b), xp), xp)
         X, root = with_ones(block, part, center), weight[:, None] ** 0.5
         _add_own(H, root * v**0.5, X)
@@ -166,11 +168,6 @@ def _add_own(H: Array, root: Array, X: Array) -> None:
     own = X.T @ xp.reshape((root**2)[:, :, None] * X[:, None, :], (n, -1))  # one product for many small ones
     for output in range(k):
         H[output, :, output, :] += own[:, output * size : (output + 1) * size]
-
-
-def _rows_per_block(part: Problem, size: int) -> float:
-    """As many as H has itself, where it is large: each block adds a matrix of its size to it."""
-    return max(GRAM_BLOCK_BYTES / (8 * part.rows.itemsize * size), size)
 
 
 def with_ones(block: Rows, problem: Problem, center: Array) -> Array:

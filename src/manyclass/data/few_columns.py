@@ -86,7 +86,8 @@ def _add_product(X: np.ndarray, R: np.ndarray, out: np.ndarray) -> None:
 
 def add_row(Z: Any, row: Any) -> None:
     """Add a row to each, in place."""
-    if not _is_narrow(Z) or len(Z) < FEWEST_LONG:
+    is_narrow = isinstance(Z, np.ndarray) and 1 < Z.shape[1] <= FEW and Z.flags.c_contiguous
+    if not is_narrow or len(Z) < FEWEST_LONG:
         Z += row
         return
     n, k = Z.shape
@@ -94,10 +95,6 @@ def add_row(Z: Any, row: Any) -> None:
     several = Z[:whole].reshape(-1, AT_ONCE * k)  # no copy
     several += np.tile(np.broadcast_to(row, (k,)), AT_ONCE)
     Z[whole:] += row
-
-
-def _is_narrow(Z: Any) -> bool:
-    return isinstance(Z, np.ndarray) and 1 < Z.shape[1] <= FEW and Z.flags.c_contiguous
 
 
 def _rows_unpacked(X: np.ndarray, n_outputs: int) -> int:

@@ -31,7 +31,9 @@ class Softmax(SmoothLoss):
         return Z
 
     def tamed(self, Z: Array, xp: Any) -> Array:
-        return Z if _are_moderate(Z, xp) else self.normalise(Z, xp)
+        least = smallest(Z, xp)  # known for a fraction of what maxima by row cost
+        is_moderate = least is not None and least >= -MODERATE and bool(Z.max() <= MODERATE)
+        return Z if is_moderate else self.normalise(Z, xp)
 
     def potential_and_mean(self, Z: Array, xp: Any) -> tuple[Array, Array]:
         P = xp.exp(Z)
@@ -48,12 +50,6 @@ class Softmax(SmoothLoss):
 
     def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
         return P, P
-
-
-def _are_moderate(Z: Array, xp: Any) -> bool:
-    """Known for a fraction of what maxima by row cost."""
-    least = smallest(Z, xp)
-    return least is not None and least >= -MODERATE and bool(Z.max() <= MODERATE)
 
 
 def _row_maxima(Z: Array, xp: Any) -> Array:
