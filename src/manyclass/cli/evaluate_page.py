@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from manyclass.diagnostics.names import shown
 from manyclass.diagnostics.page import Html, bar, document, section, side_by_side, table, tag, tiles
+from manyclass.diagnostics.reliability import Reliability
 from manyclass.diagnostics.report_page import mistakes_by_class, pairs_of_classes
 
 if TYPE_CHECKING:
@@ -25,15 +26,13 @@ def page(title: str, subtitle: str, figures: list[tuple[str, str]], scores: Scor
         pairs = pairs_of_classes(scores.mistakes, names)
         parts.append(section(f"Confusion between {nouns[1]}", pairs or tag("p", "No row is taken for another class.")))
     if scores.reliability is not None and scores.reliability.counts.any():
-        parts.append(section("Reliability", _reliability(scores, multilabel)))
+        parts.append(section("Reliability", _reliability(scores.reliability, multilabel)))
     if scores.sets:
         parts.append(section("Prediction sets", _sets(scores, nouns[1])))
     return document(title, subtitle, *parts)
 
 
-def _reliability(scores: Scores, multilabel: bool) -> Html:
-    found = scores.reliability
-    assert found is not None
+def _reliability(found: Reliability, multilabel: bool) -> Html:
     what = "labels of rows" if multilabel else "predictions"
     rows = [(f"{100 * stated:.1f} %", f"{100 * true:.1f} %", f"{n:,}") for stated, true, n in found.rows()]
     told = table(

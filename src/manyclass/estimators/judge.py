@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -69,7 +68,7 @@ class Judge:
 
     def __init__(self, owner: LinearClassifier, scoring: Any, encoded: Labels):
         self.classifier, self.encoded, self.scoring = FromScores(owner), encoded, scoring
-        self._scorer: Callable[..., float] | None = None
+        self._scorer: Any = None
         if scoring is None:
             loss = SMOOTH_LOSSES[owner.loss_]
             scoring = "neg_log_loss" if loss.probabilistic and not loss.has_kinks else "accuracy"
@@ -118,7 +117,6 @@ class Judge:
         Z = self.one_column(Z)
         keep = slice(None) if weight is None else weight > 0
         y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
-        assert self._scorer is not None
         options = {} if weight is None or not takes_weights(self._scorer) else {"sample_weight": weight[keep]}
         return float(self._scorer(self.classifier, Z[keep], y, **options))
 

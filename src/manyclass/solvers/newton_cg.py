@@ -51,7 +51,6 @@ class NewtonCG(Solver):
         n_iter += 1
         yield iterate(problem, curvature, theta, evaluation, n_iter, looks_back=1, **known)
         while True:
-            assert evaluation.row_weight is not None
             sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
             if self.refreshes:
                 refresh(problem, curvature, theta, evaluation)

@@ -357,12 +357,10 @@ def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update],
                 curvature += update.output_weight(state[inside, :], of_rows)
     if sums is None:
         return cross, mean, curvature
-    step = features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)
-    for start in range(0, 0 if heavy is None else len(heavy), step):
-        assert heavy is not None
-        stage.on_block()
-        chosen = heavy[start : start + step]
-        sums.add(features.take(chosen), xp.take(weight, features.asarray(chosen, xp.int64), axis=0))
+    if heavy is not None:
+        for part, few in features.blocks_of(heavy, features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)):
+            stage.on_block()
+            sums.add(few, xp.take(weight, features.asarray(heavy[part], xp.int64), axis=0))
     return cross, mean, curvature, sums.result()
 
 

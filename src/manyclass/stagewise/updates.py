@@ -36,7 +36,8 @@ class Update(ABC):
     """Whether the curvature of a row changes with the state; otherwise a block keeps its normal equations."""
 
     def __init__(self, problem: Problem, calibrator: Calibrator | None = None):
-        self.problem, self.xp, self.calibrator = problem, problem.xp, calibrator
+        self.problem, self.xp = problem, problem.xp
+        self.calibrator: Any = calibrator
 
     @abstractmethod
     def residual(self, state: Array, Y: Array) -> Array:
@@ -151,16 +152,13 @@ class CalibratedLeastSquares(LeastSquares):
 
     @property
     def labels_per_row(self) -> int:
-        assert self.calibrator is not None
         return 1 if self.calibrator.domain.exclusive else self.problem.n_outputs
 
     def errors(self, state: Any, weight: Any) -> tuple[float, float]:
-        assert self.calibrator is not None
         wrong, unforeseen, total = self.problem.sum(wrong_labels, state, weight, self.calibrator.domain)
         return float(wrong / total), float(unforeseen / total)
 
     def calibrate(self, state: Any) -> tuple[Any, Map | None]:
-        assert self.calibrator is not None
         calibration = self.calibrator.fit(self.problem, state)
         return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
 
