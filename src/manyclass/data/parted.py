@@ -61,20 +61,10 @@ class Seen:
                 f"{other.n_features} and {other.n_columns or 1}; give all of them the same columns."
             )
         labels, place = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
-        return Seen(
-            sizes,
-            self.n_features,
-            self.dtypes | other.dtypes,
-            self.stored + other.stored,
-            self.as_held and other.as_held,
-            self.can_be_centred and other.can_be_centred,
-            self.pilot + other.pilot,
-            self.n_far + other.n_far,
-            labels,
-            np.bincount(place, np.concatenate([self.counts, other.counts]), len(labels)),
-            self.n_columns,
-            self.weight + other.weight,
-        )
+        counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(labels))
+        found = {name: getattr(self, name) + getattr(other, name) for name in ("stored", "pilot", "n_far", "weight")}
+        found |= {name: getattr(self, name) & getattr(other, name) for name in ("as_held", "can_be_centred")}
+        return replace(self, sizes=sizes, dtypes=self.dtypes | other.dtypes, labels=labels, counts=counts, **found)
 
 
 class PartedRows(Rows):
