@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def open_rows(
 
 def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = False, **options: Any) -> Dataset:
     """As `open_rows`, with the names of the columns; X are the rows."""
-    from manyclass.data.readers import Dataset, Request, stored
+    from manyclass.data.readers import Request, stored
     from manyclass.data.readers.arrow import stored_table
 
     limit = as_bytes(memory_limit)
@@ -103,8 +104,7 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
     )
     if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
         rows = rows.part(slice(0, rows.n_rows))
-    known = {name: getattr(found, name) for name in ("feature_names", "target_name", "label_names", "zero_based")}
-    return Dataset(rows, found.y if given is None else given, **known)
+    return replace(found, X=rows, y=found.y if given is None else given, full_scale=None)
 
 
 def _names_column(y: Any) -> bool:

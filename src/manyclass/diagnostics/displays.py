@@ -248,7 +248,7 @@ class ConvergenceDisplay:
         ax = new_axes() if ax is None else ax
         self.lines_ = []
         for name, history in self.histories.items():
-            along, values = (_recorded(name, history, **asked) for asked in ({"x": x}, {"y": y}))
+            along, values = (_recorded(name, history, *asked) for asked in (("x", x), ("y", y)))
             label = y
             if self.optimum is not None and y in ("objective", "primal", "dual"):
                 values = self.optimum - values if y == "dual" else values - self.optimum
@@ -363,9 +363,8 @@ class PathDisplay:
         return _finish(self, ax, self.name if kind == "scores" else None)
 
 
-def _recorded(name: str, history: Sequence[Record], **asked: str) -> np.ndarray:
-    """What is asked for of all records, as the option of that name says."""
-    ((option, what),) = asked.items()
+def _recorded(name: str, history: Sequence[Record], option: str, what: str) -> np.ndarray:
+    """Of all records."""
     known = [field for field in Record.__dataclass_fields__ if field != "details"]
     for record in history:
         if what not in known and what not in record.details:
