@@ -106,7 +106,6 @@ class Search(ABC):
     judges: list[Judge] = field(init=False)
     n_iter: np.ndarray = field(init=False)
     paths: np.ndarray | None = field(init=False, default=None)
-    place: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         problem, plan = self.task.problem, self.plan
