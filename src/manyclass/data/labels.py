@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from manyclass.data.rows import Array, Rows, to_numpy
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
+
+CONSTANT = 1e-14
+"""A standard deviation, of what is at most 1, that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Responses:
-    """Real responses of the training rows, of shape (n_rows,) or (n_rows, n_outputs)."""
+    """Real responses of the training rows, of shape (n_rows,) or (n_rows, n_outputs), each output over its `unit`."""
 
     y: Array
     strata: None = None
+    unit: np.ndarray | float = 1.0
 
     @classmethod
     def of(cls, y: Any) -> Responses:
@@ -86,6 +90,20 @@ class Responses:
         if not is_array_api_obj(y) or is_numpy_array(y):
             y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
         return cls(y)
+
+    def in_units(self, weight: Array | None) -> Responses:
+        """Each output over the power of two next above its standard deviation: no digit changes, and none counts for
+        more than another because of the unit that it was measured in. Of a constant it is that next above its size."""
+        y = to_numpy(self.guide).astype(np.float64)
+        share = np.full(len(y), 1.0 / len(y)) if weight is None else to_numpy(weight) / to_numpy(weight).sum()
+        size = np.ldexp(1.0, np.frexp(np.abs(y).max(axis=0))[1])  # squares of what is divided by that are finite
+        y = y / size
+        spread = np.sqrt(share @ (y - share @ y) ** 2)
+        spread = np.where(spread > CONSTANT, spread, 1.0 - CONSTANT)
+        unit = np.ldexp(size, np.frexp(spread)[1])
+        xp = array_namespace(self.y)
+        there = xp.asarray(unit[0] if self.is_one_dimensional else unit, dtype=xp.float64, device=device(self.y))
+        return replace(self, y=xp.astype(self.y, xp.float64) / there, unit=unit)
 
     @property
     def is_one_dimensional(self) -> bool:

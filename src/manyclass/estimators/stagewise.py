@@ -27,7 +27,7 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, Rows, to_numpy
 from manyclass.data.summary import are_in_memory
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
@@ -38,10 +38,10 @@ from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Bal
 from manyclass.estimators.regressor import Regressor
 from manyclass.estimators.stagewise_base import StagewiseEstimator, judge_of
 from manyclass.features import FeatureGenerator, RandomFourierFeatures
-from manyclass.fit import Iterate, Iterates, changed
+from manyclass.fit import Clock, Iterate, Iterates, changed
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
-from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials
+from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
 from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
@@ -358,7 +358,9 @@ class StagewiseRegressor(GeneratedBlocks, Regressor):
     """Least squares on generated features, block by block; see `StagewiseClassifier`.
 
     Minimises (1/2S) Σ_i s_i ‖y_i − Wᵀφ(x_i) − b‖² + (alpha/2) ‖W‖² by block coordinate descent over blocks of φ that
-    are generated when they are needed. y may have several columns.
+    are generated when they are needed. y may have several columns, for which one choice of features and penalty is
+    made, that with the least errors relative to the variance of each; in ``history_`` losses are of y in units of a
+    power of two next above its standard deviation.
 
     Parameters
     ----------
@@ -380,6 +382,14 @@ n_iter_no_change, max_time, random_state
     >>> bool(model.score(X[300:], y[300:]) > 0.4)
     True
     """
+
+    def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
+        """With outputs in units of their own, as one choice of features and penalty is made for all."""
+        return super()._task(rows, encoded.in_units(weight), weight, clock)
+
+    def _store(self, task: Task, model: tuple[StagewiseModel, ...]) -> None:
+        unit = task.rows.asarray(task.encoded.unit)
+        super()._store(task, tuple(one.times(unit) for one in model))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several)."""

@@ -47,6 +47,11 @@ class StagewiseModel:
         stages = tuple(replace(one, coef=W[:, place], intercept=b[place]) for one, place in pairs)
         return replace(self, stages=stages)
 
+    def times(self, unit: Array) -> StagewiseModel:
+        """With each output times its unit, where nothing is calibrated."""
+        stages = (replace(one, coef=one.coef * unit, intercept=one.intercept * unit) for one in self.stages)
+        return replace(self, stages=tuple(stages))
+
     def scores(self, rows: Rows, calibrator: Calibrator | None = None) -> Array:
         """The scores after all stages, of shape (n_rows, n_outputs); where the last calibrates, before projection.
 

@@ -1,0 +1,43 @@
+"""What responses are like: of several sizes, few, hardly told by any column, or by very many."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from manyclass import StagewiseRegressor
+
+
+def outputs_of_different_kinds(rng):
+    X = rng.uniform(-2, 2, (500, 3))
+    Y = np.c_[np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(500), X[:, 1] + rng.standard_normal(500), X[:, 2]]
+    return X[:300], Y[:300], X[300:], Y[300:]
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True, "block_size": 64}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_unit_of_an_output_is_that_of_its_predictions_and_of_no_other(options, weighted, rng):
+    X, Y, X_test, _ = outputs_of_different_kinds(rng)
+    Y[:, 2] = 0.1  # whose standard deviation is rounding
+    weight = rng.integers(0, 3, len(X)) if weighted else None
+    model = StagewiseRegressor(n_components=256, random_state=0, **options)
+    predicted = clone(model).fit(X, Y, weight).predict(X_test)
+    assert_allclose(predicted[:, 2], 0.1, rtol=1e-9)
+    for unit in (2.0 ** np.array([40, 0, -3]), 2.0 ** np.array([0, -400, 600])):
+        assert_array_equal(clone(model).fit(X, Y * unit, weight).predict(X_test), predicted * unit)
+
+
+def test_outputs_of_rows_without_weight_are_of_no_unit(rng):
+    X, Y, X_test, _ = outputs_of_different_kinds(rng)
+    model, weight = StagewiseRegressor(n_components=128, random_state=0), np.repeat([1.0, 0.0], 150)
+    other = np.where(weight[:, None] > 0, Y, 1e3 * Y)
+    found = [clone(model).fit(X, given, weight).predict(X_test) for given in (Y, other)]
+    assert_array_equal(*found)
+
+
+def test_a_small_output_is_predicted_beside_a_large_one(rng):
+    X, Y, X_test, Y_test = outputs_of_different_kinds(rng)
+    large = [1.0, 1e3, 1.0]
+    model = StagewiseRegressor(n_components=512, random_state=0).fit(X, Y * large)
+    error = np.mean((model.predict(X_test) / large - Y_test) ** 2, axis=0)
+    assert error[0] < 0.2 * Y_test[:, 0].var()
