@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from manyclass import StagewiseRegressor
+from manyclass.choice.features import COLUMNS, SAMPLED_ROWS, columns_suffice
 
 
 def outputs_of_different_kinds(rng):
@@ -41,3 +43,16 @@ def test_a_small_output_is_predicted_beside_a_large_one(rng):
     model = StagewiseRegressor(n_components=512, random_state=0).fit(X, Y * large)
     error = np.mean((model.predict(X_test) / large - Y_test) ** 2, axis=0)
     assert error[0] < 0.2 * Y_test[:, 0].var()
+
+
+def test_columns_that_gain_with_more_rows_as_what_is_generated_does_need_not_be_better():
+    errors = {COLUMNS: 0.995, "RandomFourierFeatures": 1.0}
+    assert columns_suffice(errors, SAMPLED_ROWS + 1) and not columns_suffice(errors, SAMPLED_ROWS)
+    assert not columns_suffice({COLUMNS: 1.0, "RandomFourierFeatures": 0.9}, SAMPLED_ROWS + 1)
+
+
+def test_nothing_is_drawn_for_wide_sparse_rows_that_tell_nothing(rng):
+    X = sp.random_array((600, 10_000), density=0.003, format="csr", rng=rng)
+    model = StagewiseRegressor(n_components=512, random_state=0).fit(X, rng.standard_normal(600))
+    assert min(model.choice_["errors"].values()) > 0.95
+    assert model.choice_["features"] == "columns"

@@ -341,7 +341,7 @@ def test_wide_sparse_rows_are_fitted_by_their_columns_without_a_matrix_of_them(l
 
 
 def test_newton_steps_on_wide_sparse_columns_end_at_the_joint_solution(monkeypatch):
-    monkeypatch.setattr("manyclass.estimators.stagewise.columns_suffice", all)
+    monkeypatch.setattr("manyclass.estimators.stagewise.columns_suffice", lambda *_: True)
     rng = np.random.default_rng(0)
     X = sp.random_array((200, 3000), density=0.02, format="csr", rng=rng)
     y = np.asarray(X @ rng.standard_normal((3000, 3))).argmax(axis=1)

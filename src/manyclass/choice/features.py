@@ -237,7 +237,12 @@ def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float 
     return max(int(share * n_rows), 2), max(int(share * n_drawn), 1)
 
 
-def columns_suffice(errors: Mapping[str, float]) -> bool:
-    """Whether columns are better than what is generated, each as it is better."""
+def columns_suffice(errors: Mapping[str, float], n_columns: int) -> bool:
+    """Whether columns are better than what is generated, each as it is better.
+
+    More columns than rows that were looked at gain with more rows, too, and kernels of rows so wide are nearly linear:
+    there it is what is generated that must be clearly better, and draws as wide take long.
+    """
     of_columns = [error for name, error in errors.items() if name in (COLUMNS, IN_UNITS)]
-    return min(of_columns) <= CLEARLY * min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
+    share = CLEARLY if n_columns <= SAMPLED_ROWS else 1.0 / CLEARLY
+    return min(of_columns) <= share * min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))

@@ -160,7 +160,8 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         errors = errors_of_representations(problem, unit, generators, guide, self.n_components, left_out)
         bandwidths = better_bandwidths(problem, generators, errors, guide, self.n_components, left_out)
         way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
-        given, in_units = (COLUMNS, IN_UNITS) if columns_suffice(errors) else (FOURIER, FOURIER_IN_UNITS)
+        suffice = columns_suffice(errors, problem.rows.n_features)
+        given, in_units = (COLUMNS, IN_UNITS) if suffice else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given
         if self._has_rival and self._rival(task, errors).wins(errors, self._few_features(problem, errors)):
             features = LINKED
