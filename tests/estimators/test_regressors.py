@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from manyclass import StagewiseRegressor
+from manyclass import SDCARegressor, StagewiseRegressor
 from manyclass.choice.features import COLUMNS, SAMPLED_ROWS, columns_suffice
 
 
@@ -25,7 +25,7 @@ def test_the_unit_of_an_output_is_that_of_its_predictions_and_of_no_other(option
     model = StagewiseRegressor(n_components=256, random_state=0, **options)
     predicted = clone(model).fit(X, Y, weight).predict(X_test)
     assert_allclose(predicted[:, 2], 0.1, rtol=1e-9)
-    for unit in (2.0 ** np.array([40, 0, -3]), 2.0 ** np.array([0, -400, 600])):
+    for unit in (2.0 ** np.array([40, 0, -3]), 2.0 ** np.array([0, -900, 400])):
         assert_array_equal(clone(model).fit(X, Y * unit, weight).predict(X_test), predicted * unit)
 
 
@@ -56,3 +56,37 @@ def test_nothing_is_drawn_for_wide_sparse_rows_that_tell_nothing(rng):
     model = StagewiseRegressor(n_components=512, random_state=0).fit(X, rng.standard_normal(600))
     assert min(model.choice_["errors"].values()) > 0.95
     assert model.choice_["features"] == "columns"
+
+
+def spoilt(y, value):
+    y = y.astype(object if isinstance(value, str) else np.float64)
+    y[3] = value
+    return y
+
+
+@pytest.mark.parametrize(
+    "regressor", [StagewiseRegressor(n_components=16), SDCARegressor()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize(
+    ("dtype", "made", "message"),
+    [
+        (np.float64, lambda y: spoilt(y, np.nan), "drop these rows, or fill it in"),
+        (np.float64, lambda y: spoilt(y, "much"), "'much'.*or use a classifier"),
+        (np.float64, lambda y: np.arange(20).astype("datetime64[D]"), "dates or times.*make numbers"),
+        (np.float64, lambda y: spoilt(y, 1e200), r"1e\+200, too large to compute with: scale y\."),
+        (np.float32, lambda y: spoilt(y, 1e60), r"1e\+60.*: scale y, or make X float64"),
+    ],
+)
+def test_responses_that_are_no_numbers_are_refused_in_a_sentence(regressor, dtype, made, message, rng):
+    X, y = rng.standard_normal((20, 2)).astype(dtype), rng.standard_normal(20)
+    with pytest.raises(ValueError, match=message):
+        clone(regressor).fit(X, made(y))
+
+
+@pytest.mark.parametrize("library", ["torch", "polars"])
+def test_missing_responses_of_other_libraries_are_named(library, rng):
+    library = pytest.importorskip(library)
+    X, y = rng.standard_normal((20, 2)), spoilt(rng.standard_normal(20), np.nan)
+    held = (library.asarray(X), library.asarray(y)) if hasattr(library, "asarray") else (X, library.Series(y))
+    with pytest.raises(ValueError, match="drop these rows, or fill it in"):
+        StagewiseRegressor(n_components=16).fit(*held)

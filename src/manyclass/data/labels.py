@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from manyclass.data.rows import Array, Rows, to_numpy
 from manyclass.data.targets import ClassTargets, MatrixTargets, Targets
 
+LARGEST = {4: 1e37, 8: 1e150}
+"""Responses by the bytes of a float: predictions of larger ones, or their squares, overflow."""
 CONSTANT = 1e-14
 """A standard deviation, of what is at most 1, that is rounding."""
 
@@ -85,10 +88,19 @@ class Responses:
     unit: np.ndarray | float = 1.0
 
     @classmethod
-    def of(cls, y: Any) -> Responses:
-        """Arrays of other namespaces than NumPy's stay where they are; everything else is made one in float64."""
+    def of(cls, y: Any, itemsize: int = 8) -> Responses:
+        """Arrays of other namespaces than NumPy's stay where they are; everything else is made one in float64.
+
+        Models compute with floats of `itemsize` bytes.
+        """
         if not is_array_api_obj(y) or is_numpy_array(y):
-            y = np.asarray(y.toarray() if hasattr(y, "toarray") else y, dtype=np.float64)
+            y = _as_numbers(y.toarray() if hasattr(y, "toarray") else np.asarray(y))
+        size = float(array_namespace(y).max(abs(y)))
+        if math.isnan(size):
+            raise ValueError("Input y contains NaN: some of it is missing; drop these rows, or fill it in.")
+        if size > LARGEST[itemsize]:
+            other = ", or make X float64" if itemsize < 8 else ""
+            raise ValueError(f"y holds numbers of size {size:.2g}, too large to compute with: scale y{other}.")
         return cls(y)
 
     def in_units(self, weight: Array | None) -> Responses:
@@ -118,6 +130,17 @@ class Responses:
         """One column per response, in float64: responses far from 0 keep their digits."""
         Y = rows.asarray(self.y, dtype=rows.xp.float64)
         return MatrixTargets(Y[:, None] if self.is_one_dimensional else Y)
+
+
+def _as_numbers(y: np.ndarray) -> np.ndarray:
+    """Responses in float64; of dates NumPy would make nanoseconds since 1970."""
+    if y.dtype.kind in "Mm":
+        raise ValueError(f"y holds dates or times ({y.dtype}): make numbers of it, as days since the first.")
+    try:
+        return y.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        other = "convert it with y.astype(float), or use a classifier where it holds labels"
+        raise ValueError(f"y of a regressor must be numbers ({error}): {other}.") from error
 
 
 def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:

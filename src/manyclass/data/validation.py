@@ -65,7 +65,7 @@ def check_rows(
         return as_rows(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
-    if hasattr(y, "isna") and bool(np.any(y.isna())):  # scikit-learn's own validation stumbles over pandas' NA
+    if _is_missing(y):  # scikit-learn's own validation stumbles over pandas' NA, and says not what to do
         raise ValueError("Input y contains NaN: some of it is missing; drop these rows, or fill it in.")
     if y is None:  # an error for all but transformers
         X = validate_data(estimator, X, y, reset=reset, **options)
@@ -78,6 +78,13 @@ def check_rows(
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
     return as_rows(_row_by_row(X, memory_limit) if many_passes else X), y
+
+
+def _is_missing(y: Any) -> bool:
+    if hasattr(y, "isna"):
+        return bool(np.any(y.isna()))
+    values = y.data if sp.issparse(y) else y.to_numpy() if hasattr(y, "to_numpy") else y
+    return getattr(getattr(values, "dtype", None), "kind", "") == "f" and bool(np.isnan(values).any())
 
 
 def check_dates(X: Any) -> None:

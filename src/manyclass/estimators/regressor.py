@@ -62,7 +62,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         """Of shape (n_rows, n_outputs)."""
 
     def _encode(self, rows: Rows, y: Any) -> Responses:
-        responses = Responses.of(y)
+        responses = Responses.of(y, rows.itemsize)
         self._is_one_dimensional = responses.is_one_dimensional
         return responses
 
