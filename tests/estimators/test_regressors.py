@@ -1,5 +1,7 @@
 """What responses are like: of several sizes, few, hardly told by any column, or by very many."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -90,3 +92,26 @@ def test_missing_responses_of_other_libraries_are_named(library, rng):
     held = (library.asarray(X), library.asarray(y)) if hasattr(library, "asarray") else (X, library.Series(y))
     with pytest.raises(ValueError, match="drop these rows, or fill it in"):
         StagewiseRegressor(n_components=16).fit(*held)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "columns", "responses", "way"),
+    [
+        ("squared", 1e-4, 1.0, "scale X"),
+        ("huber", 1.0, 1e6, "scale y or X"),
+        ("epsilon_insensitive", 1.0, 1e6, "scale y or X"),
+    ],
+)
+def test_a_penalty_that_holds_all_predictions_back_is_told(loss, columns, responses, way, intercept, rng):
+    X = rng.standard_normal((100, 3))
+    y = X @ np.array([1.0, -1.0, 0.5])
+    model = SDCARegressor(loss, fit_intercept=intercept)
+    with pytest.warns(UserWarning, match=f"alpha=0.0001 holds predictions to.*lower it, or {way}"):
+        model.fit(columns * X, responses * y)
+    predicted = model.predict(columns * X) - model.intercept_
+    assert np.sqrt(np.mean(predicted**2)) <= 0.05 * responses * np.std(y) * 1.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).fit(X, y)
+        clone(model).fit(X, np.zeros(100))  # there is nothing to tell

@@ -111,6 +111,13 @@ class DualProblem:
         return np.where(found > 0.0, found, 1.0)
 
     @property
+    def reach(self) -> np.ndarray:
+        """How far predictions of each output can be from a constant at the minimum, in units of its `spread` and root
+        mean squares: ‖Σ r_i x_i a_iᵀ‖ · ‖x‖/alpha with |a| ≤ top, and no more of it than at the zero model."""
+        most = np.minimum(self.loss.top, self.spread / max(self.loss.curvature, 1e-300))
+        return np.asarray(self.mean_square_norm / self.alpha * most / self.spread)
+
+    @property
     def class_share(self) -> np.ndarray:
         """Σ r_i of the rows of each class, of shape (n_outputs,)."""
         return np.bincount(self.targets.codes, self.share, self.n_outputs)

@@ -24,6 +24,8 @@ from manyclass.model import Loss, Problem
 
 FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
 """Epochs that are always allowed, and multiplications up to which more are."""
+HELD_BACK = 0.05
+"""Of the spread of responses: predictions that reach no further explain no more than a tenth of the variance."""
 
 
 @dataclass(eq=False, repr=False)
@@ -60,6 +62,7 @@ class DualEstimator(HoldsOut, LinearModel):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
+        self._look_at(problem)
         iterates = ascend(
             problem,
             homotopy_path(problem, self.homotopy),
@@ -72,6 +75,9 @@ class DualEstimator(HoldsOut, LinearModel):
             saved=task.saved,
         )
         return (yield from iterates)
+
+    def _look_at(self, problem: DualProblem) -> None:
+        """Warn of what no number of epochs can mend."""
 
     def _previous(self, problem: DualProblem) -> Start | None:
         """The dual variables and the model of the fit before, if they are about as many rows and outputs."""
@@ -251,7 +257,8 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         one number, that number is the model, and a warning says so.
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier`.
+        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier`. A warning says where it holds all predictions back,
+        whatever X tells.
     homotopy, tol, max_iter
         As in `SDCAClassifier`.
     <shared>
@@ -300,3 +307,10 @@ class SDCARegressor(DualEstimator, LinearRegressor):
             told = f"All y of an output lie within epsilon={loss.blind:g} of one number, which is the model;"
             warnings.warn(f"{type(self).__name__}: {told} choose it in units of y.", UserWarning, stacklevel=outside())
         return name, loss
+
+    def _look_at(self, problem: DualProblem) -> None:
+        reach = float(np.min(problem.reach, where=problem.targets.Y.any(axis=0), initial=np.inf))
+        if 0 < reach < HELD_BACK:
+            way = "lower it, or scale X" if problem.loss.top == np.inf else "lower it, or scale y or X"
+            told = f"alpha={problem.alpha:g} holds predictions to {reach:.1g} of the spread of y, whatever X tells;"
+            warnings.warn(f"{type(self).__name__}: {told} {way}.", UserWarning, stacklevel=outside())
