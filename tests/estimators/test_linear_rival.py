@@ -209,8 +209,8 @@ def test_without_time_for_the_penalty_it_is_that_of_a_look(monkeypatch):
 def test_few_rows_of_many_classes_are_looked_at_without_a_warning(monkeypatch):
     monkeypatch.setattr("manyclass.estimators.linear_rival.NEAR", np.inf)
     rng = np.random.default_rng(0)
-    y = np.arange(1800) % 600
-    X = 3.0 * rng.standard_normal((600, 30))[y] + rng.standard_normal((1800, 30))
+    y = np.arange(840) % 415
+    X = 3.0 * rng.standard_normal((415, 30))[y] + rng.standard_normal((840, 30))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)
