@@ -86,7 +86,11 @@ def test_what_learns_knows_every_class(n):
     X = rng.standard_normal((n, 4))
     model = AutoClassifier(max_time=30).fit(X, (np.arange(n) == n // 2).astype(int))
     assert model.classes_.tolist() == [0, 1]
-    once, labels = np.vstack([X[:800], np.repeat(X[:1] + 3.0, 200, axis=0)]), (np.arange(1000) >= 800).astype(int)
+
+
+def test_what_learns_knows_a_class_of_one_row_given_often():
+    X = np.random.default_rng(3200).standard_normal((800, 4))
+    once, labels = np.vstack([X, np.repeat(X[:1] + 3.0, 200, axis=0)]), (np.arange(1000) >= 800).astype(int)
     assert AutoClassifier(max_time=30).fit(once, labels).score(once[800:], labels[800:]) > 0.9
 
 
