@@ -72,8 +72,8 @@ def test_outputs_by_themselves_come_close_where_the_hessian_would_be_too_large(d
 def test_a_temperature_mends_scores_that_are_too_sure(digits):
     X, X_test, y, y_test = digits
     X, y = X[:250], y[:250]
-    plain = GLMClassifierCV([1e-5], leave_one_out=True, cv=2, tol=1e-6).fit(X, y)
-    mended = GLMClassifierCV([1e-5], calibrate="temperature", cv=2, tol=1e-6).fit(X, y)
+    plain = GLMClassifierCV([1e-5], leave_one_out=True, cv=2, tol=1e-4).fit(X, y)
+    mended = GLMClassifierCV([1e-5], calibrate="temperature", cv=2, tol=1e-4).fit(X, y)
     assert plain.temperature_ == 1.0 and mended.temperature_ > 1.2
     assert mended.loo_score_ == plain.loo_score_
     before, after = (log_loss(y_test, model.predict_proba(X_test)) for model in (plain, mended))
@@ -197,7 +197,7 @@ def test_few_rows_of_many_classes_are_left_out_as_far_as_refits_say(n_classes, n
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(n_rows) % n_classes)
     X = 0.5 * rng.standard_normal((n_classes, 40))[y] + rng.standard_normal((n_rows, 40))
-    model = GLMClassifierCV([5e-3], leave_one_out=True, loo_refits=n_rows, cv=2).fit(X, y)
+    model = GLMClassifierCV([5e-3], leave_one_out=True, loo_refits=100, cv=2).fit(X, y)
     assert abs(model.loo_check_["mean_difference"]) < -0.04 * model.loo_score_
 
 
