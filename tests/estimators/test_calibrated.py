@@ -107,7 +107,7 @@ def test_default_is_never_clearly_worse_than_ridge(load):
     X = StandardScaler().fit_transform(X)
     for size in (0.2, 0.7):
         worse = []
-        for seed in range(8 if len(y) < 1000 else 3):
+        for seed in range(4 if len(y) < 1000 else 2):
             X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=size, random_state=seed, stratify=y)
             ridge = RidgeClassifierCV(np.logspace(-3, 3, 13)).fit(X_train, y_train).score(X_test, y_test)
             worse.append(ridge - CalibratedLeastSquaresClassifier().fit(X_train, y_train).score(X_test, y_test))
@@ -238,8 +238,7 @@ def test_saved_and_loaded_model_predicts_the_same_bits(digits, tmp_path):
     assert_array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
 
 
-@pytest.mark.parametrize("far", [1e4, 1e6])
-@pytest.mark.parametrize("n_classes", [2, 3, 400])
+@pytest.mark.parametrize(("n_classes", "far"), [(2, 1e4), (2, 1e6), (3, 1e4), (3, 1e6), (400, 1e6)])
 def test_one_row_far_from_all_others_is_no_matter(far, n_classes, rng):
     """It is left out of one part, where cubes of its predictions must not stand for a centre."""
     X = rng.standard_normal((1000, 8))
