@@ -80,7 +80,7 @@ def test_a_device_has_speeds_of_its_own_for_numbers_as_the_rows_are_in(dtype, me
         there.append(asked)
         return SLOW
 
-    rows = as_rows(torch.ones((3, 2), dtype=getattr(torch, dtype)))
+    rows = as_rows(torch.ones((3, 2), dtype=getattr(torch, dtype), device="cpu"))
     monkeypatch.setattr(module, "_measured_there", seen)
     rates.cache_clear()
     module.rates_of(rows)

@@ -106,6 +106,7 @@ FIT = [
     ("iris.csv --solver stagewise --tol 0.1", 2, "--solver stagewise has no --tol: leave it out"),
     ("iris.csv --link softmax", 2, "No such option"),
     ("iris.csv --alpha -1", 2, "--alpha -1.0 cannot be used: it must be a number of at least 0"),
+    ("iris.csv --alpha 1,5", 2, "--alpha 1,5 cannot be used: it must be a number of at least 0 or scale"),
     ("iris.csv --n-features 0", 2, "n-features"),
     ("iris.csv --output absent/m.skops", 1, "no folder absent to write m.skops to"),
     ("iris.csv --output .", 1, "is a folder"),

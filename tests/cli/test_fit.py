@@ -87,6 +87,12 @@ def test_what_is_not_given_is_the_estimators_default(run_json, iris_csv, solver)
     assert parameters == json.loads(json.dumps(defaults | {"max_time": 5}))
 
 
+@pytest.mark.parametrize(("solver", "word"), [("auto", "scale"), ("stagewise", "auto")])
+def test_a_penalty_is_a_number_or_the_word_that_the_estimator_knows(run_json, iris_csv, solver, word):
+    reports = (run_json("fit", iris_csv, "--solver", solver, "--alpha", alpha) for alpha in (word, 0.5))
+    assert [report["parameters"]["alpha"] for report in reports] == [word, 0.5]
+
+
 @pytest.mark.parametrize("option", ["alpha", "tol", "max_iter"])
 def test_help_says_the_defaults(run_ok, option):
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", run_ok("fit", "--help")).split())

@@ -6,6 +6,7 @@ import pytest
 from manyclass import GLMClassifier
 from manyclass.data import as_rows, few_columns, threads
 from manyclass.data.few_columns import add_product, add_row, product
+from manyclass.data.rows import to_numpy
 
 SHAPES = [
     (0, 3, 2),
@@ -67,7 +68,7 @@ def test_a_row_of_another_namespace_is_added():
     torch = pytest.importorskip("torch")
     Z = torch.ones((100, 3))
     add_row(Z, torch.arange(3.0))
-    np.testing.assert_array_equal(Z.numpy(), np.tile([1.0, 2.0, 3.0], (100, 1)))
+    np.testing.assert_array_equal(to_numpy(Z), np.tile([1.0, 2.0, 3.0], (100, 1)))
 
 
 def test_small_kernels_are_asked_for_where_one_thread_multiplies():
@@ -111,12 +112,12 @@ def test_an_intercept_may_be_one_number():
 def test_tensors_of_any_kind_are_multiplied(rng):
     """On the host as NumPy's arrays, but for those that are kept track of, or are read as the negative of what lies."""
     torch = pytest.importorskip("torch")
-    X, W, R = (torch.asarray(rng.standard_normal(shape)) for shape in ((50, 7), (7, 3), (50, 3)))
+    X, W, R = (torch.tensor(rng.standard_normal(shape)) for shape in ((50, 7), (7, 3), (50, 3)))
     for given in (X, X.T.contiguous().T, X[:, ::2], torch.complex(X, -X).conj().imag, X.clone().requires_grad_()):
         few = W[: given.shape[1]]
-        total, plain = torch.ones((given.shape[1], 3), dtype=X.dtype), given.detach().resolve_neg().numpy()
+        total, plain = torch.ones((given.shape[1], 3), dtype=X.dtype), to_numpy(given.resolve_neg())
         with torch.no_grad():
             found = product(given, few)
             add_product(given, R, total)
-        np.testing.assert_allclose(found.numpy(), plain @ few.numpy(), atol=1e-12)
-        np.testing.assert_allclose(total.numpy(), 1.0 + plain.T @ R.numpy(), atol=1e-12)
+        np.testing.assert_allclose(to_numpy(found), plain @ to_numpy(few), atol=1e-12)
+        np.testing.assert_allclose(to_numpy(total), 1.0 + plain.T @ to_numpy(R), atol=1e-12)

@@ -106,7 +106,7 @@ def test_missing_responses_of_other_libraries_are_named(library, rng):
 def test_a_penalty_that_holds_all_predictions_back_is_told(loss, columns, responses, way, intercept, rng):
     X = rng.standard_normal((100, 3))
     y = X @ np.array([1.0, -1.0, 0.5])
-    model = SDCARegressor(loss, fit_intercept=intercept)
+    model = SDCARegressor(loss, alpha=1e-4, fit_intercept=intercept)
     with pytest.warns(UserWarning, match=f"alpha=0.0001 holds predictions to.*lower it, or {way}"):
         model.fit(columns * X, responses * y)
     predicted = model.predict(columns * X) - model.intercept_

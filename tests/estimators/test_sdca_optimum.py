@@ -177,7 +177,7 @@ def test_the_optimum_is_that_of_glm_on_columns_of_any_size_within_few_epochs(noi
     sizes = np.random.default_rng(0).permutation(np.logspace(-3, 3, 20))
     X = (X * sizes).astype(np.float32 if held == "float32" else np.float64)
     rows = sp.csr_array(X) if held == "sparse" else X
-    dual = SDCAClassifier(loss, tol=1e-6, max_iter=100).fit(rows, y)
+    dual = SDCAClassifier(loss, alpha=1e-4, tol=1e-6, max_iter=100).fit(rows, y)
     primal = GLMClassifier(loss=loss, alpha=1e-4, tol=1e-8).fit(X.astype(np.float64), y)
     assert dual.status_ is Status.CONVERGED
     assert dual.history_[-1].objective == pytest.approx(primal.history_[-1].objective, rel=1e-4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -69,8 +69,20 @@ _LOSS = _model(
     "those that fit the others. Default: softmax, or logistic for several labels per row; with "
     "calibrated calibrated, with stagewise squared, or what GLMClassifier has where held-out rows speak for it.",
 )
+
+
+def number_or_word(text: str) -> float | str:
+    """What an estimator takes numbers and words for; it says which."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 _ALPHA = _model(
     "--alpha",
+    metavar="<float>",
+    parser=number_or_word,
     help="Strength of the penalty alpha/2 · ‖W‖². Default: scale, 1e-4 or as many times that as most columns have a "
     "variance above 1; with calibrated and stagewise auto, from the data.",
 )
@@ -159,7 +171,7 @@ def fit(
     memory_limit: Annotated[str | None, _MEMORY_LIMIT] = None,
     solver: Annotated[str | None, _SOLVER] = None,
     loss: Annotated[str | None, _LOSS] = None,
-    alpha: Annotated[float | None, _ALPHA] = None,
+    alpha: Annotated[Any, _ALPHA] = None,
     class_weight: Annotated[str | None, _CLASS_WEIGHT] = None,
     leave_one_out: Annotated[bool, _LEAVE_ONE_OUT] = False,
     tol: Annotated[float | None, _TOL] = None,
