@@ -189,6 +189,8 @@ def test_penalties_of_rows_in_float32_are_the_first_of_those_in_float64(rng):
     wide, narrow = path.grid(2.2e-16), path.grid(1.2e-7)
     assert 10 < len(narrow) < len(wide)
     assert_allclose(wide[: len(narrow)], narrow)
+    scale = float(np.maximum(path.eigenvalues, 0.0).sum())
+    assert 1.2e-7 <= narrow[-1] / scale < 4 * 1.2e-7  # the next, half a power of ten below, is lost in rounding
 
 
 def test_scales_are_of_small_columns_and_of_rows_that_are_not_zero():

@@ -105,7 +105,7 @@ class Spectrum:
         """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero; those of any
         precision are the first of all."""
         scale = float(np.maximum(to_numpy(self.eigenvalues), 0.0).sum())
-        most, least = math.log10(LARGEST), math.log10(max(LEAST, 10.0 * precision))
+        most, least = math.log10(LARGEST), math.log10(max(LEAST, precision))
         grid = 10.0 ** (most - np.arange(1 + math.floor(PER_DECADE * (most - least) + 1e-9)) / PER_DECADE)
         return grid * (scale if scale > 0 else 1.0)
 
