@@ -11,6 +11,7 @@ from manyclass import GLMClassifier
 from manyclass.choice import Choice, Method, in_turn
 from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
+from manyclass.data.rows import to_numpy
 from manyclass.fit import Clock, Run, Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers.start import least_squares_start
@@ -175,14 +176,14 @@ def test_what_rounding_keeps_from_the_tolerance_goes_on_in_float64(kind, row_spa
     coef, intercept = outcome.model
     assert coef.dtype == intercept.dtype == given.rows.dtype
     wide = problem_of(X.astype(np.float64))
-    theta = wide.pack(*(np.asarray(one, dtype=np.float64) for one in outcome.model))
+    theta = wide.pack(*(to_numpy(one).astype(np.float64) for one in outcome.model))
     evaluation = wide.value_and_gradient(theta)
     assert evaluation.value == pytest.approx(outcome.history[-1].objective, rel=1e-4)
     # A fit that was cut off there goes on there.
     iterates = in_turn(choice, problem_of(as_given(kind, X)), np.random.default_rng(0), None, changes.append, states[1])
     again = Run(Clock(None), tol=tol, max_iter=10_000)(iterates, lambda: None)
     assert again.status is Status.CONVERGED and len(changes) == 1
-    np.testing.assert_array_equal(np.asarray(again.model[0]), np.asarray(coef))
+    np.testing.assert_array_equal(to_numpy(again.model[0]), to_numpy(coef))
 
 
 def test_a_method_without_a_step_gives_way_to_others():
