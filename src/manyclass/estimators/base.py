@@ -28,7 +28,7 @@ from manyclass.data.threads import threads_of_products
 from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.fingerprint import fingerprint
-from manyclass.estimators.parameters import all_or_nothing, checks_parameters, complete_docstring, generator
+from manyclass.estimators.parameters import all_or_nothing, checks_parameters, complete_docstring, generator, is_scaled
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
@@ -182,7 +182,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _begun(self, task: Task) -> Iterates:
         """The iterates with the penalty that they are for, which has to look at the rows to know their units."""
-        if task.saved is None and getattr(self, "alpha", None) == "scale":
+        if task.saved is None and is_scaled(self):
             task.problem.alpha = usual_penalty(task.problem.feature_variance)
         return (yield from self._iterates(task))
 
@@ -197,7 +197,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     @property
     def _alpha(self) -> float:
         """The penalty that a fit begins with."""
-        return USUAL if self.alpha == "scale" else float(self.alpha)
+        return USUAL if is_scaled(self) else float(self.alpha)
 
     @property
     def _compiles(self) -> bool:

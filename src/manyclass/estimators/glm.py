@@ -14,7 +14,7 @@ from manyclass.data.factor import varying
 from manyclass.estimators.base import Task
 from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut
+from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut, is_scaled
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -151,7 +151,7 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         moments = self._stream_moments(task)
         self.choice_ = {"solver": "moments", "curvature": "second-moment", "row_space": False, "estimates": {}}
         factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
-        if self.alpha == "scale":
+        if is_scaled(self):
             task.problem.alpha = usual_penalty(varying(factor.S, moments, self._stream.precision))
         model = moments.solve(task.problem.alpha, fit_intercept=self.fit_intercept, factor=factor)
         self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))

@@ -48,7 +48,16 @@ CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanc
 
 CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
 
-SCALED_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})]}
+SCALE = "scale"
+"""A penalty in the unit of the columns."""
+SCALED_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({SCALE})]}
+POSITIVE_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({SCALE})]}
+
+
+def is_scaled(estimator: Any) -> bool:
+    """Whether its penalty is to have the unit of the columns, for which rows have to be looked at."""
+    return getattr(estimator, "alpha", None) == SCALE
+
 
 RUN: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left")],

@@ -18,6 +18,7 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.parameters import (
     CLASS_WEIGHT,
+    POSITIVE_ALPHA,
     RUN,
     Balanced,
     HoldsOut,
@@ -25,6 +26,7 @@ from manyclass.estimators.parameters import (
     checks_parameters,
     epochs,
     generator,
+    is_scaled,
     seed_of,
 )
 from manyclass.fit import Clock, Iterates, Outcome, Run, restore
@@ -150,7 +152,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         **RUN,
         **CLASS_WEIGHT,
         **CALIBRATE,
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
+        **POSITIVE_ALPHA,
         "max_iter": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "loss": [str],
         "schedule": [StrOptions(set(SCHEDULES)), Schedule],
@@ -230,7 +232,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         return (yield from self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start))
 
     def _chunk_iterates(self, task: Task) -> Iterates:
-        if self.alpha == "scale":
+        if is_scaled(self):
             known = vars(self).get("alpha_")  # by the first chunk, as all are of one objective
             task.problem.alpha = usual_penalty(task.problem.feature_variance) if known is None else known
         t = getattr(self, "t_", 0)

@@ -17,7 +17,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.linear import LinearModel
-from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, HoldsOut, epochs
+from manyclass.estimators.parameters import CLASS_WEIGHT, POSITIVE_ALPHA, RUN, Balanced, HoldsOut, epochs
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates
 from manyclass.model import Loss, Problem
@@ -35,7 +35,7 @@ class DualEstimator(HoldsOut, LinearModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
         "loss": [str],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
+        **POSITIVE_ALPHA,
         "homotopy": ["boolean", StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
