@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import f1_score
 
 from manyclass import GLMClassifier, GLMClassifierCV, StagewiseClassifier
 from manyclass.data import ClassTargets, as_rows
@@ -69,6 +70,52 @@ def test_several_labels_are_compared_by_their_squared_errors():
     assert (model.choice_["features"], model.loss_) == (LINKED, "logistic")
     probability = model.predict_proba(X[600:])
     assert probability.shape == (300, 4) and ((probability > 0.5) == Y[600:]).mean() > 0.95
+
+
+def test_rare_labels_are_predicted_where_that_leaves_no_more_of_them_wrong():
+    """The model of the least log loss is hardly ever sure of one."""
+    rng = np.random.default_rng(1)
+    topics, Y = rng.random((40, 150)) < 0.06, (rng.random((1200, 40)) < 0.05).astype(int)
+    X = ((Y @ topics) * (rng.random((1200, 150)) < 0.3) > 0) + 1.0 * (rng.random((1200, 150)) < 0.03)
+    model, likely = StagewiseClassifier(random_state=0).fit(X[:600], Y[:600]), GLMClassifierCV(10).fit(X[:600], Y[:600])
+    assert model.choice_["features"] == LINKED and model.alpha_ < likely.alpha_
+    predicted, other = model.predict(X[600:]), likely.predict(X[600:])
+    assert f1_score(Y[600:], predicted, average="micro") > 1.1 * f1_score(Y[600:], other, average="micro")
+    assert (predicted != Y[600:]).sum() < 1.03 * (other != Y[600:]).sum()
+
+
+def test_of_hundreds_of_labels_the_most_frequent_are_compared(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("manyclass.choice.features.MOST_OUTPUTS", 8)
+    X, share = rng.standard_t(3, (900, 10)), rng.permutation(np.linspace(0.02, 0.4, 16))
+    scores = X @ rng.standard_normal((10, len(share)))
+    Y = (scores.argsort(axis=0).argsort(axis=0) >= 900 * (1.0 - share)).astype(int)
+    looked, fit, options = [], LinearRival._fit, {"n_components": 64, "block_size": 64, "random_state": 0}
+
+    def seen(self, model, part, y, *given):
+        looked.append(y.mean(axis=0))
+        return fit(self, model, part, y, *given)
+
+    monkeypatch.setattr(LinearRival, "_fit", seen)
+    model = StagewiseClassifier(**options).fit(X, Y)
+    assert model.choice_["features"] == LINKED and model.coef_.shape == (16, 10)
+    assert all(len(found) == 8 and found.min() > 0.15 for found in looked) and len(looked) > 1
+    some = StagewiseClassifier(**options).fit(X, Y[:, share > np.median(share)])
+    assert some.choice_["errors"] == pytest.approx(model.choice_["errors"], rel=1e-2)
+
+
+def test_a_look_that_time_has_cut_short_says_nothing(monkeypatch):
+    X, y = taught(n=600)
+    fit = LinearRival._fit
+
+    def late(self, model, part, y, *share):
+        found = fit(self, model, part, y, *share)
+        found.status_ = Status.MAX_TIME
+        return found
+
+    monkeypatch.setattr(LinearRival, "_fit", late)
+    model = StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)
+    assert np.isnan(model.choice_["errors"][LINKED]) and model.choice_["features"] != LINKED
 
 
 def test_what_no_line_divides_is_left_to_generated_features():

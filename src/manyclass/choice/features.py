@@ -37,6 +37,9 @@ FAR_BETTER = 0.9
 looked at are few."""
 BANDWIDTHS = (4.0, 1 / 4, 1 / 16, 1 / 64)
 """Times that of a kernel, where this is the median distance, which does not know how fast responses change."""
+MOST_OUTPUTS = 128
+"""By which representations are compared where rows have no classes: those with the largest variance, which have most of
+the error; hundreds of labels say no more than these."""
 COLUMNS, IN_UNITS = "columns", "standardized columns"
 
 
@@ -127,7 +130,7 @@ def errors_of_representations(
         generator.n_components = n_features  # and no others, which of many columns take long to draw
         generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
         kinds[name] = GeneratedRows(sample, generator)
-    has_classes = isinstance(targets, ClassTargets)
+    has_classes, compared = isinstance(targets, ClassTargets), outputs_to_compare(to_numpy(Y))
     found = {}
     for name, kind in kinds.items():
         problem.on_block()
@@ -140,7 +143,7 @@ def errors_of_representations(
             wrong = to_numpy(Mistakes().values(Y - residual, slice(None), targets, xp))
             found[name] = float(np.average(wrong, weights=copies))
         else:
-            found[name] = _unexplained(to_numpy(residual), to_numpy(Y), copies)
+            found[name] = _unexplained(to_numpy(residual)[:, compared], to_numpy(Y)[:, compared], copies)
     return found
 
 
@@ -177,6 +180,10 @@ def better_bandwidths(
             if left_out is not None:
                 left_out[name] = predicted[least]
     return chosen
+
+
+def outputs_to_compare(Y: np.ndarray) -> np.ndarray:
+    return np.argsort(-np.var(Y, axis=0), kind="stable")[:MOST_OUTPUTS]
 
 
 def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> float:

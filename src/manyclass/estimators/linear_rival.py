@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import ShuffleSplit
 
-from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS
+from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS, outputs_to_compare
 from manyclass.choice.frame import Frame
 from manyclass.data.penalty import best, outweighing, path_of_rows
 from manyclass.data.rows import Array, to_numpy
@@ -39,6 +39,8 @@ MOST_ROWS = 8192
 """Of a second look, half of which judge, and for the penalty."""
 LOOKED_AT_AGAIN = 4096
 """Of one against least squares on the columns, half of which judge."""
+OF_LABELS = 19
+"""Penalties of which one is chosen for several labels, by what they predict and not by one smooth score."""
 FEW_ROWS, HELD_OUT = 2500, 0.25
 """Up to which the penalty is cross-validated, and what judges of more."""
 SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
@@ -100,14 +102,22 @@ class LinearRival:
         """By rows left out of at most `MOST_ROWS`; of more it falls with the root of their weight, as 1/n is right
         where few coefficients matter only (see `ProductEquations.best_alpha`)."""
         part, y = self._some(MOST_ROWS)
-        cv = 5 if part.rows.n_rows <= FEW_ROWS else ShuffleSplit(1, test_size=HELD_OUT, random_state=0)
-        model = self._fit(GLMClassifierCV(10, cv=cv, fit_intercept=part.fit_intercept), part, y, FOR_PENALTY)
+        splits = _splits(part, y)
+        model = self._fit(
+            GLMClassifierCV(OF_LABELS if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept),
+            part,
+            y,
+            FOR_PENALTY,
+        )
+        alpha = float(model.alpha_)
         if model.status_ is Status.MAX_TIME:  # it has come from the largest penalties, and not far
             part, y = self._some(SAMPLED_ROWS)
-            model = self._fit(self._look(part), part, y, FOR_PENALTY)
-        if not model.alpha_ > 0:
+            alpha = float(self._fit(self._look(part), part, y, FOR_PENALTY).alpha_)
+        elif y.ndim == 2 and model.coefs_paths_ is not None:
+            alpha = float(model.alphas_[_labels_of(model, part, y, splits)])
+        if not alpha > 0:
             raise OutOfTime
-        return float(model.alpha_) * math.sqrt(part.total_weight / self.task.problem.total_weight)
+        return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
 
     # -- the looks ----------------------------------------------------------------------------------------------------
 
@@ -122,6 +132,8 @@ class LinearRival:
         try:
             look = self._fit(self._look(part, scoring), part, y)
         except TooFewRowsError:
+            return math.nan
+        if look.status_ is Status.MAX_TIME:  # as good as what it came to, which is not how good it is
             return math.nan
         score, self._alpha_of_look = float(look.best_score_), float(look.alpha_)
         return -score / _variance(y) if self._has_columns else 1.0 - score
@@ -162,7 +174,13 @@ class LinearRival:
             return False
         ours, theirs = (
             self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
-            for model in (own or GLMClassifierCV(5, fit_intercept=part.fit_intercept, tol=COARSE), other)
+            for model in (
+                own
+                or GLMClassifierCV(
+                    5, cv=_splits(part.taken(fitted), y[fitted]), fit_intercept=part.fit_intercept, tol=COARSE
+                ),
+                other,
+            )
         )
         return ours < (theirs if own is None else CLEARLY * theirs)
 
@@ -176,13 +194,15 @@ class LinearRival:
         return bool(self.task.encoded.is_multilabel or self.task.encoded.is_binary)
 
     def _some(self, n_rows: int) -> tuple[Problem, np.ndarray]:
-        """Rows of the frame, and their classes by number, or labels."""
+        """Rows of the frame, and their classes by number, or the labels by which models are compared."""
         problem = self._frame.problem
         part = problem.taken(problem.sample(min(n_rows, problem.rows.n_rows)))
         Y = to_numpy(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp)) > 0
         if Y.shape[1] == 1:  # two classes, or a single label
             return part, Y[:, 0].astype(np.int64)
-        return part, Y.astype(np.int64) if self.task.encoded.is_multilabel else Y.argmax(axis=1)
+        if self.task.encoded.is_multilabel:  # each has a model of its own
+            return part, Y[:, outputs_to_compare(Y)].astype(np.int64)
+        return part, Y.argmax(axis=1)
 
     def _fit(self, model: Any, part: Problem, y: np.ndarray, share: float = SHARE_OF_TIME) -> Any:
         clock = self.task.clock
@@ -203,6 +223,38 @@ class LinearRival:
             return float(np.average(to_numpy(model.predict(part.rows)) != y, weights=weight))
         P = to_numpy(model.predict_proba(part.rows))
         return _square(y, P[:, 1] if y.ndim == 1 else P, weight) / _variance(y)
+
+
+def _splits(part: Problem, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and to judge by."""
+    n_rows = part.rows.n_rows
+    if n_rows > FEW_ROWS:
+        return list(ShuffleSplit(1, test_size=HELD_OUT, random_state=0).split(np.zeros(n_rows)))
+    fold = folds_by_content(part.rows, y if y.ndim == 1 else None, part.weight, 5)
+    return [(np.flatnonzero((fold >= 0) & (fold != one)), np.flatnonzero(fold == one)) for one in range(5)]
+
+
+def _labels_of(
+    model: GLMClassifierCV, part: Problem, y: np.ndarray, splits: list[tuple[np.ndarray, np.ndarray]]
+) -> int:
+    """Which of the penalties has the best F1 score among those by which as few labels are wrong as by any, but for a
+    standard error; of equals the largest.
+
+    Few labels are present, and the model of the least log loss is so seldom sure of one that it predicts hardly any.
+    """
+    rows, d, counts = part.rows, part.rows.n_features, []
+    for models, (_, judging) in zip(model.coefs_paths_, splits, strict=True):
+        some, present = rows.take(judging), y[judging] > 0
+        scores = [to_numpy(some.matmat(rows.asarray(one[:, :d].T))) + one[:, d:].sum(axis=1) for one in models]
+        predicted = np.stack(scores) > 0
+        counts.append(np.stack([(predicted & present).sum(axis=2), predicted.sum(axis=2) + present.sum(axis=1)]))
+    right, named = np.concatenate(counts, axis=2)
+    wrong, judging = named - 2 * right, np.concatenate([judging for _, judging in splits])
+    weight = np.ones(len(judging)) if part.weight is None else to_numpy(part.weight)[judging]
+    errors, f1 = wrong @ weight, 2 * (right @ weight) / np.maximum(named @ weight, 1e-300)
+    least = int(np.argmin(errors))
+    error = np.sqrt(np.sum((weight * (wrong[least] - errors[least] / weight.sum())) ** 2))
+    return int(np.argmax(np.where(errors <= errors[least] + error, f1, -1.0)))
 
 
 def _square(y: np.ndarray, P: np.ndarray, sample_weight: np.ndarray | None = None) -> float:

@@ -234,7 +234,8 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
         of another, either is also tried on standardised columns (see ``choice_``).
     loss : {"auto", "squared", "calibrated", "softmax", "logistic"}, default="auto"
         "auto": "squared"; or softmax (logistic, for several labels) on the columns, with the penalty of
-        `GLMClassifierCV` on up to 8192 rows, where rows left out speak for it (see ``choice_``): not with `features` or
+        `GLMClassifierCV` on up to 8192 rows (of several labels, with the best F1 score of those that leave as few wrong
+        as any), where rows left out speak for it (see ``choice_``): not with `features` or
         a penalty given, several models, or early stopping. "squared": ½‖z − y‖² with y = ±1, least squares on the
         residuals, the fastest. "calibrated": the same with y = 0 or 1, and Algorithm 2's calibration and projection
         after each visit of all blocks. "softmax": a Newton step on the log loss of a block, with the running scores as
