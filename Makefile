@@ -14,7 +14,7 @@ INSTALL_TORCH = python -m pip install --quiet --no-deps --retries 1 --extra-inde
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
-.PHONY: run test test-kernels lint format types readme docs check lock clients wheel test-wheel test-oldest \
+.PHONY: run test test-kernels defaults lint format types readme docs check lock clients wheel test-wheel test-oldest \
 	bench-peers bench-many-classes bench-memory bench-softmax-path bench-accuracy bench-profile bench-bound \
 	bench-dual bench-stagewise bench-stochastic clean
 
@@ -27,6 +27,9 @@ test: $(VENV)/.ready  ## every test, in parallel
 test-kernels: $(VENV)/.ready  ## the numerical tests on the BLAS kernels of another processor, with two threads
 	OPENBLAS_CORETYPE=$(or $(CORE),Haswell) OPENBLAS_NUM_THREADS=2 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 \
 		tests/data tests/model tests/fit tests/curvature tests/solvers tests/properties -m 'not slow'
+
+defaults: $(VENV)/.ready  ## the errors of every default on small sets, against those published
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.battery --against benchmarks/results/battery_errors.md --limit 60
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -51,7 +54,7 @@ $(VENV)/.docs: $(VENV)/.ready requirements/docs.lock
 	$(BIN)/python -m pip install --quiet -r requirements/docs.lock
 	touch $@
 
-check: lint types readme docs test test-kernels
+check: lint types readme docs test test-kernels defaults
 
 $(VENV)/.ready: pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \

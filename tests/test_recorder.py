@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 import manyclass
-from benchmarks.battery import drawn, methods
+from benchmarks import report
+from benchmarks.battery import drawn, errors, methods
 from benchmarks.recorder import Recorder, fit_watched
 from tests.problems import ESTIMATORS, rows
 
@@ -74,3 +75,20 @@ def test_rows_drawn_at_random_are_the_same_each_time_and_have_several_classes(se
     values = X.data if sparse.issparse(X) else X
     assert np.isfinite(values).all() and np.array_equal(y, labels)
     assert np.array_equal(values, again.data if sparse.issparse(again) else again)
+
+
+def test_errors_that_are_clearly_more_than_published_are_told():
+    results = [
+        errors.Result("one", (700, 4, 3), {"GLM": 0.05, "stagewise": 0.05, "LinearSVC": 0.9}, n_judged=1000),
+        errors.Result("other", (70, 4, 3), {"GLM": 0.05}, n_judged=30),
+    ]
+    table = report.Table("", ["case", "n×d×k", *errors.peers(False), *errors.ours()])
+    for case, glm in (("one", 0.035), ("other", 0.035)):
+        table.add(case, "", "2.0", "-", "90.0", f"{100 * glm:.1f}", "-", "3.0", "-", "-", "-")
+    before = errors.published(str(table))
+    assert before["one"] == {"LogisticRegression": 0.02, "LinearSVC": 0.9, "GLM": 0.035, "stagewise": 0.03}
+    assert errors.worse(results, before) == [
+        "GLM on one: 5.0 %, published 3.5 %",
+        "stagewise on one: 5.0 %, published 3.0 %",
+    ]
+    assert errors.worse(results[1:], before) == []

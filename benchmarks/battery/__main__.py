@@ -18,6 +18,12 @@ LIMITED = ("gauss-50000x256-k50", "gauss-20000x256-k2000-unit", "sparse-100000x1
 THREADED = ("digits", "letter", "banking77-tfidf-10", "gauss-3000x1000-k20-decay-noise", "gauss-50000x256-k50", "scene")
 """Cases of every kind on which all estimators are done within a minute."""
 
+GUARDED = (
+    *("digits-raw", "wine-raw", "iris-raw", "breast_cancer-raw", "ecoli-raw", "optdigits-raw", "letter-raw", "scene"),
+    *("yeast", "banking77-few-5", "mnist-few-20", "sparse-2000x20000-k8", "gauss-3000x20-k4-scales"),
+)
+"""Cases of every kind on which the defaults are fitted within three minutes."""
+
 
 class Part(StrEnum):
     """What is measured: seconds to the same points; our methods to certificates; the default on shapes drawn at random;
@@ -48,11 +54,17 @@ def main(
         int, typer.Option("--threads", help="Of a race; with one, seconds of the processor are counted.")
     ] = 1,
     known: Annotated[Path | None, typer.Option(help="Races run before, as --json printed them.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="A published table of errors: ends with status 1 where ours are clearly worse.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each result, and no tables.")] = False,
 ) -> None:
     """Race the default of GLMClassifier with its peers and our own other methods, and look at every default."""
     limit = min(limit, 10.0) if quick else limit
     suffix = ("_quick" if quick else "") + ("_chosen" if names else "")
+    if against is not None:
+        compare_errors(chosen(names) if names else list(GUARDED), against, limit)
+        return
     found = [name for name in chosen(names or []) if names or not quick or size(name) <= cases.LARGEST_QUICK]
     alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
     for one in part or Part:
@@ -83,6 +95,19 @@ def main(
         elif not names:
             counts, n_rows = ([1000], 10_000) if quick else (list(classes.CLASSES), classes.N_ROWS)
             publish_classes(counts, n_rows, limit, suffix, as_json)
+
+
+def compare_errors(names: list[str], published: Path, limit: float) -> None:
+    before, known = errors.published(published.read_text()), cases.registry()
+    print(f"Without data for: {', '.join(name for name in names if name not in known) or 'none'}.")
+    contests = (errors.contest(name, limit, with_peers=False) for name in names if name in known)
+    results = [shown(one, errors.rows_of, False) for one in contests]
+    worse = errors.worse(results, before)
+    print(
+        f"{len(worse)} of {sum(len(one.errors) for one in results)} errors are worse than published", *worse, sep="\n"
+    )
+    if worse:
+        raise typer.Exit(1)
 
 
 def compared(name: str, limit: float, as_json: bool) -> errors.Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ TESTED, MOST_SPLITS = 1000, 10
 """Test rows of all splits together that small sets are given, and how many splits at most."""
 LARGEST = 20_000
 """Training rows; more would only make the peers slow."""
+ROUNDED = 0.0005
+"""Of published errors."""
 
 
 def ours() -> dict[str, Any]:
@@ -52,6 +55,7 @@ class Result:
     shape: tuple[int, ...]
     errors: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    n_judged: int = 0  # rows, of all splits
 
     def excess(self, name: str) -> float:
         """Points beyond what is allowed: the larger of 1.2 times and one point more than the yardstick."""
@@ -59,14 +63,15 @@ class Result:
         return self.errors[name] - max(1.2 * allowed, allowed + 0.01)
 
 
-def contest(name: str, limit: float) -> Result:
+def contest(name: str, limit: float, with_peers: bool = True) -> Result:
     """Means over as many splits as small sets need; compiled code is compiled before."""
     X, y = cases.arrays(name)
     splits = splits_of(y, LARGEST, MOST_SPLITS)
     n_splits = len(splits)
     n_classes = y.shape[1] if y.ndim == 2 else len(np.unique(y))
-    result = Result(name, (len(splits[0][0]), X.shape[1], n_classes))
-    for title, model in (peers(y.ndim == 2) | ours()).items():
+    n_judged = sum(len(judging) for _, judging in splits)
+    result = Result(name, (len(splits[0][0]), X.shape[1], n_classes), n_judged=n_judged)
+    for title, model in ((peers(y.ndim == 2) if with_peers else {}) | ours()).items():
         if title == "RidgeClassifierCV" and (sparse.issparse(X) and min(X.shape) > 6000):
             continue  # it would fill a matrix of all rows or all features
         if "max_time" in model.get_params():
@@ -136,3 +141,25 @@ def furthest(results: list[Result]) -> list[tuple[float, str, str]]:
 def worst(results: list[Result]) -> list[tuple[float, str, str]]:
     """(points beyond what is allowed, case, estimator), the worst first."""
     return sorted(((one.excess(name), one.case, name) for one in results for name in found(one)), reverse=True)
+
+
+def published(table: str) -> dict[str, dict[str, float]]:
+    """The errors of a published table, by case and estimator."""
+    columns, *lines = [
+        [cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines() if line.startswith("| ")
+    ]
+    rows = (dict(zip(columns, cells, strict=True)) for cells in lines)
+    names = [*peers(False), *ours()]
+    return {row["case"]: {name: float(row[name]) / 100 for name in names if row[name] != "-"} for row in rows}
+
+
+def worse(results: list[Result], before: dict[str, dict[str, float]]) -> list[str]:
+    """Whose errors are more than those before, by more than a standard error of two counts that are independent, which
+    those of the same rows are not."""
+    found = []
+    for one in results:
+        for name, error in one.errors.items():
+            known = before.get(one.case, {}).get(name, 1.0)
+            if error - known > ROUNDED + math.sqrt((error + known) / one.n_judged):
+                found.append(f"{name} on {one.case}: {100 * error:.1f} %, published {100 * known:.1f} %")
+    return found
