@@ -154,6 +154,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         "calibrate": [StrOptions({"temperature"}), None],
     }
     _fits_parts: ClassVar[bool] = True
+    _refits: ClassVar[bool] = True
     _model_parts: ClassVar[tuple[type, ...]] = (*ExactStream._model_parts, Conformity)
 
     alphas: Any = 10
@@ -303,6 +304,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             self.loo_refits,
             self._weight_left_out(task) if mode == "loo" else weight,
             by_known=True,
+            refits=self._refits,
         )
 
     def _weight_left_out(self, task: Task) -> np.ndarray | None:

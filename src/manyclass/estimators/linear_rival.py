@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -45,6 +45,12 @@ FEW_ROWS, HELD_OUT = 2500, 0.25
 """Up to which the penalty is cross-validated, and what judges of more."""
 SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
 """Of what is left, for one look and for the penalty."""
+
+
+class _Penalties(GLMClassifierCV):
+    """Of which only what it chooses is asked for."""
+
+    _refits: ClassVar[bool] = False
 
 
 @dataclass(eq=False)
@@ -103,12 +109,8 @@ class LinearRival:
         where few coefficients matter only (see `ProductEquations.best_alpha`)."""
         part, y = self._some(MOST_ROWS)
         splits = _splits(part, y)
-        model = self._fit(
-            GLMClassifierCV(OF_LABELS if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept),
-            part,
-            y,
-            FOR_PENALTY,
-        )
+        search = _Penalties(OF_LABELS if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept)
+        model = self._fit(search, part, y, FOR_PENALTY)
         alpha = float(model.alpha_)
         if model.status_ is Status.MAX_TIME:  # it has come from the largest penalties, and not far
             part, y = self._some(SAMPLED_ROWS)
@@ -138,12 +140,12 @@ class LinearRival:
         score, self._alpha_of_look = float(look.best_score_), float(look.alpha_)
         return -score / _variance(y) if self._has_columns else 1.0 - score
 
-    def _look(self, part: Problem, scoring: Any = None) -> GLMClassifierCV:
+    def _look(self, part: Problem, scoring: Any = None) -> _Penalties:
         variances = part.feature_variance
         n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances)))
         alphas = float(part.xp.sum(variances)) * 10.0 ** -np.arange(1, n_penalties + 1)
         cv = FOLDS if part.rows.n_rows >= 2 * FOLDS else 5
-        return GLMClassifierCV(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
+        return _Penalties(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _is_near(self, own: float, other: float) -> bool:
         """Whether errors differ by less than a standard error of counts."""

@@ -69,6 +69,7 @@ class Plan:
     of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
     is_whole: bool = False  # every alpha is tried, where the score has turned too
     by_known: bool = False  # rows of classes that no row of a fold is fitted to do not judge there
+    refits: bool = True  # to all rows, with the best penalty; else the model is the mean of those of the folds
 
     @property
     def n_judged(self) -> int:
@@ -215,6 +216,8 @@ class DescentSearch(Search):
                 yield replace(last[0], state=state if known["tried"] else None)
             saved = None
         self._check_scores()
+        if not plan.refits:
+            return None
         start = last[1]
         full = descent(problem, tol=last_tol)
         outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)

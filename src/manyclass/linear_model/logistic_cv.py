@@ -98,6 +98,7 @@ class LogisticRegressionCV(Logistic, Folds):
     def _plan(self, task: Task, is_exact: bool = True) -> Plan:
         alphas = 1.0 / (self._grid()[1] * task.problem.total_weight)
         options: dict[str, Any] = {"judging_weight": self._judging_weight(), "of_sums": True, "is_whole": True}
+        options["refits"] = self.refit
         return Plan(alphas, self._splits(task), None, "folds", False, False, 0, **options)
 
     def _iterates(self, task: Task) -> Iterates:
