@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from manyclass import GLMClassifierCV
-from manyclass.choice.descent import Descent, has_turned, past_rounding, stride
+from manyclass.choice.descent import Descent, has_turned, stride
 from manyclass.choice.methods import Method
 from manyclass.choice.together import Together
 from manyclass.curvature import CURVATURES
 from manyclass.estimators import search
-from manyclass.fit import Clock, Outcome, Status
+from manyclass.fit import Clock, Status
 from manyclass.fit.run import OutOfTime
 from tests import problems
 
@@ -79,18 +79,6 @@ def test_a_fold_learns_nothing_of_a_class_that_it_does_not_have(loss, together, 
     X, y = load_iris(return_X_y=True)
     model = GLMClassifierCV(alphas=np.logspace(0, -7, 10), cv=KFold(3), loss=loss, scoring="accuracy").fit(X, y)
     assert not np.nan_to_num(model.scores_).any()
-
-
-def test_a_limit_on_the_way_to_finer_products_keeps_the_model_that_is_there(monkeypatch):
-    stalled = Outcome(("W", "b"), Status.STALLED, [], 3, 4.0, 0.5)
-
-    def late(*_, **__):
-        raise OutOfTime
-
-    monkeypatch.setattr("manyclass.choice.descent.Frame", late)
-    given = SimpleNamespace(rows=SimpleNamespace(itemsize=4))
-    found = past_rounding(stalled, None, SimpleNamespace(given=given), SimpleNamespace(row_space=False), None)
-    assert found.model == stalled.model and found.status is Status.MAX_TIME
 
 
 @pytest.mark.parametrize("together", [True, False])

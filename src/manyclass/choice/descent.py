@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Method, choose
 from manyclass.choice.together import HessianOfEach, Together
 from manyclass.curvature import CURVATURES, Curvature
@@ -238,23 +237,6 @@ class _Jointly(QuasiNewton):
     """From the constant models, as each of the problems would have to be looked at for more."""
 
     begins_constant = True
-
-
-def past_rounding(outcome: Outcome, full: Descent, frame: Frame, method: Method, rng: np.random.Generator) -> Outcome:
-    """The outcome; where rounding ended the fit, that of products in float64 from there on."""
-    given = frame.given
-    if outcome.status is not Status.STALLED or given.rows.itemsize >= 8:
-        return outcome
-    try:
-        wide = Frame(given, rotate=method.row_space, wide=True, drops_empty=True)
-        metric = path_curvature(wide.problem, method, rng)
-    except OutOfTime:
-        return replace(outcome, status=Status.MAX_TIME)
-    finer = Descent(wide.problem, metric, full.clock, full.tol, full.max_iter)
-    found = finer.attempt(full.problem.alpha, wide.project(frame.lift(*outcome.model)))
-    model = frame.project(wide.lift(*found.model))
-    n_iter, n_passes = outcome.n_iter + found.n_iter, outcome.n_passes + found.n_passes
-    return replace(found, model=model, n_iter=n_iter, n_passes=n_passes)
 
 
 def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:

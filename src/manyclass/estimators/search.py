@@ -18,7 +18,6 @@ from manyclass.choice.descent import (
     has_turned,
     mean_model,
     of_folds,
-    past_rounding,
     path_curvature,
     path_method,
     seconds_of_path,
@@ -35,14 +34,15 @@ from manyclass.choice.left_out import (
     seconds_left_out,
     wants_row_space,
 )
-from manyclass.choice.methods import Method
+from manyclass.choice.methods import Method, choose
+from manyclass.choice.relay import in_turn
 from manyclass.choice.together import Together
 from manyclass.curvature import Curvature
 from manyclass.data.labels import Labels
 from manyclass.data.rows import BLOCK_BYTES, Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.judge import Judge
-from manyclass.fit import Iterate, Iterates, Status, restore
+from manyclass.fit import Iterate, Iterates, Outcome, Run, Status, restore
 from manyclass.fit.folds import Fold, known_to_fold, mean_scores, of_known
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
@@ -219,8 +219,7 @@ class DescentSearch(Search):
         if not plan.refits:
             return None
         start = last[1]
-        full = descent(problem, tol=last_tol)
-        outcome = past_rounding(full.attempt(self.best_alpha, start), full, self.frame, method, self.task.rng)
+        outcome = self._refitted(problem, last_tol, start)
         passes = last[0].n_passes + outcome.n_passes
         record = {
             "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
@@ -233,7 +232,7 @@ class DescentSearch(Search):
         if outcome.status in (Status.MAX_TIME, Status.INTERRUPTED):
             return outcome.status
         if plan.leave_one_out:
-            more = self._left_out(full, outcome.model)
+            more = self._left_out(descent(problem, tol=last_tol), outcome.model)
             yield Iterate(lambda: self.selected(outcome.model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return outcome.status
 
@@ -267,6 +266,12 @@ class DescentSearch(Search):
         more: dict[str, Any] = {"duality_gap": found.duality_gap, "rank": 1.0, "details": {"alpha": alpha}}
         yield Iterate(lambda: self.selected(found.model, alpha), last, found.n_iter, found.n_passes, **more)
         return found.status
+
+    def _refitted(self, problem: Problem, tol: float, start: tuple[Array, Array]) -> Outcome:
+        """To all rows with the best penalty, by the methods that are right for this one fit, from the mean of folds."""
+        problem.alpha = self.best_alpha
+        iterates = in_turn(choose(problem, tol), problem, self.task.rng, start, lambda _: None)
+        return Run(self.task.clock, tol, self.max_iter)(iterates, lambda: start)
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
         Z = left_out_scores(full.problem, *model, self.task.clock)
