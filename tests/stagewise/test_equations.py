@@ -1,5 +1,7 @@
 """Normal equations from second moments and from products with the rows are the same equations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -41,6 +43,37 @@ def test_products_solve_what_a_factor_solves(monkeypatch, weighted, fit_intercep
         assert_allclose(two, one, atol=1e-7)
     # A sample of all rows tells what all rows tell.
     assert products.best_alpha(responses) == pytest.approx(moments.best_alpha(responses), rel=1e-6)
+
+
+@pytest.mark.parametrize("curvature", [None, 1.0])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_steps_by_rows_are_those_by_columns(monkeypatch, curvature, weighted, fit_intercept):
+    """Where rows are fewer, vectors are as long as these; a row of weight 0 counts for nothing."""
+    monkeypatch.setattr(equations, "ACCURACY", 1e-2)
+    _, products, responses = build(weighted, fit_intercept, n=30, d=90)
+    problem = responses.stage
+    if weighted:
+        problem.weight[:7] = 0.0
+        s = problem.weight[:, None]
+        X, Y = problem.rows.dense(), problem.targets.Y
+        responses = replace(responses, cross=X.T @ (s * Y) / s.sum(), mean=(s * Y).sum(axis=0) / s.sum())
+        products = ProductEquations(problem.variant(weight=s[:, 0]), np.arange(30))
+    if curvature:
+        products = products.weighed(np.random.default_rng(3).random(30) + 0.1)
+    given = [responses.cross, responses.mean, 1e-2]
+    residuals = problem.targets.Y * (1.0 if problem.weight is None else problem.weight[:, None])
+    shapes, gram = [], ProductEquations._gram
+
+    def seen(self, Z):
+        shapes.append(Z.shape)
+        return gram(self, Z)
+
+    monkeypatch.setattr(ProductEquations, "_gram", seen)
+    by_rows = products.solve_residuals(lambda: residuals, *given)
+    assert 3 < len(shapes) < 100 and set(shapes) == {(30, 3)}
+    for one, two in zip(products.solve(*given), by_rows, strict=True):
+        assert_allclose(two, one, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -9,7 +9,7 @@ from manyclass import GLMClassifier, StagewiseClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.model import LOSSES, Problem
 from manyclass.stagewise import UPDATES
-from manyclass.stagewise.solver import sums_of_block
+from manyclass.stagewise.sums import sums_of_block
 from manyclass.stagewise.updates import LONGEST, lowest
 from tests.stagewise.run import problem, solve
 

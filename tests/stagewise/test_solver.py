@@ -16,7 +16,7 @@ from manyclass.model.sets import Box
 from manyclass.model.sums import squares_of
 from manyclass.stagewise import UPDATES
 from manyclass.stagewise.judges import Score
-from manyclass.stagewise.solver import sums_of_block
+from manyclass.stagewise.sums import sums_of_block
 from tests.covering import every_pair
 from tests.stagewise.run import Fit, problem, solve, targets_of
 

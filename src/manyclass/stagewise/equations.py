@@ -121,7 +121,15 @@ class Equations(ABC):
 
         The penalty is one for all outputs, or one for each.
         """
-        coef = self._solve(self._centred(cross, mean), alpha)
+        return self._with_intercept(self._solve(self._centred(cross, mean), alpha), mean)
+
+    def solve_residuals(
+        self, residuals: Callable[[], Array], cross: Array, mean: Array, alpha: float | Array
+    ) -> tuple[Array, Array]:
+        """As `solve`, where cross and mean are sums of `residuals`, s r of all rows, and of nothing else."""
+        return self.solve(cross, mean, alpha)
+
+    def _with_intercept(self, coef: Array, mean: Array) -> tuple[Array, Array]:
         return coef, mean / self.share - self.center @ coef if self.fit_intercept else mean * 0
 
     def _centred(self, cross: Array, mean: Array) -> Array:
@@ -209,6 +217,70 @@ class ProductEquations(Equations):
 
     def decompose(self) -> None:
         """There is nothing to decompose."""
+
+    def solve_residuals(
+        self, residuals: Callable[[], Array], cross: Array, mean: Array, alpha: float | Array
+    ) -> tuple[Array, Array]:
+        rows = self.problem.rows
+        if rows.n_rows >= rows.n_features:
+            return self.solve(cross, mean, alpha)
+        coef = self._of_rows(self._solve_by_rows(residuals() / self.given.total_weight, alpha))
+        return self._with_intercept(coef, mean)
+
+    def _solve_by_rows(self, R: Array, alpha: float | Array) -> Array:
+        """Z, where the solution is W = X̃ᵀZ with the rows √h (x − c) of X̃, and the right-hand side X̃ᵀ(R/√h).
+
+        The steps are those of `_solve`: W, its residual and direction are each X̃ᵀ times a matrix of n rows, which is
+        smaller, and inner products are those of these with X̃X̃ᵀ between.
+        """
+        xp, root = self.problem.xp, self._root
+        ones, S = xp.ones_like(root[:, 0]), self.given.total_weight
+        Z, residual = 0.0 * R, R * _ratio(ones[:, None], root, xp)
+        direction, image = residual + 0.0, self._gram(residual)
+        along, square = image + 0.0, ones @ (residual * image)
+        enough = ACCURACY**2 * square
+        for _ in range(LONGEST):
+            if bool(xp.all(square <= enough)):
+                break
+            applied = along / S + alpha * direction
+            length, before = _ratio(square, ones @ (along * applied), xp), square
+            Z += length * direction
+            residual -= length * applied
+            image = self._gram(residual)
+            square = ones @ (residual * image)
+            share = _ratio(square, before, xp)
+            direction, along = residual + share * direction, image + share * along
+        return Z
+
+    @property
+    def _root(self) -> Array:
+        """√h of each row, as a column."""
+        problem, xp = self.problem, self.problem.xp
+        weight = problem.rows.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
+        return xp.sqrt(xp.astype(weight, xp.float64))[:, None]
+
+    def _of_rows(self, Z: Array) -> Array:
+        """X̃ᵀZ."""
+        problem, xp, root = self.problem, self.problem.xp, self._root
+        Z = root * Z
+        if self.fit_intercept:  # c is a sum of rows, too
+            Z -= root**2 * (xp.sum(Z, axis=0) / problem.total_weight)
+        total = problem.rows.zeros((problem.rows.n_features, int(Z.shape[1])), dtype=xp.float64)
+        narrow = xp.astype(Z, problem.rows.dtype, copy=False)
+        for part, block, _ in problem.blocks(GRAM_BLOCK_BYTES):
+            block.rmatmat(narrow[part, :], total)
+        self.given.n_passes += 1
+        return total
+
+    def _gram(self, Z: Array) -> Array:
+        """X̃X̃ᵀZ."""
+        problem, xp, root = self.problem, self.problem.xp, self._root
+        W, image = self._of_rows(Z), 0.0 * Z
+        narrow, origin = xp.astype(W, problem.rows.dtype, copy=False), xp.astype(self.center @ W, problem.rows.dtype)
+        for part, block, _ in problem.blocks(GRAM_BLOCK_BYTES):
+            image[part, :] = (block.matmat(narrow) - origin) * root[part]
+        self.given.n_passes += 1
+        return image
 
     def _solve(self, cross: Array, alpha: float | Array) -> Array:
         xp, parts = self.problem.xp, list(pieces(self.problem.rows, cross))

@@ -7,16 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from weakref import proxy
 
-import numpy as np
-
-from manyclass.curvature.sampling import heaviest
 from manyclass.data import Rows
 from manyclass.data.memory import room_for
-from manyclass.data.moments import MomentSums
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
+from manyclass.data.rows import Array
 from manyclass.fit import Clock, Iterate, Iterates, Status, restore
 from manyclass.fit.history import NAN
 from manyclass.fit.run import OutOfTime
@@ -25,12 +22,11 @@ from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
 from manyclass.stagewise.judges import Judge, Score, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
+from manyclass.stagewise.sums import gradient_in_columns, sums_of_block, weighted_residuals
 from manyclass.stagewise.updates import Update
 
 LEAST_CURVATURE = 1e-3
 """Of an output, in units of the mean of all, by which its step is divided at least."""
-FEW = 0.7
-"""Share of the rows up to which those that hold nearly all of the weight are read by themselves."""
 
 
 @dataclass
@@ -208,7 +204,10 @@ class _Fit:
             curvature = 2.0 ** xp.round(xp.log2(xp.clip(curvature, LEAST_CURVATURE)))
             cross, mean, penalty = cross / curvature, mean / curvature, alpha / curvature
         with phases("solve"):
-            wide = equations.solve(cross, mean, penalty)
+            solve = equations.solve
+            if previous is None and not update.weighs_outputs:
+                solve = partial(equations.solve_residuals, partial(weighted_residuals, stage, self.state, update))
+            wide = solve(cross, mean, penalty)
             coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
             self._keep(index, equations, visit)
         along = tuple(alpha * part for part in self.coefficients.along(previous, coef))
@@ -325,58 +324,6 @@ def add_state(part: Problem, total: Array, state: Array) -> None:
 
 def mean_state(part: Problem, others: Array, state: Array, n_others: int) -> Array:
     return (others + state) / (n_others + 1)
-
-
-def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update], with_moments: bool) -> tuple[Any, ...]:
-    """Σ s x rᵀ and Σ s r of a block, Σ s h of each output where these differ, and where asked for its `Moments` under
-    the weights that the update gives."""
-    xp, features, update = stage.xp, stage.rows, on(stage)
-    weight, heavy = stage.weight, None
-    if update.weighs_rows:
-        curvature = update.row_weight(state)
-        weight = curvature if weight is None else curvature * weight
-        heavy = np.sort(heaviest(to_numpy(weight)))
-        copies = np.ones(len(weight)) if stage.weight is None else to_numpy(stage.weight)
-        heavy = heavy if copies[heavy].sum() <= FEW * copies.sum() else None
-    sums = MomentSums(features) if with_moments else None
-    cross = features.zeros((features.n_features, stage.n_outputs), dtype=xp.float64)
-    mean = features.zeros((stage.n_outputs,), dtype=xp.float64)
-    curvature = 0.0 * mean
-    step = features.rows_per_block(stage.n_outputs)
-    for rows, chunk, given in stage.blocks(GRAM_BLOCK_BYTES):
-        if sums is not None and heavy is None:
-            sums.add(chunk, None if weight is None else weight[rows])
-        for part, few in chunk.blocks(step):  # where outputs are many it is they that take memory and time
-            stage.on_block()
-            inside = slice(rows.start + part.start, rows.start + part.stop)
-            of_rows = None if given is None else given[part]
-            residual = weighted_residual(update, state, inside, of_rows)
-            few.rmatmat(residual, cross)
-            mean += xp.sum(residual, axis=0, dtype=xp.float64)
-            if update.weighs_outputs:
-                curvature += update.output_weight(state[inside, :], of_rows)
-    if sums is None:
-        return cross, mean, curvature
-    if heavy is not None:
-        for part, few in features.blocks_of(heavy, features.rows_per_block(stage.n_outputs, GRAM_BLOCK_BYTES)):
-            stage.on_block()
-            sums.add(few, xp.take(weight, features.asarray(heavy[part], xp.int64), axis=0))
-    return cross, mean, curvature, sums.result()
-
-
-def weighted_residual(update: Update, state: Array, rows: slice, weight: Array | None) -> Array:
-    """s_i r_i of a block of rows."""
-    block = state[rows, :]
-    residual = update.residual(block, update.problem.targets.dense(rows, block, update.xp))
-    return residual if weight is None else residual * weight[:, None]
-
-
-def gradient_in_columns(part: Problem, state: Array, on: Callable[[Problem], Update]) -> Array:
-    """Σ s x rᵀ over the original columns."""
-    update, total = on(part), part.rows.zeros((part.rows.n_features, part.n_outputs), dtype=part.xp.float64)
-    for rows, block, weight in part.blocks():
-        block.rmatmat(weighted_residual(update, state, rows, weight), total)
-    return total
 
 
 class _Phases:
