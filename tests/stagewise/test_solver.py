@@ -260,7 +260,7 @@ def test_no_block_is_ever_held_in_full(monkeypatch):
 
     X, y = problem(2000)
     whole = solve(X, y)
-    for module in ("solver", "updates"):
+    for module in ("sums", "updates"):
         monkeypatch.setattr(f"manyclass.stagewise.{module}.GRAM_BLOCK_BYTES", 64 * 10 * 8)
     monkeypatch.setattr(RandomFourierFeatures, "generate", watched)
     chunked = solve(X, y)
