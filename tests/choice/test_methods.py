@@ -183,3 +183,14 @@ def test_what_does_not_fit_into_memory_is_told(rng, monkeypatch):
     monkeypatch.setattr("manyclass.choice.costs.room_for", lambda limit: 2e6)
     told = {one.estimator: one.fits for one in costs(rows, labels)}
     assert told == {**told, "CalibratedLeastSquaresClassifier": False, "SDCAClassifier": False}
+
+
+def test_features_of_more_columns_take_longer_to_draw():
+    row = sp.csr_array(np.eye(40, 50))
+    wide = sp.csr_array((row.data, row.indices, row.indptr), (40, 500_000))
+    labels = encode(np.arange(40) % 2, "A test")
+    few, many = (
+        next(one.seconds for one in costs(as_rows(X), labels) if one.estimator == "StagewiseClassifier")
+        for X in (row, wide)
+    )
+    assert many > 2 * few

@@ -51,6 +51,21 @@ def test_a_list_of_one_kernel_is_that_kernel(digits):
     assert listed.alpha_ == alone.alpha_
 
 
+class Counted(RandomFourierFeatures):
+    """Features of which it is known how many were drawn."""
+
+    drawn = 0
+
+    def _draw(self, n_components, dtype, rng):
+        type(self).drawn += n_components
+        super()._draw(n_components, dtype, rng)
+
+
+def test_hardly_more_features_are_drawn_than_a_model_has(digits):
+    StagewiseClassifier(Counted(), **SMALL, alpha=1e-3).fit(digits[0], digits[2])
+    assert SMALL["n_components"] <= Counted.drawn < SMALL["n_components"] + SMALL["block_size"]
+
+
 @pytest.mark.parametrize("features", [[], [RandomUnits(), "median"], (None,)], ids=str)
 def test_what_is_no_list_of_generators_is_refused(digits, features):
     with pytest.raises(TypeError, match="a list of these"):

@@ -83,13 +83,14 @@ def _calibrated(problem: Problem) -> Iterator[Cost]:
 
 
 def _generated(problem: Problem) -> Iterator[Cost]:
-    """Each block is generated for its Gram matrix and again to move the predictions; the first one chooses alpha."""
+    """Each block is drawn, generated for its Gram matrix and again to move the predictions; the first chooses alpha."""
     shape, speed = Shape.of(problem), Shape.of(problem).speed
     n, k, blocks = shape.n, shape.k, FEATURES // BLOCK
     product = speed.product if shape.dense else speed.sparse
     generate = shape.stored * BLOCK / product + n * BLOCK / speed.elementwise
     solve = 0.6 * n * BLOCK**2 / speed.product + BLOCK**3 / (3.0 * speed.product) + 2.0 * n * BLOCK * k / speed.product
-    seconds = blocks * (2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
+    draw = shape.d * BLOCK / speed.elementwise
+    seconds = blocks * (draw + 2.0 * generate + solve) + speed.seconds_of_decomposition(BLOCK)
     memory = 2.0 * shape.itemsize * n * k + 4 * 8.0 * BLOCK**2 + 8.0 * FEATURES * (shape.d + k)
     fits = memory <= room_for(problem.memory_limit)
     how = f"{FEATURES} Fourier features in blocks of {BLOCK}"

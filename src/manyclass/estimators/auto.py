@@ -304,6 +304,6 @@ def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) 
     for one in listed:
         seconds = [cost.seconds for cost in estimates if cost.estimator == one.estimator and cost.fits]
         if not one.is_linear:
-            seconds = [second * min(1.0, rows.n_rows / MOST_FEATURES) for second in seconds]
+            seconds = [second * one.n_features(rows.n_rows) / MOST_FEATURES for second in seconds]
         if seconds:
             yield one, max(seconds)

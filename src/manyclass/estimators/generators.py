@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from manyclass.estimators.base import Task
 from manyclass.features import FeatureGenerator
+from manyclass.features.base import FIRST_ROWS
 
 GENERATOR = HasMethods(["fit", "draw"])
 """What the parameter ``features`` may be, or a list of these."""
@@ -52,6 +53,8 @@ class Generators:
             own.set_params(random_state=int(self.task.rng.integers(2**31)))
         if hasattr(own, "_validate_params"):
             own._validate_params()
+        if not getattr(own, "first_counts", True):
+            own.set_params(n_components=min(own.n_components, FIRST_ROWS))  # no others, which nobody sees
         return own
 
     def _fit(self, generator: FeatureGenerator) -> FeatureGenerator:

@@ -55,6 +55,8 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     moves_origin : bool
         Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
         products keep their digits. Learned parameters are then those of the shifted rows.
+    first_counts : bool
+        Whether what ``fit`` draws has a part in what is drawn after it.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     takes_sparse: ClassVar[bool] = True
     is_scaled: ClassVar[bool] = False
     moves_origin: ClassVar[bool] = True
+    first_counts: ClassVar[bool] = True
 
     n_components: int
     _level: float = 1.0

@@ -81,6 +81,8 @@ class RandomFourierFeatures(FeatureGenerator):
         "metric": [StrOptions({"euclidean", "learned"}), "array-like"],
     }
 
+    first_counts = False
+
     n_components: int = 1024
     _: KW_ONLY
     bandwidth: str | float = "median"

@@ -15,7 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
+from manyclass.choice.costs import Cost, costs
 from manyclass.data import as_rows
+from manyclass.data.labels import encode
+from manyclass.estimators.auto import _expected
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -121,6 +124,26 @@ def test_what_is_clearly_worse_than_generated_features_is_not_tried_on_more_rows
     went_on = {row["estimator"] for row in model.leaderboard_ if row["n_rows"] > 500}
     assert went_on == {"StagewiseClassifier"}
     assert {row["estimator"] for row in model.leaderboard_} > went_on
+
+
+def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    listed, _ = candidates.candidates(as_rows(X), 0)
+    estimates = (Cost("StagewiseClassifier", "squared", "", float(candidates.MOST_FEATURES), 0.0, True),)
+    seconds = {second for _, second in _expected(listed, estimates, as_rows(X))}
+    assert seconds == {candidates.FEWEST_FEATURES}
+
+
+def test_lines_are_tried_before_kernels_of_few_wide_rows():
+    """The time had gone into kernels alone: a table of genes got more than twice the errors."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 4000)) + 2.0 * (np.arange(4000) % 40 == y[:, None])
+    expected = list(
+        _expected(candidates.candidates(as_rows(X), 0)[0], costs(as_rows(X), encode(y, "A test")), as_rows(X))
+    )
+    lines = max(seconds for one, seconds in expected if one.is_linear)
+    assert lines < min(seconds for one, seconds in expected if not one.is_linear)
 
 
 @pytest.mark.parametrize("max_time", [None, 1e6])

@@ -125,7 +125,7 @@ class Candidate:
 
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
-        return float(n_rows) * (1 if self.is_linear else self.n_kernels * self._n_features(n_rows))
+        return float(n_rows) * (1 if self.is_linear else self.n_kernels * self.n_features(n_rows))
 
     def rows_for(self, work: float) -> int:
         """The rows that a fit takes so much for."""
@@ -138,7 +138,7 @@ class Candidate:
         """How many times as many features as it is judged with serve so many rows."""
         return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
 
-    def _n_features(self, n_rows: int) -> int:
+    def n_features(self, n_rows: int) -> int:
         """More features than rows add little that a penalty does not take away again."""
         return int(np.clip(n_rows, FEWEST_FEATURES, MOST_FEATURES))
 
@@ -150,7 +150,7 @@ class Candidate:
         """
         given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
-            n_models, usual = max(int(share), 1), self._n_features(n_rows)
+            n_models, usual = max(int(share), 1), self.n_features(n_rows)
             n_components = max(FEWEST_FEATURES, int(share / n_models * usual))
             given |= {"n_components": n_components, "block_size": min(given["block_size"], n_components)}
             given |= {"n_models": n_models}
