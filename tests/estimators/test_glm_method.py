@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from manyclass import GLMClassifier
+from manyclass import BoundMajorizationClassifier, GLMClassifier, SDCAClassifier
 from manyclass.fit import Status
 from manyclass.solvers import SOLVERS
 
@@ -100,8 +100,18 @@ def test_rows_that_are_all_but_fitted_are_fitted_nearer_to_the_minimum(solver):
     assert model.history_[-1].objective < 1.2 * F
 
 
+@pytest.mark.parametrize("kind", [GLMClassifier, SDCAClassifier, BoundMajorizationClassifier])
+def test_a_gap_is_a_small_part_of_what_is_left(kind):
+    """Where it is as large as that, the minimum may be anywhere: 22 to 24 % errors where it has 17."""
+    X, y = make_classification(200, 1000, n_informative=10, n_redundant=50, random_state=0)
+    model = kind().fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    left = min(record.objective for record in model.history_) / np.log(2)
+    assert left < 5e-3 and model.duality_gap_ < 0.2 * left
+
+
 def test_other_rows_are_fitted_to_the_gap_that_was_asked_for():
     X, y = load_digits(return_X_y=True)
-    model = GLMClassifier(1e-3, tol=1e-2).fit(X, y)
+    model = GLMClassifier(1e-1, tol=1e-2).fit(X, y)
     assert model.status_ is Status.CONVERGED
     assert all(record.duality_gap > model.tol for record in model.history_[:-1])

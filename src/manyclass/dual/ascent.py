@@ -14,7 +14,7 @@ from manyclass.dual.gap import BestPoint, DualModel
 from manyclass.dual.losses import JointLoss
 from manyclass.dual.problem import DualProblem
 from manyclass.dual.proximal import ProximalPoints
-from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status, restore
+from manyclass.fit import Clock, Iterate, Iterates, OutOfTime, Status, restore, strictness
 
 if TYPE_CHECKING:
     from manyclass.dual.state import DualState
@@ -144,11 +144,11 @@ class _Ascent:
 
     def phase(self, share: float) -> Generator[Iterate, None, Status | None]:
         """Epochs at one penalty, until it is solved or its share of the limits is spent."""
-        tol, is_last = self.limits.tol, share == math.inf
+        is_last = share == math.inf
         while not self.phase_is_over:
             if self.idle >= 5:
                 return Status.STALLED
-            estimate = self._epoch()
+            estimate, tol = self._epoch(), self.limits.tol * self._strictness
             promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
             ends = broken or out_of_time or self.n_epochs >= self.limits.max_iter
             # Settled before the iterate is shown, which is where another run may go on.
@@ -167,6 +167,11 @@ class _Ascent:
                 if out_of_time:
                     return Status.MAX_TIME
         return None
+
+    @property
+    def _strictness(self) -> float:
+        """At the best point that is known."""
+        return strictness(self.best.primal / self.best.zero)
 
     def _epoch(self) -> float:
         """One step in each active coordinate; the estimated relative gap."""
@@ -249,6 +254,7 @@ class _Ascent:
             self.n_epochs,
             self.n_epochs + PASSES_OF_A_GAP * self.n_gaps,
             duality_gap=best.gap,
+            strictness=self._strictness,
             rank=best.gap,
             details={
                 "primal": primal,

@@ -66,7 +66,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
         η₀/n (the paper takes 50 to 100 for low rank).
     tol : float, default=1e-3
         Relative duality gap at which to stop (alpha=0: what a step is expected to gain and what the last ones did gain,
-        relative to the loss of the zero model).
+        relative to the loss of the zero model); of rows that are all but fitted as in `GLMClassifier`.
     max_iter : int, default=500
         Limit on steps (stochastic: passes over the rows).
     warm_start : bool, default=False

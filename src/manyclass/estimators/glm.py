@@ -60,7 +60,7 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         with "majorize" is ``BoundMajorizationClassifier(method="batch")`` and needs no matrix then.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
-        same for any scaling of X, n and k. Of rows that are all but fitted, with a thousandth of that loss or less, the
+        same for any scaling of X, n and k. Of rows that are all but fitted, with a hundredth of that loss or less, the
         gap has to be as much smaller as that is, down to ``tol/100``. With alpha=0, where there is no gap, what a step
         is expected to gain and what the last ones did gain is compared with it, relative to that loss.
     max_iter : int, default=500

@@ -158,7 +158,7 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
         stay those with the largest scores, to which "sigmoid" need not give the largest probabilities. Where half of
         ``max_time`` is not enough for the five, a tenth of the rows is kept out of the model itself instead.
     tol : float, default=1e-3
-        Stop when ``duality_gap_`` is at or below this.
+        Stop when ``duality_gap_`` is at or below this; of rows that are all but fitted as in `GLMClassifier`.
     max_iter : int or "auto", default="auto"
         Limit on epochs, those of all penalties together. "auto" takes 1000, or where rows are few as many as 2·10⁹
         multiplications allow, a few seconds.

@@ -2,7 +2,7 @@
 
 from manyclass.fit.checkpoint import Checkpoint, CheckpointError
 from manyclass.fit.history import Record
-from manyclass.fit.run import Clock, InOrder, Iterate, Iterates, Outcome, OutOfTime, Run, changed
+from manyclass.fit.run import Clock, InOrder, Iterate, Iterates, Outcome, OutOfTime, Run, changed, strictness
 from manyclass.fit.status import Status
 from manyclass.fit.stored import restore
 
@@ -20,4 +20,5 @@ __all__ = [
     "Status",
     "changed",
     "restore",
+    "strictness",
 ]

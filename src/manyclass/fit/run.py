@@ -114,6 +114,19 @@ class Iterate:
     state: Callable[[], dict[str, Any]] | None = None
 
 
+ALL_BUT_FITTED, STRICTEST = 1e-2, 1e-2
+"""Share of the zero model's objective below which ``tol`` is one of what is left, down to so much of it: of the models
+that separate the rows nothing but the minimum tells the right one, and all have next to no loss."""
+
+
+def strictness(share: float) -> float:
+    """Of ``tol``, where so much of the zero model's objective is left.
+
+    A part of the gap is (alpha/2) ‖W − W*‖², so that W may be anywhere where a gap is as large as the objective itself.
+    """
+    return min(max(share / ALL_BUT_FITTED, STRICTEST), 1.0)
+
+
 Iterates = Generator[Iterate, None, Status | None]
 """What a solver is: it returns the reason where it ends by itself, FINISHED where it says none."""
 

@@ -13,16 +13,13 @@ import numpy as np
 from manyclass.curvature import Curvature
 from manyclass.data.memory import require
 from manyclass.data.rows import Array
-from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit import Iterate, Iterates, Status, strictness
 from manyclass.model import Evaluation, Problem
 from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
 LOOKS_BACK = 5
 """Iterations that say whether there is something left to gain, where steps are short."""
-ALL_BUT_FITTED, STRICTEST = 1e-3, 1e-2
-"""Share of the zero model's objective below which ``tol`` is one of what is left, down to so much of it: of the models
-that separate the rows nothing but the minimum tells the right one, and all have next to no loss."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -169,7 +166,7 @@ def iterate(
     if problem.alpha > 0:
         gaps = duality_gap(problem, theta, evaluation) / np.maximum(problem.zero_values, 1e-300)
         told["duality_gap"] = float(np.max(gaps))
-        told["strictness"] = float(np.clip(evaluation.value / unit / ALL_BUT_FITTED, STRICTEST, 1.0))
+        told["strictness"] = strictness(evaluation.value / unit)
     else:
         told["measure"] = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
         told |= {"looks_back": looks_back, "unit": unit, "reached": Status.STATIONARY}
