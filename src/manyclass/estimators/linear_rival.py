@@ -95,7 +95,7 @@ class LinearRival:
         problem.alpha = given.alpha
         iterates = InOrder(model._iterates(replace(self.task, problem=problem)))
         for iterate in iterates:
-            is_last = iterate.duality_gap <= model.tol
+            is_last = iterate.duality_gap <= model.tol * iterate.strictness
             yield replace(iterate, model=partial(self._stages, iterate), n_iter=float(is_last))
             if is_last or iterate.n_iter >= model.max_iter:
                 return None if is_last else Status.MAX_ITER
