@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyclass.choice.features import advice
 from manyclass.choice.penalty import usual_penalty
 from manyclass.data.labels import encode_chunk
 from manyclass.data.validation import check_labelled, check_weights
@@ -29,7 +30,7 @@ from manyclass.estimators.parameters import (
     is_scaled,
     seed_of,
 )
-from manyclass.fit import Clock, Iterates, Outcome, Run, restore
+from manyclass.fit import Clock, Iterates, Outcome, Run, Status, restore
 from manyclass.model import Problem
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
@@ -73,7 +74,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
         are ``max_iter=T * r / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
-        allow, a fraction of a second: what an accuracy takes are steps, and not epochs.
+        allow, a fraction of a second: what an accuracy takes are steps, and not epochs. These are then all the work
+        that is asked for; a warning that `tol` was not reached comes only where columns are of very different size.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
@@ -283,4 +285,6 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         self.step_offset_: float = 0.0 if state is None else state.offset
         if keep or self.warm_start:
             self._state = state
+        if outcome.status is Status.MAX_ITER and self.max_iter == "auto" and not advice(task.problem):
+            outcome = dataclasses.replace(outcome, status=Status.FINISHED)
         super()._store_outcome(task, outcome)
