@@ -273,10 +273,10 @@ MEASURED = """
     models = {
         "glm": GLMClassifier(max_iter=2),
         "calibrated": CalibratedLeastSquaresClassifier(max_iter=2),
-        "stagewise": StagewiseClassifier(n_components=2048),
+        "stagewise": StagewiseClassifier(n_components=1024, block_size=512),
         "pegasos": PegasosClassifier(max_iter=1),
         "sdca": SDCAClassifier(alpha=1e-2, max_iter=1),
-        "auto": AutoClassifier(max_time=10),
+        "auto": AutoClassifier(max_time=5),
     }
 
     def grown(name, limit, path, y):
@@ -300,20 +300,20 @@ MEASURED = """
             sys.exit(f"{name} failed")
 """
 LIMITS = {
-    "glm": 90_000_000,
-    "calibrated": 90_000_000,
-    "stagewise": 70_000_000,
-    "pegasos": 90_000_000,
-    "sdca": 90_000_000,
-    "auto": 250_000_000,
+    "glm": 45_000_000,
+    "calibrated": 45_000_000,
+    "stagewise": 45_000_000,
+    "pegasos": 60_000_000,
+    "sdca": 70_000_000,
+    "auto": 125_000_000,
 }
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """102 MB of rows, and twice as much once they are numbers to compute with."""
+    """51 MB of rows, and twice as much once they are numbers to compute with."""
     folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(0)
-    n, d = 100_000, 512
+    n, d = 50_000, 512
     y = rng.integers(0, 5, n)
     X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float16, (n, d))
     centers = rng.standard_normal((5, d)).astype(np.float32)
