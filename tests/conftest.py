@@ -3,6 +3,7 @@
 Where there is a GPU, tensors of the tests lie on it (``MANYCLASS_DEVICE=cpu`` for those of the host).
 """
 
+import gc
 import os
 import shutil
 
@@ -17,6 +18,17 @@ DEVICE = os.environ.get("MANYCLASS_DEVICE", "cuda" if shutil.which("nvidia-smi")
 def pytest_sessionstart():
     if DEVICE != "cpu":
         pytest.importorskip("torch").set_default_device(DEVICE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """All that is collected stays to the end: to look through it for garbage again and again took a quarter of it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
