@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from manyclass.cli.modelfile import load
 
 LIMIT = ("--memory-limit", "600kB")
+PARQUET, SHARDS = ("digits.parquet", "--target", "kind"), ("shards", "--labels", "y.npy")
 NPZ = ("digits.npz", "--labels", "y.npy")
 
 
@@ -30,9 +31,12 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("solver", [("auto",), ("pegasos",), ("calibrated", "--max-iter", 3)], ids=lambda s: s[0])
-@pytest.mark.parametrize("given", [("shards", "--labels", "y.npy"), ("digits.parquet", "--target", "kind")])
-def test_files_are_fitted_where_they_lie(run_json, files, solver, given):
+@pytest.mark.parametrize(
+    ("given", "solver"),
+    [(PARQUET, ("auto",)), (PARQUET, ("pegasos",)), (SHARDS, ("auto",)), (SHARDS, ("calibrated", "--max-iter", 3))],
+    ids=lambda given: given[0],
+)
+def test_files_are_fitted_where_they_lie(run_json, files, given, solver):
     options = ("--solver", *solver, "-o", "m.skops")
     report = run_json("fit", *given, *LIMIT, *options)
     # The limit leaves room for fewer rows than a fifth of them.

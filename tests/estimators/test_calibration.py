@@ -13,7 +13,8 @@ from manyclass.estimators.calibration import CrossCalibrated
 from manyclass.fit import Status
 from tests.covering import every_pair
 
-EACH = pytest.mark.parametrize("calibrate", ["sigmoid", "temperature"])
+WAYS = ["sigmoid", "temperature"]
+EACH = pytest.mark.parametrize("calibrate", WAYS)
 
 
 def problem(n_classes, seed=0):
@@ -167,9 +168,9 @@ def test_a_tolerance_of_zero_and_class_weights_are_no_matter(calibrate, rng):
     assert P[:, 1].mean() == pytest.approx(0.5, abs=0.15)
 
 
-@pytest.mark.parametrize("kind", [SDCAClassifier, PegasosClassifier])
-@pytest.mark.parametrize("several", [False, True])
-@EACH
+@pytest.mark.parametrize(
+    ("calibrate", "kind", "several"), every_pair(WAYS, [SDCAClassifier, PegasosClassifier], [False, True])
+)
 def test_without_time_for_five_more_fits_the_model_keeps_rows_of_its_own_aside(calibrate, several, kind, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 6))

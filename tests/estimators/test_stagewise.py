@@ -259,11 +259,13 @@ def test_columns_are_taken_where_they_predict_better_and_generated_features_else
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [StagewiseClassifier(random_state=0), StagewiseRegressor(random_state=0), CalibratedLeastSquaresClassifier()],
-    ids=lambda one: type(one).__name__,
+    ("estimator", "far"),
+    in_turn(
+        [StagewiseClassifier(random_state=0), StagewiseRegressor(random_state=0), CalibratedLeastSquaresClassifier()],
+        [True, False],
+    ),
+    ids=lambda one: str(one) if isinstance(one, bool) else type(one).__name__,
 )
-@pytest.mark.parametrize("far", [False, True])
 def test_columns_in_different_units_cost_no_accuracy(estimator, far):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((900, 8))

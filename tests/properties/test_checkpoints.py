@@ -17,6 +17,7 @@ import manyclass
 from manyclass import features
 from manyclass.estimators.fingerprint import _told
 from manyclass.fit import CheckpointError, Status
+from tests.covering import in_turn
 from tests.problems import ESTIMATORS, Callback
 
 IRIS = load_iris(return_X_y=True)
@@ -166,8 +167,14 @@ def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
     assert_same(fit(name, WIDE, path=tmp_path / "c"), whole)
 
 
-@pytest.mark.parametrize("name", ["GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier visits"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    in_turn(
+        ["GLMClassifier", "CalibratedLeastSquaresClassifier", "StagewiseClassifier visits"],
+        ["float32", "float64"],
+        start=1,
+    ),
+)
 def test_what_another_library_holds_goes_back_there(name, dtype, tmp_path):
     xp = pytest.importorskip("array_api_strict")
     data = xp.asarray(IRIS[0], dtype=getattr(xp, dtype)), xp.asarray(IRIS[1])
