@@ -157,7 +157,7 @@ def test_rotated_rows_are_dense_and_as_wide_as_many(sparse):
     assert square.seconds_of_pass() < Shape.of(problem(200, 5000, 3)).seconds_of_pass()
 
 
-@pytest.mark.parametrize("shape", [(12000, 10, 40), (3000, 10, 60), (3000, 10, 400)])
+@pytest.mark.parametrize("shape", [(6000, 10, 40), (1500, 10, 60), (1500, 10, 400)])
 @pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, SDCAClassifier])
 def test_the_memory_told_is_what_a_fit_asks_for(rng, shape, kind):
     """Few columns, so that it is arrays of the rows that count; of which it had told none for calibrated ones."""

@@ -163,8 +163,8 @@ def test_dense_sparse_and_wide_indices_agree(digits, loss, average):
 @pytest.mark.parametrize(("loss", "dtype"), in_turn(LOSSES, [np.float32, np.float64]))
 def test_an_offset_of_the_columns_changes_nothing(loss, dtype):
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((4000, 20)).astype(dtype)
-    y = np.argmax(X @ rng.standard_normal((20, 4)) + rng.standard_normal((4000, 4)), axis=1)
+    X = rng.standard_normal((2000, 20)).astype(dtype)
+    y = np.argmax(X @ rng.standard_normal((20, 4)) + rng.standard_normal((2000, 4)), axis=1)
     moved = X + dtype(1000)
     plain, far = (PegasosClassifier(loss=loss, max_iter=200).fit(rows, y) for rows in (X, moved))
     assert far.score(moved, y) > plain.score(X, y) - 0.01

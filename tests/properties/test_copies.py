@@ -73,10 +73,10 @@ def test_copies_stay_together_and_values_of_few_columns_do_not():
 @pytest.mark.parametrize("kind", ["zeros", "two values", "few values"])
 def test_a_class_of_few_values_beside_one_that_varies_is_no_copy(kind):
     rng = np.random.default_rng(0)
-    few = {"zeros": np.zeros((700, 3)), "two values": np.repeat(rng.integers(0, 2, 700)[:, None], 3, axis=1)}
-    few = few.get(kind, rng.integers(0, 2, (700, 3))).astype(float)
-    X, y = np.vstack([few, 1.0 + rng.standard_normal((700, 3))]), np.repeat([0, 1], 700)
-    assert len(np.unique(copies_of_rows(as_rows(X), y))) == 1400
+    few = {"zeros": np.zeros((400, 3)), "two values": np.repeat(rng.integers(0, 2, 400)[:, None], 3, axis=1)}
+    few = few.get(kind, rng.integers(0, 2, (400, 3))).astype(float)
+    X, y = np.vstack([few, 1.0 + rng.standard_normal((400, 3))]), np.repeat([0, 1], 400)
+    assert len(np.unique(copies_of_rows(as_rows(X), y))) == 800
     assert AutoClassifier(max_time=60).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.85
 
 
