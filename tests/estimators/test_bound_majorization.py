@@ -280,6 +280,10 @@ def test_too_many_parameters_for_a_full_curvature_say_what_would_work(variant):
     X, y = sp.eye_array(5000, format="csr"), np.arange(5000) % 3
     with pytest.raises(ValueError, match=r"as it comes.*rank=1 to 20"):
         fitted(variant, X, y)
+
+
+def test_too_many_parameters_for_a_full_curvature_have_one_of_low_rank_or_of_the_columns():
+    X, y = sp.eye_array(5000, format="csr"), np.arange(5000) % 3
     assert fitted("rank", X, y, max_iter=2).score(X, y) > 0.5
     assert BoundMajorizationClassifier().fit(X, y).score(X, y) == 1.0
 
