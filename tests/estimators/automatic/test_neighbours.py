@@ -124,13 +124,14 @@ def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
     assert metrics[AS_GIVEN, 0] == "euclidean"
 
 
-def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned():
+def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned(monkeypatch):
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 1000)
     rng = np.random.default_rng(0)
-    X = rng.uniform(0.0, 6.0, (3400, 2))
+    X = rng.uniform(0.0, 6.0, (2800, 2))
     y = np.floor(X).sum(axis=1).astype(int) % 2
-    model = AutoClassifier(random_state=0).fit(X[:2400], y[:2400])
-    assert model.score(X[2400:], y[2400:]) > 0.85
-    assert log_loss(y[2400:], model.predict_proba(X[2400:])) < 0.35
+    model = AutoClassifier(random_state=0).fit(X[:1800], y[:1800])
+    assert model.score(X[1800:], y[1800:]) > 0.85
+    assert log_loss(y[1800:], model.predict_proba(X[1800:])) < 0.35
     medians = model.best_params_["features"].bandwidth / 10.0  # of the squared distance, about
     assert medians < 0.2
 
