@@ -19,7 +19,7 @@ from manyclass.choice.costs import costs
 from manyclass.data import as_rows
 from manyclass.data.labels import encode
 
-WIDE, N_WORDS, N_CLASSES = 2**18, 60, 8
+WIDE, N_WORDS, N_CLASSES = 2**16, 60, 8
 MODELS = {
     "softmax": GLMClassifier(alpha=1e-3),
     "squared": GLMClassifier(alpha=1e-3, loss="squared"),

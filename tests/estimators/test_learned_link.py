@@ -55,7 +55,7 @@ def test_many_classes_are_told_with_less_doubt():
 
 
 def test_two_classes_and_several_labels_have_a_logistic_link():
-    X, y = digits(1200)
+    X, y = digits(600)
     binary = StagewiseClassifier(**SMALL).fit(X, y > 3)
     assert_allclose(binary.predict_proba(X)[:, 1], expit(binary.decision_function(X) / binary.temperature_))
     Y = np.stack([y > 3, y % 2 > 0], axis=1).astype(int)

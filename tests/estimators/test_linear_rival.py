@@ -61,16 +61,16 @@ def test_of_rows_that_are_all_but_fitted_it_is_as_near_to_the_minimum():
     assert_allclose(model.coef_, other.coef_)
 
 
-@pytest.mark.parametrize("far", [0.0, 1e3])
-def test_sizes_and_origins_of_columns_do_not_matter_to_it(linear, far):
+def test_sizes_and_origins_of_columns_do_not_matter_to_it(linear):
     X, y, _ = linear
     X = X[:, :8]
     y = (X @ np.random.default_rng(1).standard_normal((8, 4))).argmax(axis=1)
-    other = (X + far) * np.logspace(-4, 4, 8)
-    models = [StagewiseClassifier(random_state=0).fit(rows[:600], y[:600]) for rows in (X, other)]
-    assert [one.choice_["features"] for one in models] == [LINKED, LINKED]
-    scores = [one.score(rows[600:], y[600:]) for one, rows in zip(models, (X, other), strict=True)]
-    assert scores[1] > scores[0] - 0.02
+    scores = []
+    for rows in (X, X * np.logspace(-4, 4, 8), (X + 1e3) * np.logspace(-4, 4, 8)):
+        model = StagewiseClassifier(random_state=0).fit(rows[:600], y[:600])
+        assert model.choice_["features"] == LINKED
+        scores.append(model.score(rows[600:], y[600:]))
+    assert min(scores) > scores[0] - 0.02
 
 
 def test_several_labels_are_compared_by_their_squared_errors():

@@ -16,7 +16,7 @@ IRIS = load_iris(return_X_y=True)
 
 @pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
 def test_a_count_of_errors_does_not_end_the_search_before_the_log_loss_does(scoring):
-    rng, k = np.random.default_rng(0), 400
+    rng, k = np.random.default_rng(0), 250
     means, y = rng.standard_normal((k, 24)), np.repeat(np.arange(k), 3)
     X = means[y] + 0.6 * rng.standard_normal((len(y), 24))
     wanted = rng.integers(0, k, 2000)

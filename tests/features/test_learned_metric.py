@@ -145,10 +145,10 @@ def test_the_penalty_is_that_of_rows_left_out():
 
 
 def test_many_responses_are_summed_with_random_signs():
-    X, y, w = ridged(3000)
-    Y = np.zeros((3000, 400))
-    Y[np.arange(3000), 10 * y + np.arange(3000) % 10] = 1.0  # 20 of 400 columns are not empty
-    assert room._responses(Y, np.arange(3000)).shape == (3000, 256)
+    X, y, w = ridged(2000)
+    Y = np.zeros((2000, 400))
+    Y[np.arange(2000), 10 * y + np.arange(2000) % 10] = 1.0  # 20 of 400 columns are not empty
+    assert room._responses(Y, np.arange(2000)).shape == (2000, 256)
     assert abs(leading(learned(X, Y).metric_root_) @ w) > 0.95
     assert abs(leading(learned(X, sp.csr_array(Y[:, :30])).metric_root_) @ w) > 0.95
 

@@ -53,7 +53,7 @@ def counts(n, d, seed):
 
 def test_newton_steps_give_way_where_the_gap_falls_more_slowly(monkeypatch):
     """Few rows hold most of a column here, so that the variances of columns say little of what curves."""
-    X, y = counts(600, 150, 3)
+    X, y = counts(450, 120, 3)
     in_turns = GLMClassifier(**METHOD, tol=1e-3).fit(X, y)
     monkeypatch.setattr("manyclass.solvers.quasi_newton.SLOW", -math.inf)
     never_back = GLMClassifier(**METHOD, tol=1e-3).fit(X, y)
@@ -76,7 +76,7 @@ def test_a_fit_goes_on_from_its_points_as_it_would_have(tmp_path, monkeypatch):
     X, y = counts(400, 80, 0)
     method = METHOD | {"tol": 1e-3, "max_iter": 60}
     whole = GLMClassifier(**method).fit(X, y)
-    for at in range(1, len(whole.history_), 5):
+    for at in range(1, len(whole.history_), 11):
         path = tmp_path / str(at)
         GLMClassifier(**method).set_callbacks(Stopper(at)).fit(X, y, checkpoint=path)
         again = GLMClassifier(**method).fit(X, y, checkpoint=path)
