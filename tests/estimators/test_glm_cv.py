@@ -315,8 +315,8 @@ def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits
 @pytest.mark.parametrize("loss", ["softmax", "squared"])
 def test_columns_that_every_penalty_outweighs_are_told_of(loss, recwarn):
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 600)
-    X = rng.standard_normal((4, 20))[y] + rng.standard_normal((600, 20))
+    y = rng.integers(0, 4, 450)
+    X = rng.standard_normal((4, 20))[y] + rng.standard_normal((450, 20))
     GLMClassifierCV(loss=loss).fit(X, y)
     GLMClassifierCV(loss=loss).fit(load_wine().data, load_wine().target)
     pixels = X * np.where(rng.random(X.shape) < np.where(np.arange(20) < 2, 0.01, 1.0), 1.0, 0.0)  # two hardly ever on

@@ -35,14 +35,14 @@ def digits(n, noise=0.0, seed=0):
     ids=str,
 )
 def test_they_are_better_than_a_projection_wherever_the_rows_come_from(options):
-    X, y = digits(1797, noise=0.1)
-    model = StagewiseClassifier(**SMALL | options).fit(X[:1200], y[:1200])
-    P, Z = model.predict_proba(X[1200:]), model.decision_function(X[1200:])
+    X, y = digits(1400, noise=0.1)
+    model = StagewiseClassifier(**SMALL | options).fit(X[:800], y[:800])
+    P, Z = model.predict_proba(X[800:]), model.decision_function(X[800:])
     assert_allclose(P, softmax(Z / model.temperature_, axis=1), atol=1e-12)
-    assert_array_equal(P.argmax(axis=1), model.predict(X[1200:]))
-    least = min(log_loss(y[1200:], softmax(Z / one, axis=1)) for one in np.logspace(-2, 1, 60))
+    assert_array_equal(P.argmax(axis=1), model.predict(X[800:]))
+    least = min(log_loss(y[800:], softmax(Z / one, axis=1)) for one in np.logspace(-2, 1, 60))
     projected = Simplex().project((1.0 + Z) / 2.0, xp)
-    assert log_loss(y[1200:], P) < min(least + 0.05, 0.9 * log_loss(y[1200:], 0.995 * projected + 0.0005))
+    assert log_loss(y[800:], P) < min(least + 0.05, 0.9 * log_loss(y[800:], 0.995 * projected + 0.0005))
 
 
 def test_many_classes_are_told_with_less_doubt():
