@@ -316,13 +316,13 @@ def test_a_regressor_chooses_how_fast_its_features_change(response, narrower, un
 
 @pytest.mark.parametrize("labels", ["classes", "indicator"])
 def test_a_classifier_chooses_how_fast_its_features_change(labels, rng):
-    X = rng.uniform(0.0, 6.0, (1800, 2))
+    X = rng.uniform(0.0, 6.0, (1400, 2))
     y = np.floor(X).sum(axis=1).astype(int) % 2
     Y = y if labels == "classes" else np.stack([y, 1 - y], axis=1)
-    options = {"n_components": 1024, "random_state": 0}
-    model = StagewiseClassifier(**options).fit(X[:1300], Y[:1300])
-    median = StagewiseClassifier(RandomFourierFeatures(), **options).fit(X[:1300], Y[:1300])
-    assert 1 - model.score(X[1300:], Y[1300:]) < 0.6 * (1 - median.score(X[1300:], Y[1300:]))
+    options = {"n_components": 768, "random_state": 0}
+    model = StagewiseClassifier(**options).fit(X[:900], Y[:900])
+    median = StagewiseClassifier(RandomFourierFeatures(), **options).fit(X[:900], Y[:900])
+    assert 1 - model.score(X[900:], Y[900:]) < 0.6 * (1 - median.score(X[900:], Y[900:]))
     assert model.choice_["bandwidth"] < 0.3 * median.models_[0].blocks[0].bandwidth_
 
 
