@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from manyclass.data import MatrixTargets, Moments, as_rows, penalty
+from manyclass.data.rows import to_numpy
 from manyclass.model import LOSSES, Problem
 from manyclass.stagewise import UPDATES, equations
 from manyclass.stagewise.equations import NormalEquations, ProductEquations, Responses
@@ -74,6 +76,19 @@ def test_steps_by_rows_are_those_by_columns(monkeypatch, curvature, weighted, fi
     assert 3 < len(shapes) < 100 and set(shapes) == {(30, 3)}
     for one, two in zip(products.solve(*given), by_rows, strict=True):
         assert_allclose(two, one, rtol=1e-6, atol=1e-9)
+
+
+def test_steps_by_rows_take_any_array():
+    rng = np.random.default_rng(0)
+    X, Y, weight = rng.standard_normal((30, 90)), rng.standard_normal((30, 3)), rng.random(30)
+    found = []
+    for array in (np.asarray, array_api_strict.asarray):
+        problem = Problem(as_rows(array(X)), MatrixTargets(array(Y)), LOSSES["squared"], 0.0, weight=array(weight))
+        mean = array(weight @ Y / weight.sum())
+        solve = ProductEquations(problem, np.arange(30)).solve_residuals
+        found.append(solve(lambda array=array: array(weight[:, None] * Y), None, mean, 1e-2))
+    for one, two in zip(*found, strict=True):
+        assert_allclose(to_numpy(two), one)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

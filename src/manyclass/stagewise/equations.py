@@ -278,7 +278,7 @@ class ProductEquations(Equations):
         W, image = self._of_rows(Z), 0.0 * Z
         narrow, origin = xp.astype(W, problem.rows.dtype, copy=False), xp.astype(self.center @ W, problem.rows.dtype)
         for part, block, _ in problem.blocks(GRAM_BLOCK_BYTES):
-            image[part, :] = (block.matmat(narrow) - origin) * root[part]
+            image[part, :] = (block.matmat(narrow) - origin) * root[part, :]
         self.given.n_passes += 1
         return image
 
