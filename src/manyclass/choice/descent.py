@@ -305,9 +305,10 @@ def mean_model(models: list[tuple[Array, Array]], problems: list[Problem]) -> tu
     xp, loss = problems[0].xp, problems[0].loss
     seen = xp.stack([one.target_mean > 0 for one in problems])
     seen = seen | ~xp.any(seen, axis=0)[None, :] | (not loss.domain.exclusive)
-    share = xp.astype(seen, xp.float64) / xp.sum(seen, axis=0)[None, :]
+    share = xp.astype(seen, xp.float64)
+    share = share / xp.sum(share, axis=0)[None, :]
     share = xp.astype(share, models[0][0].dtype)
-    (W, b), *others = ((share[place][None, :] * W, share[place] * b) for place, (W, b) in enumerate(models))
+    (W, b), *others = ((share[place, :][None, :] * W, share[place, :] * b) for place, (W, b) in enumerate(models))
     for coef, intercept in others:
         W, b = W + coef, b + intercept
     return W, b

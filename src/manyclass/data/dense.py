@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, device
 
 from manyclass.data.few_columns import add_product, product
 from manyclass.data.gram import GramSum
-from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, RowArrays, Rows
+from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, RowArrays, Rows, slices
 
 PANEL = 512
 """Columns of a Gram matrix that are summed at a time."""
@@ -110,8 +110,7 @@ class DenseRows(Rows):
         n_bytes = min(GRAM_BLOCK_BYTES, max(BLOCK_BYTES, 2 * self.n_rows**2))
         step = max(n_bytes // (8 * max(self.n_rows, 1)), 64)
         total = self.zeros((self.n_rows, self.n_rows), dtype=self.xp.float64)
-        for start in range(0, self.n_features, step):
-            columns = slice(start, start + step)
+        for columns in slices(self.n_features, step):
             shift = None if self.shift is None else self.shift[columns]
             some = DenseRows(self.X[:, columns], shift, self.dtype).dense()
             some = self.xp.astype(some, self.xp.float64, copy=False)

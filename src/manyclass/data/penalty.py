@@ -184,13 +184,13 @@ class Spectrum:
             u = 1.0 if weight is None else (weight if whole_rows else xp.clip(weight, max=1.0))[:, None]
             squares = Z * Z
             # Where all rows are interpolated errors tend to a limit for small penalties, and what is left to rounding.
-            interpolated = 1.0 - u * (squares @ whole[:, None] + self.fit_intercept) / S <= rounding
+            interpolated = 1.0 - u * (squares @ whole[:, None] + float(self.fit_intercept)) / S <= rounding
             least = rounding * most if bool(xp.all(interpolated)) else 0.0
             step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
             for first in range(0, len(alphas), step):
                 some = np.maximum(alphas[first : first + step], least)
                 inverse = 1.0 / (values[:, None] + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
-                leverage = u * (squares @ inverse + self.fit_intercept) / S
+                leverage = u * (squares @ inverse + float(self.fit_intercept)) / S
                 # Rather too little than too much: a row that is hard to tell from interpolated is not predicted well.
                 left = xp.clip(1.0 - leverage, min=precision)
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
@@ -218,13 +218,13 @@ class Spectrum:
         """
         xp = array_namespace(self.eigenvalues)
         inverse = 1.0 / (xp.clip(self.eigenvalues, min=0.0) + alpha)
-        H = ((Z * inverse) @ Z.T + self.fit_intercept) / self.total_weight
+        H = ((Z * inverse) @ Z.T + float(self.fit_intercept)) / self.total_weight
         eye = xp.eye(int(Z.shape[0]), dtype=H.dtype, device=device(H))
         # Of as many rows as directions, where nothing is left without them, rounding must not decide.
         coef = inverse[:, None] * self.cross
         error = xp.linalg.solve((1.0 + 1e-9) * eye - H, R - Z @ coef)
         coef = coef - inverse[:, None] * (Z.T @ error) / self.total_weight
-        return coef, -self.fit_intercept * xp.sum(error, axis=0) / self.total_weight
+        return coef, -float(self.fit_intercept) * xp.sum(error, axis=0) / self.total_weight
 
 
 def random_sums(n_outputs: int) -> Array | None:
@@ -256,7 +256,8 @@ def path_of_rows(
     root = xp.astype(root, xp.float64)
     squares, U = eigh_in_place(rows.outer() * (root * root[:, 0]))
     kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)
-    squares, U = squares[kept], U[:, kept]
+    first = rows.n_rows - int(xp.sum(xp.astype(kept, xp.int64)))  # of those that are, as they ascend
+    squares, U = squares[first:], U[:, first:]
     lengths = xp.sqrt(squares)
     spectrum = Spectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
     alphas = spectrum.grid(rows.precision)
