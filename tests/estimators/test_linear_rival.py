@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 
 from manyclass import GLMClassifier, GLMClassifierCV, StagewiseClassifier
-from manyclass.data import ClassTargets, as_rows
-from manyclass.estimators.linear_rival import LINKED, LinearRival
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
+from manyclass.estimators.linear_rival import LINKED, LinearRival, _penalty_of_labels, _splits
 from manyclass.features import RandomFourierFeatures
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Problem
@@ -93,6 +93,17 @@ def test_rare_labels_are_predicted_where_that_leaves_no_more_of_them_wrong():
     predicted, other = model.predict(X[600:]), likely.predict(X[600:])
     assert f1_score(Y[600:], predicted, average="micro") > 1.1 * f1_score(Y[600:], other, average="micro")
     assert (predicted != Y[600:]).sum() < 1.03 * (other != Y[600:]).sum()
+
+
+def test_labels_that_cannot_be_foretold_have_the_penalty_of_the_least_log_loss():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (500, 3))
+    Y = (rng.random((500, 3)) < 0.3 * (X > 0)).astype(int)  # likelier or not, and never likely
+    problem = Problem(as_rows(X), MatrixTargets(Y.astype(float)), SMOOTH_LOSSES["logistic"], 0.0)
+    splits = _splits(problem, Y)
+    model = GLMClassifierCV([10.0, 0.1], cv=splits).fit(X, Y)
+    assert not model.predict(X).any() and model.alpha_ == 0.1
+    assert _penalty_of_labels(model, problem, Y, splits) == model.alpha_
 
 
 def test_of_hundreds_of_labels_the_most_frequent_are_compared(monkeypatch):

@@ -116,7 +116,7 @@ class LinearRival:
             part, y = self._some(SAMPLED_ROWS)
             alpha = float(self._fit(self._look(part), part, y, FOR_PENALTY).alpha_)
         elif y.ndim == 2 and model.coefs_paths_ is not None:
-            alpha = float(model.alphas_[_labels_of(model, part, y, splits)])
+            alpha = _penalty_of_labels(model, part, y, splits)
         if not alpha > 0:
             raise OutOfTime
         return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
@@ -174,17 +174,13 @@ class LinearRival:
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
         if y.ndim == 1 and np.ptp(y[fitted]) == 0:
             return False
+        known, unseen = part.taken(fitted), part.taken(judging)
+        cv, is_quick = _splits(known, y[fitted]), own is None
+        own = own or GLMClassifierCV(5, cv=cv, fit_intercept=part.fit_intercept, tol=COARSE)
         ours, theirs = (
-            self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
-            for model in (
-                own
-                or GLMClassifierCV(
-                    5, cv=_splits(part.taken(fitted), y[fitted]), fit_intercept=part.fit_intercept, tol=COARSE
-                ),
-                other,
-            )
+            self._error_on(self._fit(model, known, y[fitted]), unseen, y[judging]) for model in (own, other)
         )
-        return ours < (theirs if own is None else CLEARLY * theirs)
+        return ours < (theirs if is_quick else CLEARLY * theirs)
 
     @cached_property
     def _frame(self) -> Frame:
@@ -236,11 +232,11 @@ def _splits(part: Problem, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]
     return [(np.flatnonzero((fold >= 0) & (fold != one)), np.flatnonzero(fold == one)) for one in range(5)]
 
 
-def _labels_of(
+def _penalty_of_labels(
     model: GLMClassifierCV, part: Problem, y: np.ndarray, splits: list[tuple[np.ndarray, np.ndarray]]
-) -> int:
-    """Which of the penalties has the best F1 score among those by which as few labels are wrong as by any, but for a
-    standard error; of equals the largest.
+) -> float:
+    """That with the best F1 score among those by which as few labels are wrong as by any, but for a standard error; of
+    equals the largest. Where no label is foretold, it is that of the least log loss.
 
     Few labels are present, and the model of the least log loss is so seldom sure of one that it predicts hardly any.
     """
@@ -256,7 +252,8 @@ def _labels_of(
     errors, f1 = wrong @ weight, 2 * (right @ weight) / np.maximum(named @ weight, 1e-300)
     least = int(np.argmin(errors))
     error = np.sqrt(np.sum((weight * (wrong[least] - errors[least] / weight.sum())) ** 2))
-    return int(np.argmax(np.where(errors <= errors[least] + error, f1, -1.0)))
+    f1 = np.where(errors <= errors[least] + error, f1, 0.0)
+    return float(model.alphas_[np.argmax(f1)] if f1.max() > 0 else model.alpha_)
 
 
 def _square(y: np.ndarray, P: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
