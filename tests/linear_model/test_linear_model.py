@@ -13,6 +13,7 @@ from sklearn.callback import ScoringMonitor
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, LeaveOneOut, cross_val_score
 
+from manyclass import StagewiseClassifier
 from manyclass import linear_model as ours
 
 NAMES = ours.__all__
@@ -359,3 +360,18 @@ def test_a_row_that_is_surely_mistaken_costs_as_much_as_in_scikit_learn():
     one, other = (module.LogisticRegressionCV(**options).fit(X, y) for module in (ours, theirs))
     np.testing.assert_allclose(one.scores_, other.scores_, rtol=1e-3)
     np.testing.assert_allclose(one.scores_, np.log(np.finfo(float).eps) / 2.0, rtol=0.02)
+
+
+def test_nothing_is_fitted_again_where_that_is_not_asked_for(monkeypatch):
+    X, y = datasets.load_iris(return_X_y=True)
+    expected = ours.LogisticRegressionCV(Cs=4, cv=3, refit=False).fit(X, y)
+    assert not np.allclose(expected.coef_, ours.LogisticRegressionCV(Cs=4, cv=3).fit(X, y).coef_)
+
+    def refuse(*_):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr("manyclass.estimators.search.DescentSearch._refitted", refuse)
+    assert np.array_equal(ours.LogisticRegressionCV(Cs=4, cv=3, refit=False).fit(X, y).coef_, expected.coef_)
+    StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)  # asks for a penalty only
+    with pytest.raises(AssertionError, match="again"):
+        ours.LogisticRegressionCV(Cs=4, cv=3).fit(X, y)
