@@ -197,7 +197,7 @@ def test_models_predict_in_any_namespace_and_dtype(divided_digits):
         expected = model.predict_proba(X_test)
         there = model.predict_proba(torch.asarray(X_test))
         assert isinstance(there, torch.Tensor)
-        assert_allclose(there.numpy(), expected, atol=1e-4)
+        assert_allclose(there.numpy(force=True), expected, atol=1e-4)
         assert_allclose(model.predict_proba(X_test.astype(np.float64)), expected, atol=1e-4)
         wide = StagewiseClassifier(**SMALL, loss=loss).fit(X.astype(np.float64), y)
         assert wide.predict_proba(X_test).dtype == np.float64

@@ -208,6 +208,7 @@ def test_coefficients_are_as_they_were_written_or_refused(tmp_path, n_classes, f
 
 def test_what_a_search_has_found_is_what_becomes_onnx():
     runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")  # for the scaler before it
     X, y = load_iris(return_X_y=True)
     model = manyclass.AutoClassifier().fit(X, y)
     session = runtime.InferenceSession(export.to_onnx(model).SerializeToString())

@@ -76,10 +76,10 @@ def in_parts(values: Array, dtype: Any, xp: Any) -> tuple[list[Array], Array | N
         largest = xp.clip(xp.max(abs(values)), min=xp.finfo(values.dtype).smallest_normal)
         unit = 2.0 ** xp.ceil(xp.log2(largest))
         values = values / unit
-    parts = []
-    for _ in range(PARTS[_name(dtype)]):
-        parts.append(xp.astype(values, dtype))
+    parts = [xp.astype(values, dtype)]
+    for _ in range(1, PARTS[_name(dtype)]):
         values = values - parts[-1]
+        parts.append(xp.astype(values, dtype))
     return parts, unit
 
 
@@ -93,7 +93,7 @@ def _product(A: Array, B: Array, total: Array | None = None) -> Array:
 
     if total is None:
         return torch.mm(A, B, out_dtype=torch.float32)
-    return torch.addmm(total, A, B, out_dtype=torch.float32)
+    return torch.addmm(total, A, B, out_dtype=torch.float32, out=total)
 
 
 @cache
