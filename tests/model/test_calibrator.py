@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from manyclass.data import ClassTargets, as_rows
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.data.moments import MomentSums
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.model.calibrator import Calibrator, sums_of_all, sums_of_each
 
 
 def test_parts_of_the_sums_of_each_output_add_up(rng):
-
     V, codes, s = rng.random((40, 3)) + np.arange(40)[:, None] / 20, rng.integers(0, 3, 40), rng.random(40)
     cal = Calibrator((1, 2), SMOOTH_LOSSES["softmax"].domain)
 
@@ -57,6 +56,17 @@ def test_functions_of_their_own_predict_other_rows_better_where_rows_are_few(rng
     own = squared_error(other, W, *cal.fit(problem, V), cal)
     monkeypatch.setattr("manyclass.model.calibrator.ROWS_A_FUNCTION", 1)
     assert own < 0.95 * squared_error(other, W, *cal.fit(problem, V), cal)
+
+
+@pytest.mark.parametrize(("n", "is_joint"), [(300, False), (600, True)])
+def test_labels_that_share_a_row_share_functions_only_where_rows_are_ten_for_each(rng, n, is_joint):
+    V = rng.random((n, 20))
+    targets = MatrixTargets((rng.random((n, 20)) < V**2).astype(float))
+    problem = Problem(as_rows(V), targets, SMOOTH_LOSSES["squared"], 0.1)
+    other = Problem(as_rows(V), ClassTargets(targets.Y.argmax(axis=1), 20), SMOOTH_LOSSES["squared"], 0.1)
+    cal = Calibrator((1, 2, 3), SMOOTH_LOSSES["logistic"].domain)
+    assert cal.fit(problem, V)[0].shape == ((60, 20) if is_joint else (3, 20))
+    assert cal.fit(other, V)[0].shape == (60, 20)
 
 
 def test_sums_in_float32_lead_to_nearly_the_least_error(rng, monkeypatch):

@@ -174,6 +174,10 @@ class PartedTargets:
     rows: PartedRows
     values: tuple[float, float] | None
 
+    @property
+    def exclusive(self) -> bool:
+        return self.values is not None
+
     def take(self, index: np.ndarray) -> Targets:
         """Those of a few rows, brought here."""
         found = self.rows.brought(index, self.parts, _taken_targets)

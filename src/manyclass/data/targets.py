@@ -20,6 +20,10 @@ class Targets(Protocol):
 
     n_outputs: int
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether outputs are classes, of which a row has one."""
+
     def dense(self, rows: slice, like: Array, xp: Any) -> Array:
         """Y[rows] as a matrix with the dtype and device of `like`."""
 
@@ -42,6 +46,8 @@ class ClassTargets:
     Codes are the class of each row, in 0 .. n_classes − 1, where X lies; `values` stand for every other class, and for
     that of the row.
     """
+
+    exclusive = True
 
     def __init__(self, codes: Array, n_classes: int, values: tuple[float, float] = (0.0, 1.0)):
         self.codes, self.n_outputs, self.values = codes, n_classes, values
@@ -107,6 +113,8 @@ class ClassTargets:
 
 class MatrixTargets:
     """One column per output: an indicator matrix, probabilities, or real responses."""
+
+    exclusive = False
 
     def __init__(self, Y: Array):
         self.Y = Y

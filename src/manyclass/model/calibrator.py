@@ -30,8 +30,9 @@ OF_ROUNDING = 0.1
 coefficients that cancel make of rounding stays small: at most its root."""
 
 ROWS_A_FUNCTION = 10
-"""Rows for each of more functions than that, below which each output has functions of its own prediction alone: what p
-functions learn of the noise of n rows is p/n of it, and takes n·p². Of fewer, larger penalties leave less of it."""
+"""Rows for each of more functions than that, and of those of several labels per row, below which each output has
+functions of its own prediction alone: what p functions learn of the noise of n rows is p/n of it, and takes n·p². Of
+fewer functions of classes, which tell of each other, larger penalties leave less of it."""
 MATRICES, DECOMPOSITION = 6, 4
 """Of the size of their Gram matrix that fitting functions keeps; and how many times as long as flops say solving takes,
 where rounding makes it decompose that matrix."""
@@ -62,8 +63,9 @@ class Calibrator:
 
         What is solved for is the change from M G(v) = v, with a trace of a ridge: predictions on the simplex make the
         functions linearly dependent, and a ridge step from the identity still never raises the error. With fewer rows
-        than functions, where every answer could be met exactly, or ten for each of very many, or where their Gram
-        matrix does not fit into memory, each output is fitted by functions of its own prediction alone.
+        than functions, where every answer could be met exactly, or ten for each of very many or of several labels per
+        row, or where their Gram matrix does not fit into memory, each output is fitted by functions of its own
+        prediction alone.
 
         The ``on_block`` of the problem is called between blocks of rows, and before the equations are solved with the
         seconds that this may take. Where the rows lie in parts, V is what `Problem.map` gives of each.
@@ -95,7 +97,7 @@ class Calibrator:
 
 def is_joint(problem: Problem, width: int) -> bool:
     """Whether every output is fitted by all of so many functions."""
-    needed = width if width <= WIDE_FEATURES else ROWS_A_FUNCTION * width
+    needed = width if width <= WIDE_FEATURES and problem.targets.exclusive else ROWS_A_FUNCTION * width
     has_room = MATRICES * 8.0 * width**2 <= room_for(problem.memory_limit)
     return has_room and problem.effective_rows(problem.weight) >= needed
 
