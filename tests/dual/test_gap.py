@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numba import njit
 from scipy.special import xlogy
 
@@ -79,15 +78,3 @@ def test_the_dual_point_of_a_joint_loss_is_that_of_all_rows_moved_to_one(name, r
     G = (X - r @ X).T @ (r[:, None] * (E - moved))
     assert terms.dual_square == pytest.approx(np.sum(G**2))
     assert terms.conjugates == pytest.approx((1 - theta) * conjugate(P) + theta * conjugate(np.tile(q, (len(P), 1))))
-
-
-def test_the_variance_of_sparse_columns_counts_their_zeros(rng):
-    X = rng.standard_normal((40, 4)) * (rng.random((40, 4)) < 0.4) + [0.0, 0.0, 0.0, 5.0]
-    weight = rng.random(40)
-    found = [
-        problem("squared", x, rng.standard_normal((40, 1)), 0.1, weight=weight).column_variance
-        for x in (X, sp.csr_array(X))
-    ]
-    r = weight / weight.sum()
-    for variance in found:
-        np.testing.assert_allclose(variance, r @ (X - r @ X) ** 2)

@@ -149,6 +149,15 @@ def test_float32_sparse_is_never_filled(rng):
     assert F.value_and_gradient(F.constant_model()).gradient.shape == (1_000_001, 2)
 
 
+def test_the_variance_of_sparse_columns_counts_their_zeros(rng):
+    X = rng.standard_normal((40, 4)) * (rng.random((40, 4)) < 0.4) + [0.0, 0.0, 0.0, 5.0]
+    weight, targets = rng.random(40), MatrixTargets(rng.standard_normal((40, 1)))
+    r = weight / weight.sum()
+    for rows in (DenseRows(X), SparseRows(sp.csr_array(X))):
+        found = Problem(rows, targets, SMOOTH_LOSSES["squared"], 0.1, weight=weight).feature_variance
+        np.testing.assert_allclose(found, r @ (X - r @ X) ** 2)
+
+
 def far_away(offset, dtype, seed=0, n=3000, d=4):
     """Rows of unit variance at `offset`, and their weights and classes."""
     rng = np.random.default_rng(seed)

@@ -13,9 +13,6 @@ from manyclass.data.rows import RowArrays
 from manyclass.dual.losses import DUAL_LOSSES
 from manyclass.model import Problem
 
-CONSTANT = 1e-12
-"""What is rounding: of a standard deviation in units of the mean, and of a share of the rows."""
-
 
 class DualTargets(NamedTuple):
     """y of each row and output: one of the two is empty.
@@ -131,18 +128,6 @@ class DualProblem:
         if self.fit_intercept:
             self.gather(self.share[:, None], total)
         return total[:, 0].copy()
-
-    @cached_property
-    def column_variance(self) -> np.ndarray:
-        """Σ r_i (x_ij − x̄_j)² of each column, 0 where that is rounding; without an intercept Σ r_i x_ij²."""
-        from manyclass.dual.row_kernels import add_squares
-
-        mean, (squares, present) = self.feature_mean, np.zeros((2, self.n_features))
-        for part, rows in self.visits():
-            add_squares(*rows, self.share[part], mean, squares, present)
-        zeros = np.where(present < 1.0 - CONSTANT, 1.0 - present, 0.0)
-        squares += zeros * mean * mean
-        return np.where(squares > (CONSTANT * mean) ** 2, squares, 0.0)
 
     @cached_property
     def row_products(self) -> tuple[np.ndarray, np.ndarray]:

@@ -59,7 +59,7 @@ def is_hard(problem: DualProblem) -> bool:
 
 def squared_units(problem: DualProblem) -> np.ndarray:
     """u² of each column: its variance, or one number for all, whichever promises fewer epochs; 0 for constants."""
-    variance = problem.column_variance
+    variance: np.ndarray = problem.problem.feature_variance
     varies = variance > 0
     _, own = problem.products_in(np.divide(1.0, variance, out=np.zeros_like(variance), where=varies))
     longest = (float(np.max(norms * problem.share)) for norms in (problem.row_products[1], own))

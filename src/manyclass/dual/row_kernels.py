@@ -124,17 +124,6 @@ def products_and_norms(data, indices, indptr, v, metric, products, norms):
 
 
 @entry
-def add_squares(data, indices, indptr, weight, mean, squares, present):
-    """squares += Σ_i weight_i (x_i − mean)² of each column and present += Σ_i weight_i, over the numbers stored."""
-    for i in range(weight.size):
-        for p in range(indptr[i], indptr[i + 1]):
-            at = indices[p] if indices.size else p - indptr[i]
-            distance = number(data, p) - mean[at]
-            squares[at] += weight[i] * distance * distance
-            present[at] += weight[i]
-
-
-@entry
 def gather(data, indices, indptr, weight, metric, V, by, moved):
     """V += Σ_i Px_i weight_iᵀ for weight of shape (n_rows, n_outputs).
 
