@@ -185,15 +185,3 @@ def copy_upper_to_lower(M):
             for i in range(i0, min(i0 + tile, n)):
                 for j in range(j0, min(j0 + tile, i)):
                     M[i, j] = M[j, i]
-
-
-@entry
-def add_absorbed(rows, diagonal):
-    """diagonal += Σ ‖w‖₁ |w| over the rows w."""
-    for r in range(rows.shape[0]):
-        length = 0.0
-        for i in range(rows.shape[1]):
-            length += abs(rows[r, i])
-        if length > 0.0:
-            for i in range(rows.shape[1]):
-                diagonal[i] += length * abs(rows[r, i])

@@ -88,8 +88,6 @@ class LowRank(StreamedBound):
         self._lower = scipy.linalg.cholesky(inner, lower=True, check_finite=False) if len(flat) else inner
 
     def _add(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
-        from manyclass.bound.kernels import add_absorbed
-
         at = slice(None) if columns is None else columns
         magnitude = np.abs(X)
         size = magnitude.sum(axis=1)
@@ -111,6 +109,8 @@ class LowRank(StreamedBound):
         real = values > 1e-14 * max(float(values[-1]), 0.0)
         kept = real & (np.arange(len(values)) >= len(values) - self.rank)
         first = int(np.argmax(kept)) if kept.any() else len(values)
-        add_absorbed(rows[:first].reshape(first, self.D.size), self.D.reshape(-1))
+        absorbed = rows[:first].reshape(first, self.D.size)
+        np.abs(absorbed, out=absorbed)
+        self.D += (absorbed.sum(axis=1) @ absorbed).reshape(self.D.shape)
         # A copy, so that the rows just absorbed are given back.
         self.W, self._squares = rows[first:].copy(), values[first:]
