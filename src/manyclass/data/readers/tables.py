@@ -10,7 +10,6 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -210,23 +209,8 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Ta
         yield pa.Table.from_batches(held)
 
 
-def _of_type(function: Callable[[pa.DataType], Any]) -> Callable[[pa.DataType], Any]:
-    """Kept by type: a table has thousands of columns, but few types, and pyarrow tells each time anew what one is."""
-    kept = lru_cache(function)
-
-    @wraps(function)
-    def told(kind: pa.DataType) -> Any:
-        try:
-            return kept(kind)
-        except TypeError:  # types of a user's own have no hash
-            return function(kind)
-
-    return told
-
-
-@_of_type
 def is_list(kind: pa.DataType) -> bool:
-    return any((pa.types.is_list(kind), pa.types.is_large_list(kind), pa.types.is_fixed_size_list(kind)))
+    return isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -234,7 +218,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind
 
 
-@_of_type
 def _stored_as(kind: pa.DataType) -> Any:
     """The NumPy type that chunks of such numbers have, whatever is in them."""
     kind = _plain(kind)
@@ -243,17 +226,15 @@ def _stored_as(kind: pa.DataType) -> Any:
     return np.float32 if pa.types.is_boolean(kind) or pa.types.is_int8(kind) or pa.types.is_uint8(kind) else np.float64
 
 
-@_of_type
 def _is_text(kind: pa.DataType) -> bool:
     kind = _plain(kind)
-    return any((pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_string_view(kind)))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-@_of_type
 def _is_number(kind: pa.DataType) -> bool:
     kind, types = _plain(kind), pa.types
-    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    return any(is_known(kind) for is_known in known)
+    is_real = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    return bool(is_real or types.is_boolean(kind) or types.is_null(kind))
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
