@@ -75,7 +75,7 @@ def test_damage_that_is_met_when_rows_are_read_is_told_of_their_file(tmp_path, r
 
 
 def test_rows_that_a_file_announces_are_there():
-    announced = Guarded(Repeated(lambda: [np.ones((2, 3))], 4), nullcontext)
+    announced = Guarded(Repeated(lambda size: [np.ones((2, 3))], 4), nullcontext)
     with pytest.raises(DataFileError, match="it announces 4 rows and holds 2"):
         list(announced.chunks(2))
 

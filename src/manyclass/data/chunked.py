@@ -63,7 +63,7 @@ class ChunkedRows(Rows):
         columns: Sequence[str] | None = None,
         all_needed: bool = False,
     ):
-        self.store = source if isinstance(source, Store) else Repeated(source, int(n_rows or 0))
+        self.store = source if isinstance(source, Store) else Repeated(lambda _: source(), int(n_rows or 0))
         self.n_rows, self._dtype = self.store.n_rows, None
         self.block_limit, self._visit_bytes, self.most_bytes = chunk_bytes, visit_bytes, whole_bytes
         self._waited, self._checked = [0.0], [False]  # which all that are made of these share

@@ -55,14 +55,14 @@ class Store(ABC):
 class Repeated(Store):
     """Whatever can be read from its beginning again and again.
 
-    `read` takes a number of rows, which it need not obey, or nothing; it gives arrays in order.
+    `read` takes a number of rows, which it need not obey; it gives arrays in order.
     """
 
-    def __init__(self, read: Callable[..., Iterable[Any]], n_rows: int, *, takes_size: bool = False):
-        self._read, self.n_rows, self._takes_size = read, n_rows, takes_size
+    def __init__(self, read: Callable[[int], Iterable[Any]], n_rows: int):
+        self._read, self.n_rows = read, n_rows
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
-        return iter(self._read(n_rows) if self._takes_size else self._read())
+        return iter(self._read(n_rows))
 
 
 class Transformed(Store):

@@ -59,7 +59,7 @@ def stored(source: Source, request: Request) -> Dataset:
         given = (batch.select(alone.needed) for batch in _batches(_opened(source, file)[0]))
         return (chunk.X for chunk in alone.chunks(given, n_rows))
 
-    return dataclasses.replace(labels, X=Repeated(chunks, sum(map(len, parts)), takes_size=True))
+    return dataclasses.replace(labels, X=Repeated(chunks, sum(map(len, parts))))
 
 
 def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Dataset:

@@ -154,7 +154,7 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
         options = {"dtype": dtype, "zero_based": zero_based, "features": first.feature_names or width}
         return (chunk.X for chunk in read(size, **options))
 
-    store = Repeated(chunks, n_rows, takes_size=True)
+    store = Repeated(chunks, n_rows)
     return dataclasses.replace(first, X=store, y=y, label_names=names, zero_based=zero_based)
 
 
