@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace
 
 from manyclass.data.moments import AS_ADDED
 from manyclass.data.rows import Rows, to_numpy
+from manyclass.data.stores import stacked
 
 ALL = 2**64 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -54,7 +53,7 @@ class KeptRows:
     def merge(self, other: KeptRows, capacity: int) -> KeptRows:
         """The sample of both, of at most `capacity` rows (or those equal to the one with the smallest key)."""
         joined = KeptRows(
-            _stacked((self.X, other.X)),
+            stacked((self.X, other.X)),
             np.concatenate([self.y, other.y]),
             np.concatenate([self.weight, other.weight]),
             np.concatenate([self.keys, other.keys]),
@@ -89,14 +88,6 @@ class KeptRows:
 
         X = as_rows(self.X).take(index).unwrapped()
         return KeptRows(X, self.y[index], self.weight[index], self.keys[index], self.limit)
-
-
-def _stacked(parts: Iterable[Any]) -> Any:
-    held = [part for part in parts if part.shape[0]] or list(parts)[:1]
-    if all(map(sp.issparse, held)):
-        return sp.csr_array(sp.vstack(held))
-    held = [part.toarray() if sp.issparse(part) else part for part in held]
-    return array_namespace(held[0]).concat(held, axis=0)
 
 
 def _row_hashes(X: Any) -> np.ndarray:

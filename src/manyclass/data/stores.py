@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 COPIED_BYTES = 4 << 20
 """Of a mapped file that may be resident before its pages are given back."""
@@ -18,8 +19,12 @@ SCATTERED_ROWS = 16
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Arrays one below the other, all dense or all sparse."""
-    return sp.csr_array(sp.vstack(parts, format="csr")) if sp.issparse(parts[0]) else np.concatenate(parts)
+    """Arrays one below the other: those that have rows, and sparse where all of these are."""
+    held = [part for part in parts if part.shape[0]] or parts[:1]
+    if all(map(sp.issparse, held)):
+        return sp.csr_array(sp.vstack(held, format="csr"))
+    held = [part.toarray() if sp.issparse(part) else part for part in held]
+    return array_namespace(held[0]).concat(held, axis=0)
 
 
 class Store(ABC):
