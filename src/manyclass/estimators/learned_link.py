@@ -19,6 +19,7 @@ from manyclass.fit.folds import known_to_others, of_known
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sets import ConvexSet
+from manyclass.model.sums import in_copies
 from manyclass.stagewise.judges import Score
 from manyclass.stagewise.updates import NONE
 
@@ -122,8 +123,7 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None,
     """
     Z, present, weight = left_out.scores, left_out.labels > 0, left_out.weight
     of_rows, Y = np.ones(len(Z)) if weight is None else weight, present.astype(np.float64)
-    copies = max(float(of_rows @ np.minimum(of_rows, 1.0)), 1e-300)
-    n_rows = float(of_rows.sum()) ** 2 / copies  # as `Problem.effective_rows`
+    n_rows = float(in_copies(of_rows).sum())
     n_classes, n = Y.shape[1] if domain.exclusive else 2, n_rows * (1 if domain.exclusive else Y.shape[1])
     link, even = SMOOTH_LOSSES["softmax" if domain.exclusive else "logistic"], 1.0 / n_classes
     smoothed = MatrixTargets(Y + (even - Y) / (n + 2.0))
