@@ -112,8 +112,8 @@ def run(request: FitRequest) -> None:
             modelfile.save(model, request.output, request.force)
         if model.classifier.status_ is Status.INTERRUPTED:
             raise StoppedError(
-                f"stopped by Ctrl-C after {_passes(model.classifier.n_passes_)}; the model so far was saved to "
-                f"{request.output} and can be used"
+                f"stopped by Ctrl-C after {counted(round(model.classifier.n_passes_, 2), 'pass')} over the rows; the "
+                f"model so far was saved to {request.output} and can be used"
             )
         if fitted.test is not None:
             progress.say("judging")
@@ -147,10 +147,6 @@ def _judged(request: FitRequest, model: Model, test: Dataset) -> Scores:
         raise StoppedError(
             f"stopped by Ctrl-C while the model was judged; it was saved to {request.output} and can be used"
         ) from None
-
-
-def _passes(count: float) -> str:
-    return f"{round(count, 2):,} pass{'es' * (count != 1)} over the rows"
 
 
 def _report(request: FitRequest, fitted: Fitted, scores: Scores | None) -> dict[str, Any]:
@@ -199,8 +195,8 @@ def _print(request: FitRequest, fitted: Fitted, scores: Scores | None, report: d
         judged = ", ".join(f"{name} {value}" for name, value in described({key: scores.figures[key] for key in shown}))
         facts.append(("test", f"{judged} on {counted(scores.n_rows, 'row')} ({request.test_name})"))
         facts += [("note", note) for note in scores.notes]
-    n_iter, seconds = report["n_iter"], report["seconds"]
-    counts = f"{round(n_iter, 2):,} iteration{'s' * (n_iter != 1)}, {_passes(report['n_passes'])}"
+    n_iter, n_passes, seconds = round(report["n_iter"], 2), round(report["n_passes"], 2), report["seconds"]
+    counts = f"{counted(n_iter, 'iteration')}, {counted(n_passes, 'pass')} over the rows"
     facts.append(("time", f"{seconds['fit']:.2f} s to fit ({counts}), {seconds['read']:.2f} s to read"))
     if report["duality_gap"] is not None:
         tol = f" (tol {parameters['tol']:g})" if "tol" in parameters else ""

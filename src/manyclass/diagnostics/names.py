@@ -10,7 +10,7 @@ _CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _LEFTWARD = {"R", "AL", "AN"}
 
 
-def counted(n: int, noun: str) -> str:
+def counted(n: float, noun: str) -> str:
     """So many of what is called by a noun."""
     many = noun + ("es" if noun.endswith("s") else "s")
     return f"{n:,} {noun if n == 1 else many}"
