@@ -51,7 +51,7 @@ def rows(seed=0, n=60, d=5, k=3):
 def problem(loss="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=np.float64, seed=0, **options):
     """A `Problem` and the dense X, Y, s behind it."""
     X, codes, weight = rows(seed)
-    X = X.astype(dtype)
+    X, center = X.astype(dtype), options.pop("center", True)
     absent, present = SMOOTH_LOSSES[loss].label_values or (0.0, 1.0)
     Y = absent + (present - absent) * np.eye(3)[codes]
     targets = ClassTargets(codes, 3) if SMOOTH_LOSSES[loss].label_values is None else MatrixTargets(Y)
@@ -59,6 +59,7 @@ def problem(loss="softmax", alpha=0.05, *, sparse=False, weighted=True, dtype=np
     built = Problem(
         as_rows(sp.csr_array(X) if sparse else X), targets, SMOOTH_LOSSES[loss], alpha, weight=weights, **options
     )
+    built.centred = center
     return built, X, Y, weight if weighted else np.ones(len(X))
 
 

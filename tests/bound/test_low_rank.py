@@ -11,7 +11,7 @@ from manyclass.model import LOSSES, Problem
 def make(rng, d, m, rank, loss, alpha):
     X = rng.standard_normal((5, d))
     targets = MatrixTargets(np.zeros((5, m))) if loss == "logistic" else ClassTargets(np.zeros(5, int), m)
-    return LowRank(Problem(as_rows(X), targets, LOSSES[loss], alpha, fit_intercept=False, center=False), rank)
+    return LowRank(Problem(as_rows(X), targets, LOSSES[loss], alpha, fit_intercept=False), rank)
 
 
 def factors(rng, b, m, loss):

@@ -19,8 +19,9 @@ def problem(n=300, d=4, k=3, *, alpha=1e-2, seed=0, sparse=False, loss="softmax"
     codes = np.argmax(2 * X @ rng.standard_normal((d, k)) + rng.gumbel(size=(n, k)), axis=1)
     targets = ClassTargets(codes, k) if loss == "softmax" else MatrixTargets(np.eye(k)[codes][:, 1:])
     rows = as_rows(sp.csr_array(X) if sparse else X)
-    options = {"weight": weight, "fit_intercept": fit_intercept, "center": False}
-    return Problem(rows, targets, LOSSES[loss], alpha, **options), X, codes
+    F = Problem(rows, targets, LOSSES[loss], alpha, weight=weight, fit_intercept=fit_intercept)
+    F.centred = False
+    return F, X, codes
 
 
 def run(F, curvature, passes, **options):
@@ -77,7 +78,8 @@ def test_a_row_of_weight_zero_is_no_row():
     F, X, _ = problem(n=200, weight=weight)
     X = X.copy()
     X[150:] += 100.0
-    moved = Problem(as_rows(X), F.targets, F.loss, F.alpha, weight=weight, center=False)
+    moved = Problem(as_rows(X), F.targets, F.loss, F.alpha, weight=weight)
+    moved.centred = False
     one, other = (theta_after(P, DenseInverse(P), 2, block_rows=1) for P in (F, moved))
     np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -86,7 +88,8 @@ def test_a_row_of_weight_zero_is_no_row():
 @pytest.mark.parametrize("make", [DenseInverse, lambda F: LowRank(F, 3)])
 def test_sparse_rows_mean_the_same(loss, make):
     F, X, _ = problem(sparse=True, loss=loss)
-    dense = Problem(as_rows(X), F.targets, F.loss, F.alpha, center=False)
+    dense = Problem(as_rows(X), F.targets, F.loss, F.alpha)
+    dense.centred = False
     np.testing.assert_allclose(theta_after(F, make(F), 2), theta_after(dense, make(dense), 2), atol=1e-8)
 
 

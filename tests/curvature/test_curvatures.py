@@ -111,7 +111,8 @@ def test_weighted_sample_keeps_the_heavy_rows(rng):
 
 def test_wide_sparse_data_need_no_dense_factor(rng):
     X = sp.random_array((500, 100_000), density=1e-3, format="csr", rng=rng)
-    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 500), 3), SMOOTH_LOSSES["softmax"], 1e-3, center=False)
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 3, 500), 3), SMOOTH_LOSSES["softmax"], 1e-3)
+    F.centred = False
     step = CURVATURES["diagonal"](F, rng).solve(F.zero_gradient)
     assert np.isfinite(step).all() and F.value_and_gradient(-step).value < F.zero_value
 

@@ -145,7 +145,8 @@ def test_float32_stays_and_scores_of_ten_thousand_are_finite(loss):
 def test_float32_sparse_is_never_filled(rng):
     """A matrix that would take 80 GB dense."""
     X = sp.random_array((20_000, 1_000_000), density=1e-6, format="csr", rng=rng, dtype=np.float32)
-    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 2, 20_000), 2), SMOOTH_LOSSES["softmax"], 1e-3, center=False)
+    F = Problem(as_rows(X), ClassTargets(rng.integers(0, 2, 20_000), 2), SMOOTH_LOSSES["softmax"], 1e-3)
+    F.centred = False
     assert F.value_and_gradient(F.constant_model()).gradient.shape == (1_000_001, 2)
 
 

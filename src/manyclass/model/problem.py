@@ -67,8 +67,6 @@ class Problem(Parameters):
     weight : array of shape (n_rows,), optional
         Non-negative weights s, in the namespace of X; rows of weight 0 are not fitted to.
     fit_intercept : bool
-    center : bool
-        Whether c = x̄ (right for a curvature that couples the features) or 0 (right for a diagonal one).
 
     Attributes
     ----------
@@ -103,13 +101,12 @@ class Problem(Parameters):
         *,
         weight: Array | None = None,
         fit_intercept: bool = True,
-        center: bool = True,
     ):
         self.shift = rows.pilot(weight) if fit_intercept else None
         self.rows = rows if self.shift is None else rows.shifted(self.shift)
         self.targets, self.loss, self.alpha, self.weight = targets, loss, float(alpha), weight
         self.xp: Any = rows.xp
-        self.fit_intercept, self._centred = fit_intercept, fit_intercept and center
+        self.fit_intercept = self._centred = fit_intercept
         self.n_outputs = targets.n_outputs
         self.n_passes: float = 0
         self.n_looks = 0
@@ -118,7 +115,7 @@ class Problem(Parameters):
 
     @property
     def centred(self) -> bool:
-        """Whether c = x̄."""
+        """Whether c = x̄ (right for a curvature that couples the features) or 0 (right for a diagonal one)."""
         return self._centred
 
     @centred.setter
