@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -59,6 +59,14 @@ def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
     variance = mean_square - mean**2 if problem.fit_intercept else mean_square
     is_known = variance > ROUNDING * problem.rows.moments_precision * mean_square
     return mean, xp.where(is_known, variance, xp.zeros_like(variance))
+
+
+def unseen(variance: Array, seen: Array, xp: Any) -> Array:
+    """The variance of columns that a sample of rows missed, of those that are rare.
+
+    Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
+    """
+    return xp.where(variance > 2.0 * seen, variance - seen, xp.zeros_like(seen))
 
 
 class Curvature(ABC):

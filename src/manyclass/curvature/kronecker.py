@@ -11,6 +11,7 @@ from manyclass.curvature.base import (
     mean_and_variance,
     solved_about,
     sums_of_columns,
+    unseen,
     without_constant,
 )
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
@@ -115,7 +116,7 @@ class Kronecker(Curvature):
         self._shift = xp.astype(mean - problem.center if self.fit_intercept else mean * 0, rows.dtype)
         second = without_constant(moments.covariance if self.fit_intercept else moments.second_moment, problem)
         if is_uniform:
-            add_to_diagonal(second, self._unseen(problem, xp.linalg.diagonal(second)))
+            add_to_diagonal(second, unseen(problem.feature_variance, xp.linalg.diagonal(second), xp))
         # Float32 is exact enough for a metric, and half the memory.
         self._second, self._precision = xp.astype(second, rows.dtype, copy=False), rows.precision
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
@@ -147,15 +148,6 @@ class Kronecker(Curvature):
             add_to_diagonal(S, self.alpha / (self._size[number] * self._mean_weight))
             found = self._metrics[number] = Metric(S, self._precision, self._second.dtype)
         return found
-
-    @staticmethod
-    def _unseen(problem: Problem, seen: Array) -> Array:
-        """The variance that a sample of rows missed in rare features.
-
-        Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
-        """
-        xp, exact = problem.xp, problem.feature_variance
-        return xp.where(exact > 2.0 * seen, exact - seen, xp.zeros_like(seen))
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(0)
