@@ -26,9 +26,38 @@ def test_every_estimator_with_a_penalty_of_its_own_begins_with_that_of_the_colum
 
 def test_it_has_the_unit_of_most_columns_and_is_left_alone_in_small_ones():
     variance = np.array([2.0, 3.0, 5.0, 0.0, 1e9])  # of which one says nothing and one is a price
-    assert usual_penalty(variance) == pytest.approx(4.0 * USUAL)
-    assert usual_penalty(49.0 * variance) == pytest.approx(49.0 * usual_penalty(variance))
-    assert usual_penalty(1e-3 * variance) == usual_penalty(np.zeros(4)) == USUAL
+
+    def penalty(unit):
+        return usual_penalty(unit**2 * variance, lambda: np.sqrt(unit**2 * variance)[:, None])
+
+    assert penalty(1.0) == pytest.approx(4.0 * USUAL)
+    assert penalty(7.0) == pytest.approx(49.0 * penalty(1.0))
+    assert penalty(1e-3) == usual_penalty(np.zeros(4), lambda: np.zeros((4, 1))) == USUAL
+
+
+@pytest.mark.parametrize(("told", "holds_back"), [(1e-4, False), (0.2, True)])
+def test_columns_in_small_units_are_not_held_back_where_they_tell_something(told, holds_back):
+    variance = np.array([1e6, 1e6, 1e6, 0.2, 0.2])
+    share = np.array([1.0, 1.0, 1.0, told, told])
+    cross = np.sqrt(variance * share)[:, None] * np.array([1.0, -1e3])
+    found = usual_penalty(variance, lambda: cross)
+    assert (found < 0.1 * variance[-1]) == holds_back
+    assert holds_back or found == 1e6 * USUAL
+    assert usual_penalty(1e4 * variance, lambda: 1e2 * cross) == pytest.approx(1e4 * found)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {}) for name in SCALED]
+    + [(name, {"loss": "hinge"}) for name in ("PegasosClassifier", "SDCAClassifier")]
+    + [("SDCARegressor", {"loss": "squared_epsilon_insensitive"})],
+)
+def test_flags_beside_prices_keep_what_they_tell(rng, name, options):
+    flags, prices = rng.integers(0, 2, (400, 3)), np.exp(rng.normal(10.0, 1.0, (400, 4)))
+    X, y = np.hstack([flags, prices]), (flags.sum(axis=1) > 1).astype(int)
+    model = getattr(manyclass, name)(**options).fit(X, y)
+    assert np.mean((model.predict(X) > 0.5) == y) > 0.95
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -57,6 +86,15 @@ def test_a_stream_ends_with_the_penalty_of_all_its_rows(rng, fit_intercept):
     assert whole.alpha_ == pytest.approx(USUAL * np.median(variance))
     assert parts.alpha_ == pytest.approx(whole.alpha_)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
+
+
+def test_a_stream_holds_flags_beside_prices_back_as_one_fit_does(rng):
+    flags, prices = rng.integers(0, 2, (400, 3)), np.exp(rng.normal(10.0, 1.0, (400, 4)))
+    X, y = np.hstack([flags, prices]), (flags.sum(axis=1) > 1).astype(int)
+    whole, parts = GLMClassifier(loss="squared").fit(X, y), GLMClassifier(loss="squared")
+    for part in (slice(0, 150), slice(150, 400)):
+        parts.partial_fit(X[part], y[part])
+    assert parts.alpha_ == pytest.approx(whole.alpha_) and whole.alpha_ < 0.1
 
 
 def test_a_stream_of_steps_keeps_the_penalty_of_its_first_rows(rng):

@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.features import advice
-from manyclass.choice.penalty import USUAL, advice_on_penalty, usual_penalty
+from manyclass.choice.penalty import USUAL, advice_on_penalty, penalty_of_columns
 from manyclass.data import Rows, Targets
 from manyclass.data.labels import Labels, Responses
 from manyclass.data.memory import as_bytes
@@ -183,7 +183,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _begun(self, task: Task) -> Iterates:
         """The iterates with the penalty that they are for, which has to look at the rows to know their units."""
         if task.saved is None and is_scaled(self):
-            task.problem.alpha = usual_penalty(task.problem.feature_variance)
+            task.problem.alpha = penalty_of_columns(task.problem)
         return (yield from self._iterates(task))
 
     @abstractmethod

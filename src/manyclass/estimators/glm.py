@@ -38,7 +38,8 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     alpha : float or "scale", default="scale"
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
         LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, so many times
-        that as the median variance of the columns that vary is above 1 (pixels from 0 to 255).
+        that as the median variance of the columns that vary is above 1 (pixels from 0 to 255), and less where that
+        would hold back columns in smaller units that tell much of y (flags beside prices).
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
@@ -152,7 +153,8 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         self.choice_ = {"solver": "moments", "curvature": "second-moment", "row_space": False, "estimates": {}}
         factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
         if is_scaled(self):
-            task.problem.alpha = usual_penalty(varying(factor.S, moments, self._stream.precision))
+            variance = varying(factor.S, moments, self._stream.precision)
+            task.problem.alpha = usual_penalty(variance, lambda: moments.cross(fit_intercept=self.fit_intercept))
         model = moments.solve(task.problem.alpha, fit_intercept=self.fit_intercept, factor=factor)
         self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
 

@@ -10,6 +10,7 @@ import numpy as np
 from manyclass.data import ClassTargets
 from manyclass.data.rows import BLOCK_BYTES, Array, slices, to_numpy
 from manyclass.data.targets import column_totals
+from manyclass.model.losses import SmoothLoss
 
 if TYPE_CHECKING:
     from manyclass.model.problem import Problem
@@ -105,14 +106,14 @@ def squares_of(part: Problem, responses: Callable[[slice], Array], total: Array)
 
 
 def target_sums(part: Problem) -> tuple[Array, Array, float]:
-    """Σ s x yᵀ, Σ s y and Σ s Φ*(y)."""
+    """Σ s x yᵀ, Σ s y and, of a loss that has it, Σ s Φ*(y)."""
     xp, rows = part.xp, part.rows
     like = rows.zeros((0,))
     cross = rows.zeros((rows.n_features, part.n_outputs), dtype=xp.float64)
     mean = rows.zeros((part.n_outputs,), dtype=xp.float64)
     conjugate = 0.0
     # Of thousands of classes, a look at every number is as long as half a pass.
-    costs = part.loss.labels_cost or not isinstance(part.targets, ClassTargets)
+    costs = isinstance(part.loss, SmoothLoss) and (part.loss.labels_cost or not isinstance(part.targets, ClassTargets))
     for where, block, weight in part.blocks():
         if costs:
             values = part.loss.conjugate(part.targets.dense(where, like, xp), xp)
