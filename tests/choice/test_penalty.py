@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
@@ -28,11 +30,11 @@ def test_it_has_the_unit_of_most_columns_and_is_left_alone_in_small_ones():
     variance = np.array([2.0, 3.0, 5.0, 0.0, 1e9])  # of which one says nothing and one is a price
 
     def penalty(unit):
-        return usual_penalty(unit**2 * variance, lambda: np.sqrt(unit**2 * variance)[:, None])
+        return usual_penalty(unit**2 * variance, np.inf, lambda: np.sqrt(unit**2 * variance)[:, None])
 
     assert penalty(1.0) == pytest.approx(4.0 * USUAL)
     assert penalty(7.0) == pytest.approx(49.0 * penalty(1.0))
-    assert penalty(1e-3) == usual_penalty(np.zeros(4), lambda: np.zeros((4, 1))) == USUAL
+    assert penalty(1e-3) == usual_penalty(np.zeros(4), 5, lambda: np.zeros((4, 1))) == USUAL
 
 
 @pytest.mark.parametrize(("told", "holds_back"), [(1e-4, False), (0.2, True)])
@@ -40,10 +42,37 @@ def test_columns_in_small_units_are_not_held_back_where_they_tell_something(told
     variance = np.array([1e6, 1e6, 1e6, 0.2, 0.2])
     share = np.array([1.0, 1.0, 1.0, told, told])
     cross = np.sqrt(variance * share)[:, None] * np.array([1.0, -1e3])
-    found = usual_penalty(variance, lambda: cross)
+    found = usual_penalty(variance, np.inf, lambda: cross)
     assert (found < 0.1 * variance[-1]) == holds_back
     assert holds_back or found == 1e6 * USUAL
-    assert usual_penalty(1e4 * variance, lambda: 1e2 * cross) == pytest.approx(1e4 * found)
+    assert usual_penalty(1e4 * variance, np.inf, lambda: 1e2 * cross) == pytest.approx(1e4 * found)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCALED) - {"SDCARegressor"}))
+def test_few_rows_have_the_penalty_of_one_row_and_a_row_of_weight_two_is_two(rng, name):
+    X = 3.0 * rng.standard_normal((60, 4))
+    y = (X[:, 0] + rng.standard_normal(60) > 0).astype(int)
+    weight = rng.integers(0, 3, 60)
+    kind, repeated = getattr(manyclass, name), np.repeat(np.arange(60), weight)
+    weighted, copied = kind().fit(X, y, sample_weight=weight), kind().fit(X[repeated], y[repeated])
+    assert copied.alpha_ == pytest.approx(np.median(X[repeated].var(axis=0)) / len(repeated))
+    assert weighted.alpha_ == pytest.approx(copied.alpha_)
+    even = kind().fit(X, y, sample_weight=np.full(60, 1.0 / 60.0))
+    assert even.alpha_ == pytest.approx(kind().fit(X, y).alpha_)  # weights that sum to 1 make no row of all
+
+
+def test_responses_in_any_unit_are_not_held_back_by_the_number_of_rows(rng):
+    X = rng.standard_normal((40, 3))
+    assert manyclass.SDCARegressor().fit(X, X[:, 0]).alpha_ < 2.0 * USUAL
+
+
+def test_probabilities_of_few_rows_are_those_of_a_prior_in_units_of_the_columns(rng):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    order = rng.permutation(len(y))
+    X, y = X[order], y[order]
+    expected = log_loss(y[100:], LogisticRegression().fit(X[:100], y[:100]).predict_proba(X[100:]))
+    assert log_loss(y[100:], GLMClassifier().fit(X[:100], y[:100]).predict_proba(X[100:])) < 1.2 * expected
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -83,7 +112,7 @@ def test_a_stream_ends_with_the_penalty_of_all_its_rows(rng, fit_intercept):
     for part in (slice(0, 100), slice(100, 300)):
         parts.partial_fit(X[part], y[part])
     variance = X.var(axis=0) if fit_intercept else np.mean(X**2, axis=0)
-    assert whole.alpha_ == pytest.approx(USUAL * np.median(variance))
+    assert whole.alpha_ == pytest.approx(np.median(variance) / 300)
     assert parts.alpha_ == pytest.approx(whole.alpha_)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
 

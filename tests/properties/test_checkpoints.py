@@ -189,11 +189,11 @@ def test_what_another_library_holds_goes_back_there(name, dtype, tmp_path):
 def test_a_method_that_gave_way_to_another_is_not_taken_again(tmp_path, monkeypatch):
     monkeypatch.setattr("manyclass.choice.relay.PATIENCE", 0.0)
     monkeypatch.setattr("manyclass.choice.methods.NEWTON_STEPS", 18)  # else it comes first, and stays
-    whole = fit("GLMClassifier", tol=1e-10)
+    whole = fit("GLMClassifier", alpha=1e-4, tol=1e-10)
     assert whole.choice_["changed_to"]
     for at in (1, 2, 3, 5, len(whole.history_) // 2):
-        fit("GLMClassifier", stop=at, path=tmp_path / str(at), tol=1e-10)
-        assert_same(fit("GLMClassifier", path=tmp_path / str(at), tol=1e-10), whole)
+        fit("GLMClassifier", stop=at, path=tmp_path / str(at), alpha=1e-4, tol=1e-10)
+        assert_same(fit("GLMClassifier", path=tmp_path / str(at), alpha=1e-4, tol=1e-10), whole)
 
 
 @every_estimator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,32 +19,42 @@ NEXT_TO_NONE = 1e-6
 """A penalty, over the mean variance of the columns, that holds nothing back before rows are all but fitted."""
 
 
-def usual_penalty(variance: Array, cross: Callable[[], Array]) -> float:
-    """`USUAL`, as many times as the variance of most columns is above 1, and less where that would hold back others.
+def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) -> float:
+    """`USUAL` or 1/n, as many times as the variance of most columns, and less where that would hold back others.
 
     alpha ‖W‖² has the unit of x². The median, as a few columns in units of their own, such as a price, must not decide
-    for the others. Smaller variances are left alone: those of words are small because words are rare, not because of
-    their unit.
+    for the others. Smaller variances do not make `USUAL` smaller: those of words are small because words are rare, not
+    because of their unit. 1/n weighs as much as one row, a prior by which coefficients of labels are about as large as
+    1 in units of the columns; few rows need it. Of responses in any unit, or of the first rows of many, `n_rows` is
+    infinite.
 
     Where most columns are prices, flags beside them may tell all there is. Of a column that explains the share r² of a
     response by itself, alpha leaves r² (alpha/(alpha + variance))² unexplained; over r² of all columns that must be
-    next to nothing. So columns that are nearly constant, such as pixels at the edge, decide nothing. `cross` gives the
-    covariance of columns and responses, for which rows may have to be read.
+    next to nothing more than of the median. So columns that are nearly constant, such as pixels at the edge, decide
+    nothing. `cross` gives the covariance of columns and responses, for which rows may have to be read.
     """
     given = to_numpy(variance)
     varies = given > 0
     varying = given[varies]
-    alpha = USUAL * max(1.0, float(np.median(varying))) if len(varying) else USUAL
-    if alpha > USUAL and (alpha / (alpha + varying.min())) ** 2 > UNTOLD:
+    if not len(varying):
+        return USUAL
+    median = float(np.median(varying))
+    alpha = max(USUAL, median * max(USUAL, 1.0 / n_rows))
+
+    def untold(variance: Any) -> Any:
+        return (alpha / (alpha + variance)) ** 2
+
+    if alpha > USUAL and untold(varying.min()) > untold(median) + UNTOLD:
         told = to_numpy(cross())[varies] ** 2 / varying[:, None]
         told /= np.maximum(told.sum(axis=0), 1e-300)
-        while alpha > USUAL and (alpha / (alpha + varying)) ** 2 @ told.mean(axis=1) > UNTOLD:
+        while alpha > USUAL and untold(varying) @ told.mean(axis=1) > untold(median) + UNTOLD:
             alpha = max(0.5 * alpha, USUAL)
     return alpha
 
 
-def penalty_of_columns(problem: Problem) -> float:
-    return usual_penalty(problem.feature_variance, lambda: problem.cross_covariance)
+def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
+    n_rows = problem.n_counted if counts_rows else math.inf
+    return usual_penalty(problem.feature_variance, n_rows, lambda: problem.cross_covariance)
 
 
 def advice_on_penalty(problem: Problem) -> str:

@@ -23,7 +23,7 @@ class Moments:
 
     For rows x_i with targets y_i and weights s_i, and pilots c and p (zero where the rows lie near the origin)::
 
-        n      number of rows
+        n      number of rows, of weight above 0
         weight Σ s_i
         xx     Σ s_i (x_i − c)(x_i − c)ᵀ   (n_features, n_features)
         xy     Σ s_i (x_i − c)(y_i − p)ᵀ   (n_features, n_outputs)
@@ -380,7 +380,7 @@ class MomentSums:
         block = block.for_moments()
         self.gram.add(block, weight)
         first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
-        self.n += block.n_rows
+        self.n += block.n_rows if weight is None else int(xp.sum(xp.astype(weight > 0, xp.int64)))
         self.weight = self.weight + xp.sum(first, dtype=xp.float64)
         if Y is not None and int(Y.shape[1]):
             Y = Y - xp.astype(self.target_pilot, Y.dtype, copy=False)

@@ -183,7 +183,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _begun(self, task: Task) -> Iterates:
         """The iterates with the penalty that they are for, which has to look at the rows to know their units."""
         if task.saved is None and is_scaled(self):
-            task.problem.alpha = penalty_of_columns(task.problem)
+            task.problem.alpha = penalty_of_columns(task.problem, counts_rows=not is_regressor(self))
         return (yield from self._iterates(task))
 
     @abstractmethod

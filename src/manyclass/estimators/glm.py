@@ -37,9 +37,10 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     ----------
     alpha : float or "scale", default="scale"
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
-        LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, so many times
-        that as the median variance of the columns that vary is above 1 (pixels from 0 to 255), and less where that
-        would hold back columns in smaller units that tell much of y (flags beside prices).
+        LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, the median
+        variance of the columns that vary times 1e-4 or, of fewer than 10 000 rows, 1/n (``C=1`` where columns have
+        variance 1), if that is more; and less where that would hold back columns in smaller units that tell much of y
+        (flags beside prices). n is the sum of the weights, or the number of those above 0, if that is more.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
@@ -154,7 +155,10 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         factor = moments.factor(fit_intercept=self.fit_intercept, precision=self._stream.precision)
         if is_scaled(self):
             variance = varying(factor.S, moments, self._stream.precision)
-            task.problem.alpha = usual_penalty(variance, lambda: moments.cross(fit_intercept=self.fit_intercept))
+            n_rows = max(moments.weight, moments.n)
+            task.problem.alpha = usual_penalty(
+                variance, n_rows, lambda: moments.cross(fit_intercept=self.fit_intercept)
+            )
         model = moments.solve(task.problem.alpha, fit_intercept=self.fit_intercept, factor=factor)
         self._finish(task, model, moments.ridge_objective(model[0], fit_intercept=self.fit_intercept))
 

@@ -236,7 +236,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     def _chunk_iterates(self, task: Task) -> Iterates:
         if is_scaled(self):
             known = vars(self).get("alpha_")  # by the first chunk, as all are of one objective
-            task.problem.alpha = penalty_of_columns(task.problem) if known is None else known
+            task.problem.alpha = penalty_of_columns(task.problem, False) if known is None else known
         t = getattr(self, "t_", 0)
         state = vars(self).get("_state")
         if state is not None and not float(task.rows.mean_square().sum()) <= WILD * max(state.unit, 1e-300):

@@ -257,8 +257,8 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         one number, that number is the model, and a warning says so.
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier`. A warning says where it holds all predictions back,
-        whatever X tells.
+        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier` of very many rows, as y may have any unit. A warning
+        says where it holds all predictions back, whatever X tells.
     homotopy, tol, max_iter
         As in `SDCAClassifier`.
     <shared>

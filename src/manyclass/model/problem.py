@@ -23,6 +23,7 @@ from manyclass.model.sums import (
     gradient_sums,
     gradient_sums_and_row_weight,
     gradient_sums_and_scores,
+    present_sum,
     target_sums,
     weight_sum,
 )
@@ -184,6 +185,11 @@ class Problem(Parameters):
     def total_weight(self) -> float:
         """S."""
         return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
+
+    @property
+    def n_counted(self) -> float:
+        """How many rows a weight of 1 for each would be: of weights above that all copies, of others the rows."""
+        return self.total_weight if self.weight is None else max(self.total_weight, self.sum(present_sum))
 
     def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
         """How many rows of equal weight tell as much as rows of these weights: S²/Σ s_i min(s_i, 1).

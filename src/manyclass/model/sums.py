@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass.data import ClassTargets
-from manyclass.data.rows import BLOCK_BYTES, Array, slices, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, slices, to_numpy
 from manyclass.data.targets import column_totals
 from manyclass.model.losses import SmoothLoss
 
@@ -30,6 +30,10 @@ def in_copies(weight: np.ndarray) -> np.ndarray:
 
 def weight_sum(part: Problem) -> float:
     return float(part.xp.sum(part.weight, dtype=part.xp.float64))
+
+
+def present_sum(part: Problem) -> float:
+    return float(len(present_rows(part.rows.n_rows, part.weight)))
 
 
 def column_sums(part: Problem, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
