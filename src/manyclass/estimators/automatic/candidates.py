@@ -207,11 +207,12 @@ def candidates(
         for share in shares
     ]
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
-    # With one class a row a third to two thirds of the time, and on 62 sets the best on two, by no more than a row; nor
-    # was it taken where two sets of several labels got generated features.
-    if multilabel and not is_generated:
-        calibrated = CalibratedLeastSquaresClassifier(random_state=seed)
-        listed += [Candidate(calibrated, name, True, follows=("scaling",)) for name in scalings]
+    if not is_generated:
+        # Of one class a row calibration takes longer than all else, for errors that a link of least squares has, too.
+        squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
+        if multilabel:
+            squared = CalibratedLeastSquaresClassifier(random_state=seed)
+        listed += [Candidate(squared, name, True, follows=("scaling",)) for name in scalings]
     if is_generated:
         listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel)
     for one in listed:

@@ -258,7 +258,8 @@ class Halving:
             if not entry.candidate.is_linear and (flawless := self._flawless(tried)):
                 needless = flawless
                 continue
-            if not entry.scores and self._leads_elsewhere(entry.candidate, tried):
+            is_new = not entry.scores
+            if is_new and (self._leads_elsewhere(entry.candidate, tried) or self._is_dear(entry, parts, tried)):
                 continue
             if self._has_turned(entry, tried):
                 turned.append(entry)
@@ -309,6 +310,12 @@ class Halving:
         kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
+
+    def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
+        """Whether a linear model that is no step of a path takes longer than all others together, where one label per
+        row leaves these a chance."""
+        is_alone = entry.candidate.is_linear and not entry.candidate.family and self.seen.y.ndim == 1
+        return is_alone and bool(tried) and entry.seconds_with(parts) > sum(one.seconds for one in tried)
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
         """The best linear model that many rows do not tell from one without errors: there is nothing to gain."""
