@@ -363,7 +363,8 @@ class MomentSums:
     def __init__(self, like: Rows, n_outputs: int = 0, pilot: Array | None = None, target_pilot: Array | None = None):
         xp, d = like.xp, like.n_features
         wide = {"dtype": xp.float64}
-        self.xp, self.n, self.weight, self.yy = xp, 0, 0.0, 0.0
+        self.xp, self.weight, self.yy = xp, 0.0, 0.0
+        self.n: Any = 0
         self.gram = like.gram_sum()
         self.first = like.zeros((d, 1 + n_outputs), **wide)
         self.y = like.zeros((n_outputs,), **wide)
@@ -380,7 +381,7 @@ class MomentSums:
         block = block.for_moments()
         self.gram.add(block, weight)
         first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
-        self.n += block.n_rows if weight is None else int(xp.sum(xp.astype(weight > 0, xp.int64)))
+        self.n = self.n + (block.n_rows if weight is None else xp.sum(xp.astype(weight > 0, xp.int64)))
         self.weight = self.weight + xp.sum(first, dtype=xp.float64)
         if Y is not None and int(Y.shape[1]):
             Y = Y - xp.astype(self.target_pilot, Y.dtype, copy=False)
@@ -394,4 +395,4 @@ class MomentSums:
         """The moments of all rows added; nothing can be added after it."""
         pilots = (self.pilot, self.target_pilot)
         xx, x, xy = self.gram.result(), self.first[:, 0], self.first[:, 1:]
-        return Moments(self.n, float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)
+        return Moments(int(self.n), float(self.weight), xx, xy, x, self.y, float(self.yy), *pilots)
