@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifierCV
@@ -256,3 +257,41 @@ def test_sparse_columns_that_are_all_far_from_the_origin_do_not_seem_constant(rn
     far.eliminate_zeros()  # or a row of weight 0 would hold the columns, too
     model = CalibratedLeastSquaresClassifier(early_stopping=False).fit(far, y, np.where(np.arange(600) > 0, 1.0, 0.0))
     assert model.score(far[1:], y[1:]) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["classes", "two classes", "labels"])
+def test_where_nothing_is_calibrated_a_link_has_the_temperature_of_rows_left_out(kind, rng):
+    n_classes, d, signal = {"classes": (5, 1000, 0.15), "two classes": (2, 1000, 0.08), "labels": (6, 1000, 0.2)}[kind]
+    codes = rng.integers(n_classes, size=400)
+    y = np.eye(6, dtype=int)[codes] | (np.arange(6) == 5) * (codes == 0)[:, None] if kind == "labels" else codes
+    X = signal * rng.standard_normal((n_classes, d))[codes] + rng.standard_normal((400, d))
+    model = CalibratedLeastSquaresClassifier().fit(X[:100], y[:100])
+    assert [stage.calibration for stage in model.models_[0].stages] == [None]
+    scores = model.decision_function(X[100:])
+
+    def log_loss(P):
+        P, found = np.clip(P, 1e-15, 1.0), y[100:]
+        if kind == "labels":
+            return -np.log(np.where(found, P, np.maximum(1.0 - P, 1e-15))).sum(axis=1).mean()
+        return -np.log(P[np.arange(300), found]).mean()
+
+    def linked(temperature):
+        z = scores / temperature
+        if kind == "classes":
+            return softmax(z, axis=1)
+        return expit(z) if kind == "labels" else np.stack([expit(-z), expit(z)], axis=1)
+
+    assert_allclose(model.predict_proba(X[100:]), linked(model.temperature_), rtol=1e-9)
+    best = min(log_loss(linked(model.temperature_ * factor)) for factor in np.geomspace(0.1, 10.0, 41))
+    assert log_loss(linked(model.temperature_)) < 1.1 * best
+    vars(model)["_learned"] = None
+    assert log_loss(model.predict_proba(X[100:])) > 1.1 * best  # projected
+
+
+def test_of_a_calibration_and_of_a_class_without_rows_there_is_no_temperature(digits):
+    X, _, y, _ = digits
+    assert not hasattr(CalibratedLeastSquaresClassifier().fit(X, y), "temperature_")
+    weight = (y[:60] != 3).astype(float)
+    model = CalibratedLeastSquaresClassifier().fit(X[:60], y[:60], weight)
+    assert not hasattr(model, "temperature_")
+    assert model.predict_proba(X[60:])[:, 3].max() < 0.1

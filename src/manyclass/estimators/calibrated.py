@@ -11,15 +11,18 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.costs import FOLDS, MANY_ROWS
+from manyclass.choice.features import LeftOut
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import represent, tries_penalties
 from manyclass.choice.ridge_path import moments_by_fold
 from manyclass.data import MatrixTargets, Rows
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
+from manyclass.estimators.learned_link import LearnedLink
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.sampled_stream import SampledStream
-from manyclass.fit import Iterates
+from manyclass.estimators.stagewise_base import StagewiseClassifierBase
+from manyclass.fit import Iterate, Iterates, changed
 from manyclass.fit.folds import Fold
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
@@ -28,7 +31,7 @@ from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, NormalEquatio
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
+class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledStream):
     """Least squares with an unknown link: *Least Squares Revisited*, Algorithm 2.
 
     From ŷ = 0, alternates between least squares on the residuals and least squares on functions of the predictions,
@@ -43,7 +46,9 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
     of X.
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
-    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. As Π leaves
+    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. Where rows that
+    are not fitted to speak against calibration, and for a softmax (logistic functions of two classes or of labels) of
+    least squares by clearly less log loss, it is that, at their temperature (``temperature_`` then). As Π leaves
     classes without probability, (m + 1)/(n + 2) of it is even, where m of n labels of rows that judge had none: the
     order of the classes is the same, and the log loss finite. Those rows are held out or left out of a fold, and the
     rows fitted to where there are none.
@@ -83,6 +88,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
         Its ``stages`` hold coef, intercept and calibration of each iteration kept.
     alpha_ : float
         The penalty in use.
+    temperature_ : float
+        What scores are divided by before the softmax, where nothing is calibrated and there is one.
     choice_ : dict
         "features" is "columns", or "standardized columns" where the penalty is on coefficients of these. What stood
         for X: "representation" is "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features) or
@@ -122,6 +129,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
     """
 
     loss = "calibrated"
+    _link_proof = 2.0
+    _doubt = StagewiseClassifierBase._doubt  # by all rows that judge
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
@@ -170,14 +179,31 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, SampledStream):
         trials = self._trials(problem, fold, parts, task)
         tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
         judge = None if fold is None else FoldsJudge(trials)
-        return (yield from self._on_columns(task, frame, equations, judge, trials.few() if tries else None))
+        iterates = self._on_columns(task, frame, equations, judge, trials.few() if tries else None)
+        return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
+
+    def _told(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
+        """After the first iteration, whose calibration may be left out: what folds tell of the link then."""
+        found = [one.first for one in judges if one.first is not None] if iterate.details["stage"] == 0 else []
+        if found:
+            Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
+            if (
+                not self._domain.exclusive or Y.any(axis=0).all()
+            ):  # of a class without rows least squares is like of any
+                self._learn_link(LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64)))
+        return iterate
+
+    @property
+    def _learns_link(self) -> bool:
+        """Calibration is one."""
+        return all(stage.calibration is None for one in self.models_ for stage in one.stages)
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""
         trials = Trials([], [], [])
 
         def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
-            trials.judges.append(HeldOutJudge(judging))
+            trials.judges.append(HeldOutJudge(judging, keeps_scores=fold is not None))
             trials.shares.append(share)
             fit = self._solver(part, lambda number: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
             fit.chooses_alpha = False

@@ -30,6 +30,8 @@ PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 5e-6
 """Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on, or a
 fifth of all where these are kept aside; and what a link takes for one of them and an output."""
 
+DIGITS = {"xatol": 1e-9}
+
 CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "temperature"}), None]}
 
 
@@ -171,9 +173,12 @@ class CrossCalibrated(LinearClassifier):
 
 
 def best_slope(loss: Callable[[float], float], Z: np.ndarray) -> float:
-    """Between slopes of which scores, and of which their differences, tell next to nothing and next to all."""
+    """Between slopes of which scores, and of which their differences, tell next to nothing and next to all.
+
+    To all digits that rounding leaves, so that a weight of 2 is a row given twice.
+    """
     low, high = (-np.log(max(float(size), 1e-30)) for size in (np.sqrt(np.mean(Z**2)), np.std(Z)))
-    return float(np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded").x))
+    return float(np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded", options=DIGITS).x))
 
 
 def _some(task: Task, n_rows: float) -> tuple[Task, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -16,7 +16,7 @@ from manyclass.estimators.calibration import FEWEST_ROWS, best_slope
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase
 from manyclass.fit import Clock, Outcome
 from manyclass.fit.folds import known_to_others, of_known
-from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.model import LOSSES, SMOOTH_LOSSES, Problem
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sets import ConvexSet
 from manyclass.model.sums import in_copies
@@ -36,6 +36,8 @@ class LearnedLink(StagewiseClassifierBase):
     """
 
     _learned: tuple[float | None, float] | None  # as of `link_of_squared`
+    _link_proof: ClassVar[float] = 0.0
+    """Standard errors by which a link has to have less log loss than a projection."""
 
     @property
     def temperature_(self) -> float:
@@ -65,6 +67,14 @@ class LearnedLink(StagewiseClassifierBase):
     def _learns_link(self) -> bool:
         return self.loss_ == "squared"
 
+    def _link_of(self, left_out: LeftOut) -> tuple[float | None, float]:
+        """As `link_of_squared`, of scores and labels as this loss has them."""
+        absent, present = LOSSES[self.loss_].label_values or (-1.0, 1.0)
+        unit = 0.5 * (present - absent)
+        Z, Y = left_out.scores + (self._middle - 0.5 * (absent + present)), left_out.labels - absent
+        slope, doubt = link_of_squared(LeftOut(Z / unit, Y, left_out.weight), self._domain, self._link_proof)
+        return None if slope is None else slope / unit, doubt
+
     def _learn_link(self, left_out: LeftOut) -> None:
         Z, Y, weight = left_out
         if self._domain.exclusive:
@@ -74,7 +84,7 @@ class LearnedLink(StagewiseClassifierBase):
             some = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
             Z, Y, weight = Z[some], Y[some], None if weight is None else weight[some]
         if weight is None or weight.any():
-            self._learned = link_of_squared(LeftOut(Z, Y, weight), self._domain)
+            self._learned = self._link_of(LeftOut(Z, Y, weight))
 
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
         Y = to_numpy(problem.targets.dense(slice(None), scores, problem.xp))
@@ -107,16 +117,17 @@ class LearnedLink(StagewiseClassifierBase):
         scores = self._scores(part.rows)
         Y = to_numpy(part.targets.dense(slice(None), scores, part.xp))
         weight = None if part.weight is None else to_numpy(part.weight).astype(np.float64)
-        learned = link_of_squared(LeftOut(to_numpy(scores).astype(np.float64), Y, weight), self._domain)
+        learned = self._link_of(LeftOut(to_numpy(scores).astype(np.float64), Y, weight))
         self._learned = learned if held_out is not None else (None, learned[1])
 
 
-def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None, float]:
+def link_of_squared(left_out: LeftOut, domain: ConvexSet, proof: float = 0.0) -> tuple[float | None, float]:
     """How scores of least squares on labels of −1 and 1 become probabilities of rows that it has not seen.
 
     The slope t of the softmax of t·z (of the logistic function, where columns share nothing) of the least log loss; or
-    None, where (1 + z)/2, projected onto probabilities, has less, as of hundreds of labels that are rare. Then a share
-    of these is even, the second number: (m + 1)/(n + 2) where m of n labels have no probability otherwise.
+    None, where (1 + z)/2, projected onto probabilities, has less, as of hundreds of labels that are rare, or hardly
+    more: less than `proof` standard errors of the difference. Then a share of these is even, the second number:
+    (m + 1)/(n + 2) where m of n labels have no probability otherwise.
 
     The labels that a slope is fitted to are as doubtful as those of a model that has made no error: where all rows are
     right, probabilities are as near to 1 as so many rows tell, and not nearer.
@@ -138,4 +149,7 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet) -> tuple[float | None,
     doubt = Score(math.nan, math.nan, n, unforeseen).doubt
     projected = -np.log(own + doubt * (even - own)).sum(axis=1)
     linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
-    return (slope if of_rows @ (projected - linked) >= 0.0 else None), doubt
+    gain = projected - linked
+    mean = float(np.average(gain, weights=of_rows))
+    error = (float(np.average((gain - mean) ** 2, weights=of_rows)) / n_rows) ** 0.5
+    return (slope if mean >= proof * error else None), doubt

@@ -16,6 +16,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.stagewise.updates import Update
 
 if TYPE_CHECKING:
+    from manyclass.model import Problem
     from manyclass.stagewise.equations import Equations
     from manyclass.stagewise.solver import Stagewise
 
@@ -25,6 +26,8 @@ FAR_LESS, HARDLY = 0.9, 0.005
 """Share of the loss, and of labels."""
 ENOUGH_ROWS = 2000
 """That are not fitted to, by which penalties are compared."""
+KEPT_SCORES, LEAST_ROWS = 20_000, 40
+"""Predictions of each fold that a link is learned from, unless these are of fewer rows."""
 SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
 
@@ -108,11 +111,16 @@ class HeldOutJudge(Judge):
     _given = ("weight",)
 
     weight: Array  # of the rows that score; 0 for the others
+    keeps_scores: bool = False
     latest: Score | None = field(default=None, init=False)
+    first: tuple[Array, Array, Array] | None = field(default=None, init=False)
+    """Some of these rows before any calibration, at most `KEPT_SCORES` numbers: predictions, labels and weights."""
     _first: Score | None = field(default=None, init=False)
 
     def before_calibration(self, update: Update, state: Array) -> None:
         self._first = self._look(update, state)
+        if self.keeps_scores:
+            self.first = some_of(update.problem, state, self.weight)
 
     def score(self, update: Update, state: Array) -> Score:
         self.plain = self._first if self.plain is None else self.plain
@@ -121,6 +129,13 @@ class HeldOutJudge(Judge):
 
     def _look(self, update: Update, state: Array) -> Score:
         return Score(update.loss(state, self.weight), *counted(update, state, self.weight))
+
+
+def some_of(problem: Problem, state: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Predictions, labels and weights of rows that weigh something, drawn at random."""
+    index, xp = problem.variant(weight=weight).sample(max(KEPT_SCORES // problem.n_outputs, LEAST_ROWS)), problem.xp
+    scores, weight = (xp.take(held, problem.rows.asarray(index, xp.int64), axis=0) for held in (state, weight))
+    return scores, problem.targets.take(index).dense(slice(None), scores, xp), weight
 
 
 def counted(update: Update, state: Array, weight: Any) -> tuple[float, float, float]:
