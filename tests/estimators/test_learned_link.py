@@ -121,9 +121,9 @@ def test_more_scores_than_are_needed_are_not_read(monkeypatch):
     monkeypatch.setattr("manyclass.estimators.learned_link.FEWEST_ROWS", 50)
     monkeypatch.setattr("manyclass.estimators.learned_link.MOST_SCORES", 90)
 
-    def link(left_out, domain):
+    def link(left_out, *known):
         seen.append(len(left_out.scores))
-        return link_of_squared(left_out, domain)
+        return link_of_squared(left_out, *known)
 
     monkeypatch.setattr("manyclass.estimators.learned_link.link_of_squared", link)
     X, y = digits(600)

@@ -42,6 +42,14 @@ def test_calibration_of_each_output_by_itself(rng):
     assert_same(calibrated(alpha=1e-2), X, y)
 
 
+def test_calibration_of_each_label_by_itself(rng):
+    """Fewer than ten rows for each function of all labels."""
+    X = rng.standard_normal((300, 6))
+    Y = (X @ rng.standard_normal((6, 20)) + rng.standard_normal((300, 20)) > 1.0).astype(int)
+    found = assert_same(calibrated(alpha=1e-2), X, Y)
+    assert found.models_[0].stages[0].calibration[0].shape == (3, 20)
+
+
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize(
     "options",
