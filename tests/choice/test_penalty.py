@@ -131,7 +131,7 @@ def test_a_stream_of_steps_keeps_the_penalty_of_its_first_rows(rng):
     y = (X[:, 0] > 0).astype(int)
     model = PegasosClassifier().partial_fit(5.0 * X, y, classes=[0, 1])
     first = model.alpha_
-    assert first > 10 * USUAL
+    assert 10 * USUAL < first < 50 * USUAL  # 25 times, and not more as the first rows are few
     assert model.partial_fit(500.0 * X, y).alpha_ == first
     assert model.set_params(alpha=0.5).partial_fit(X, y).alpha_ == 0.5
 

@@ -288,10 +288,20 @@ def test_where_nothing_is_calibrated_a_link_has_the_temperature_of_rows_left_out
     assert log_loss(model.predict_proba(X[100:])) > 1.1 * best  # projected
 
 
-def test_of_a_calibration_and_of_a_class_without_rows_there_is_no_temperature(digits):
+def test_of_a_calibration_and_of_a_class_without_rows_there_is_no_temperature(digits, rng):
     X, _, y, _ = digits
     assert not hasattr(CalibratedLeastSquaresClassifier().fit(X, y), "temperature_")
-    weight = (y[:60] != 3).astype(float)
-    model = CalibratedLeastSquaresClassifier().fit(X[:60], y[:60], weight)
-    assert not hasattr(model, "temperature_")
-    assert model.predict_proba(X[60:])[:, 3].max() < 0.1
+    y = rng.integers(5, size=60)
+    X = 0.2 * rng.standard_normal((5, 300))[y] + rng.standard_normal((60, 300))
+    model = CalibratedLeastSquaresClassifier().fit(X, y, (y != 3).astype(float))
+    assert model.models_[0].stages[0].calibration is None and not hasattr(model, "temperature_")
+    assert_allclose(model.predict_proba(X)[:, 3], model.models_[0].doubt / 5)
+
+
+def test_the_doubt_in_least_squares_is_that_of_rows_left_out(rng):
+    X, y = rng.standard_normal((60, 100)), rng.integers(4, size=60)
+    model = CalibratedLeastSquaresClassifier(1e-6).fit(X, y)
+    assert model.models_[0].stages[0].calibration is None
+    vars(model)["_learned"] = None, 0.0  # as of the rows that are fitted
+    assert model.predict_proba(X).min() == pytest.approx(model.models_[0].doubt / 4)
+    assert model.models_[0].doubt > 0.1

@@ -187,9 +187,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         found = [one.first for one in judges if one.first is not None] if iterate.details["stage"] == 0 else []
         if found:
             Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
-            if (
-                not self._domain.exclusive or Y.any(axis=0).all()
-            ):  # of a class without rows least squares is like of any
+            # What least squares says of a class without rows is what it says of any that is not near.
+            if not self._domain.exclusive or Y.any(axis=0).all():
                 self._learn_link(LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64)))
         return iterate
 

@@ -68,11 +68,15 @@ class LearnedLink(StagewiseClassifierBase):
         return self.loss_ == "squared"
 
     def _link_of(self, left_out: LeftOut) -> tuple[float | None, float]:
-        """As `link_of_squared`, of scores and labels as this loss has them."""
+        """As `link_of_squared`, of scores and labels as this loss has them.
+
+        Scores of columns that share nothing are around their middle, and where one class excludes others neither a
+        softmax nor a projection sees what all have in common.
+        """
         absent, present = LOSSES[self.loss_].label_values or (-1.0, 1.0)
         unit = 0.5 * (present - absent)
-        Z, Y = left_out.scores + (self._middle - 0.5 * (absent + present)), left_out.labels - absent
-        slope, doubt = link_of_squared(LeftOut(Z / unit, Y, left_out.weight), self._domain, self._link_proof)
+        scaled = LeftOut(left_out.scores / unit, left_out.labels - absent, left_out.weight)
+        slope, doubt = link_of_squared(scaled, self._domain, self._link_proof)
         return None if slope is None else slope / unit, doubt
 
     def _learn_link(self, left_out: LeftOut) -> None:
