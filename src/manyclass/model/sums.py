@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyclass.data import ClassTargets
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, slices, to_numpy
 from manyclass.data.targets import column_totals
 from manyclass.model.losses import SmoothLoss
@@ -117,7 +116,7 @@ def target_sums(part: Problem) -> tuple[Array, Array, float]:
     mean = rows.zeros((part.n_outputs,), dtype=xp.float64)
     conjugate = 0.0
     # Of thousands of classes, a look at every number is as long as half a pass.
-    costs = isinstance(part.loss, SmoothLoss) and (part.loss.labels_cost or not isinstance(part.targets, ClassTargets))
+    costs = isinstance(part.loss, SmoothLoss) and (part.loss.labels_cost or not part.targets.exclusive)
     for where, block, weight in part.blocks():
         if costs:
             values = part.loss.conjugate(part.targets.dense(where, like, xp), xp)
