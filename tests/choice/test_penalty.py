@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
-from manyclass.choice.penalty import USUAL, advice_on_penalty, usual_penalty
+from manyclass.choice.penalty import UNTOLD, USUAL, advice_on_penalty, usual_penalty
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
 
@@ -59,6 +59,35 @@ def test_few_rows_have_the_penalty_of_one_row_and_a_row_of_weight_two_is_two(rng
     assert weighted.alpha_ == pytest.approx(copied.alpha_)
     even = kind().fit(X, y, sample_weight=np.full(60, 1.0 / 60.0))
     assert even.alpha_ == pytest.approx(kind().fit(X, y).alpha_)  # weights that sum to 1 make no row of all
+
+
+@pytest.mark.parametrize("n_rows", [5_000, 40_000, 10_000_000])
+def test_many_rows_are_not_held_back_where_most_columns_are_rare(n_rows):
+    """By what no number of rows takes away: rare columns say as much as others where there are rows enough."""
+
+    def penalty(variance, n_rows):
+        return usual_penalty(np.full(9, variance), n_rows, lambda: np.zeros((9, 1)))
+
+    rare = penalty(1e-6, n_rows)
+    assert rare == pytest.approx(min(USUAL, max(1.0 / n_rows, 1e-6 * UNTOLD**0.5 / (1.0 - UNTOLD**0.5))))
+    assert penalty(1e-6, np.inf) == USUAL == penalty(0.1, max(n_rows, 10_000))
+    steps = [penalty(variance, n_rows) for variance in np.logspace(-8, 0, 200)]
+    assert np.all(np.diff(np.log(steps)) < 0.1) and min(steps) >= min(USUAL, 1.0 / n_rows)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCALED) - {"SDCARegressor"}))
+def test_words_of_many_short_texts_are_heard(rng, name):
+    n, d, k = 40_000, 4000, 10
+    y, words = rng.integers(0, k, n), (d * rng.random((n, 10)) ** 6).astype(int)  # few common ones, and many rare
+    words = np.where(rng.random((n, 10)) < 0.3, words // k * k + y[:, None], words)
+    X = sp.csr_array((np.full(10 * n, 10**-0.5), words.ravel(), np.arange(0, 10 * n + 1, 10)), (n, d))
+    X.sum_duplicates()
+    model = getattr(manyclass, name)().fit(X[:30_000], y[:30_000])
+    held_back = GLMClassifier(alpha=USUAL).fit(X[:30_000], y[:30_000])
+    assert model.score(X[30_000:], y[30_000:]) > held_back.score(X[30_000:], y[30_000:])
+    assert log_loss(y[30_000:], model.predict_proba(X[30_000:])) < log_loss(
+        y[30_000:], held_back.predict_proba(X[30_000:])
+    )
 
 
 def test_responses_in_any_unit_are_not_held_back_by_the_number_of_rows(rng):

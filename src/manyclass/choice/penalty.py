@@ -25,7 +25,8 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     alpha ‖W‖² has the unit of x². The median, as a few columns in units of their own, such as a price, must not decide
     for the others. Smaller variances do not make `USUAL` smaller: those of words are small because words are rare, not
     because of their unit. 1/n weighs as much as one row, a prior by which coefficients of labels are about as large as
-    1 in units of the columns; few rows need it. Of responses in any unit, or of the first rows of many, `n_rows` is
+    1 in units of the columns; few rows need it, and many no more where `USUAL` would hold most columns back, as those
+    of words, however many rows speak for these. Of responses in any unit, or of the first rows of many, `n_rows` is
     infinite.
 
     Where most columns are prices, flags beside them may tell all there is. Of a column that explains the share r² of a
@@ -39,11 +40,14 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     if not len(varying):
         return USUAL
     median = float(np.median(varying))
-    alpha = max(USUAL, median * max(USUAL, 1.0 / n_rows))
+    of_one_row = 1.0 / n_rows
+    alpha = max(USUAL, median * max(USUAL, of_one_row))
 
     def untold(variance: Any) -> Any:
         return (alpha / (alpha + variance)) ** 2
 
+    if 0.0 < of_one_row < USUAL and untold(median) > UNTOLD:
+        alpha = max(of_one_row, median / (UNTOLD**-0.5 - 1.0))
     if alpha > USUAL and untold(varying.min()) > untold(median) + UNTOLD:
         told = to_numpy(cross())[varies] ** 2 / varying[:, None]
         told /= np.maximum(told.sum(axis=0), 1e-300)
