@@ -189,7 +189,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rounds = splits(rows, labels, self.validation_fraction, rng)
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
-        rounds = search.affordable(rounds, entries, enough_rows(labels.strata))
+        rounds = search.affordable(rounds, entries, enough_rows(labels.strata, rows.n_rows, listed))
         if getattr(self, "_skl_callbacks", None):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)

@@ -388,7 +388,12 @@ def test_the_first_rows_hold_some_outside_the_largest_class(n_rare, seconds, fir
     X = np.random.default_rng(0).standard_normal((40_000, 2))
     rounds = candidates.splits(as_rows(X), encode(y, ""), 0.2, np.random.default_rng(0))
     found = Search("accuracy", Labelled({}, y), np.arange(2), time.perf_counter() + seconds)
-    entries = [Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, True), 1.0, 10_000) for _ in range(5)]
-    (learn, _), *_ = found.affordable(rounds, entries, candidates.enough_rows(y.astype(int)))[0].values()
+    listed = [candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, is_linear) for is_linear in (True, False)]
+    entries = [Entry(listed[0], 1.0, 10_000) for _ in range(5)]
+    enough = candidates.enough_rows(y.astype(int), 40_000, listed)
+    (learn, _), *_ = found.affordable(rounds, entries, enough)[0].values()
     assert len(learn) == first
+    assert candidates.enough_rows(y.astype(int), 40_000, listed[:1]) == max(enough, 2500.0)  # where all are linear
+    assert candidates.enough_rows(None, 40_000, listed[:1]) == 2500.0
+    assert candidates.enough_rows(None, 40_000, listed) == 0.0
     assert found.affordable([], entries, 1e9) == []

@@ -16,9 +16,9 @@ from manyclass.estimators.automatic.entries import Entry, middle_first
 from manyclass.estimators.automatic.neighbours import (
     LearnedMetrics,
     beyond_the_end,
+    next_penalty,
     other_bandwidth,
     other_kernel,
-    smaller_penalty,
 )
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, score
@@ -40,7 +40,6 @@ TURNED = 2.0
 """Standard errors of a difference between log losses beyond which a path of penalties has turned."""
 NOTHING = 0.005
 """Share of errors within two standard errors of none that leaves nothing to gain."""
-
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
@@ -100,9 +99,9 @@ class Halving:
         alive = list(entries)
         if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
             alive = middle_first(alive)
-        ranked: list[Entry] = []
+        ranked, tried = list[Entry](), list[Entry]()
         for parts in rounds:
-            if ranked and parts is not rounds[-1] and self._can_be_last(alive, rounds[-1]):
+            if ranked and parts is not rounds[-1] and self._can_be_last(alive, tried, rounds[-1]):
                 continue
             if ranked and not self._is_worth(alive, parts):
                 break
@@ -141,9 +140,9 @@ class Halving:
         limited and enough for the fit to all rows, too."""
         if not tried or self.stopped:
             return None
-        smaller = smaller_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
-        if smaller and smaller not in asked:
-            return smaller
+        penalty = next_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
+        if penalty and penalty not in asked:
+            return penalty
         if last is None:
             return other_bandwidth(self.best, tried, entries, asked)
         if not self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf:
@@ -180,9 +179,14 @@ class Halving:
         margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
         return best.accuracy - one.accuracy > margin
 
-    def _can_be_last(self, alive: list[Entry], parts: Parts) -> bool:
-        """Whether those left can be compared on all rows at once: from two on no round takes one away."""
-        return len(alive) <= FINALISTS and self._needed_to_end(alive, parts) <= self.end - time.perf_counter()
+    def _can_be_last(self, alive: list[Entry], tried: list[Entry], parts: Parts) -> bool:
+        """Whether those left can be compared on all rows at once: from two on no round takes one away. Where the
+        smallest penalty was the best, few rows may be all that speaks for it, which some more tell in less time."""
+        if len(alive) > FINALISTS or self._needed_to_end(alive, parts) > self.end - time.perf_counter():
+            return False
+        best = self.best(tried)
+        others = [one.candidate.alpha for one in tried if one.kin == best.kin and one is not best]
+        return not others or min(others) < best.candidate.alpha
 
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
         """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
@@ -255,8 +259,7 @@ class Halving:
         needless: Entry | None = None
         most = 0.0
         for entry in alive:
-            if not entry.candidate.is_linear and (flawless := self._flawless(tried)):
-                needless = flawless
+            if not entry.candidate.is_linear and (needless := self._flawless(tried)):
                 continue
             is_new = not entry.scores
             if is_new and (self._leads_elsewhere(entry.candidate, tried) or self._is_dear(entry, parts, tried)):
@@ -350,6 +353,8 @@ class Halving:
                 # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
                 # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
                 entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
+                if entry.leader is not None and entry.leader.candidate.alpha < entry.candidate.alpha:
+                    entry.leader = start = None
                 if entry.leader is not None:
                     entry.candidate = entry.candidate.within(self._gap_near(entry.leader.loss_told))
                 left = self.search_end - time.perf_counter()

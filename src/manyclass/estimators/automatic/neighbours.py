@@ -1,4 +1,4 @@
-"""What is tried beside the best so far: the next smaller penalty, and kernels of twice and of half its bandwidth; and
+"""What is tried beside the best so far: the next penalty, and kernels of twice and of half its bandwidth; and
 the metrics that these share."""
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ CLEARLY = 3.0
 """Standard errors of a difference between log losses beyond which a kernel is worse than the best."""
 
 
-def smaller_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
-    """The next on the path of the best, where that is the smallest tried and has the least log loss of its path: more
-    rows take smaller penalties."""
+def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
+    """The next on the path of the best, where that ends with the least log loss of what was tried of it.
+
+    More rows take smaller penalties. They may take larger ones, too: few rows that hold few of the words of others know
+    nothing of what a penalty of these does. That is asked where rows do not tell the best from the other end.
+    """
     path = [one for one in entries if one.kin == best.kin]
     known = [one for one in path if one in tried]
-    rest = path[path.index(known[-1]) + 1 :]
-    return rest[0] if rest and min(known, key=lambda one: one.log_loss) is known[-1] is best else None
+    least = min(known, key=lambda one: one.log_loss)
+    first, last = path.index(known[0]), path.index(known[-1])
+    if least is known[0] and first and least.accuracy >= best.accuracy - best.standard_error:
+        return path[first - 1]
+    return path[last + 1] if least is known[-1] is best and path[last + 1 :] else None
 
 
 def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:

@@ -1,0 +1,72 @@
+"""Few rows of many rare words speak for penalties that are far too small for all of them."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyclass import AutoClassifier, GLMClassifier
+from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.neighbours import next_penalty
+from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scores import Score
+
+PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
+
+
+def path_of(*penalties):
+    listed = [
+        candidates.Candidate(GLMClassifier(alpha=one, warm_start=True), candidates.AS_GIVEN, True, "path")
+        for one in penalties
+    ]
+    return [Entry(one, 1e-3, 400) for one in listed]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ({2: (0.9, 0.4), 3: (0.8, 0.5)}, 1),
+        ({1: (0.95, 0.3), 2: (0.9, 0.4), 3: (0.8, 0.5)}, 0),
+        ({1: (0.8, 0.6), 2: (0.9, 0.4), 3: (0.8, 0.5)}, None),  # what is on both sides of it is worse
+        ({2: (0.90, 0.4), 3: (0.91, 0.5)}, 1),  # rows do not tell them apart, log losses do
+        ({2: (0.50, 0.4), 3: (0.91, 0.5)}, None),
+        ({0: (0.9, 0.4), 1: (0.8, 0.5)}, None),  # there is none
+        ({1: (0.8, 0.5), 2: (0.9, 0.4)}, 3),
+    ],
+)
+def test_the_next_penalty_is_beyond_the_end_with_the_least_log_loss(scores, expected):
+    path = path_of(*PENALTIES)
+    for number, found in scores.items():
+        path[number].scores, path[number].n_judged = {0: Score(*found, np.zeros(100), np.ones(100))}, 100
+    tried = [path[number] for number in scores]
+    found = next_penalty(max(tried, key=lambda one: one.accuracy), tried, path)
+    assert found is (None if expected is None else path[expected])
+
+
+def test_a_larger_penalty_is_fitted_anew_and_smaller_ones_from_there(rng):
+    X, y = rng.standard_normal((300, 5)), rng.integers(0, 2, 300)
+    small, large, between = path_of(1e-4, 1e-2, 1e-3)
+    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
+    parts = {0: (np.arange(200), np.arange(200, 300))}
+    for one in (small, large, between):
+        search._try(one, parts)
+    assert (small.path, large.path, between.path) == ([small], [large], [large, between])
+
+
+def test_penalties_of_many_texts_are_not_those_of_the_first_of_them(rng):
+    n, n_words, k = 40_000, 2**18, 20
+    shares = np.cumsum(1.0 / np.arange(1, n_words + 1))
+    y, words, own = (
+        rng.integers(0, k, n),
+        *(np.searchsorted(shares, shares[-1] * rng.random(shape)) for shape in ((n, 8), (k, 300))),
+    )
+    words = np.where(rng.random((n, 8)) < 0.15, own[y[:, None], rng.integers(0, 300, (n, 8))], words)
+    X = sp.csr_array((np.full(8 * n, 8**-0.5), words.ravel(), np.arange(0, 8 * n + 1, 8)), (n, n_words))
+    X.sum_duplicates()
+    learn, judge = slice(0, 35_000), slice(35_000, n)
+    model = AutoClassifier(random_state=0).fit(X[learn], y[learn])
+    others = [GLMClassifier(alpha).fit(X[learn], y[learn]).score(X[judge], y[judge]) for alpha in (1e-5, 1e-6)]
+    assert model.score(X[judge], y[judge]) > max(others) - 0.01
