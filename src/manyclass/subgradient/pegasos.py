@@ -8,6 +8,7 @@ import numpy as np
 
 from manyclass.data import Rows
 from manyclass.data.cells import OVERFLOW
+from manyclass.data.rows import RowArrays
 from manyclass.fit import Iterate, Iterates, OutOfTime
 from manyclass.model import Problem
 from manyclass.subgradient import kernel
@@ -54,10 +55,11 @@ class Pegasos:
         """From now on rows are drawn from these; their targets and weights are those of `problem`."""
         self.draws = draws
         seen = rows if self.state.shift is None else rows.shifted(self.state.shift)
-        data, indices, indptr = seen.arrays()
-        dense = not len(indices)
-        shared = np.arange(rows.n_features, dtype=np.uint32) if dense else indices
-        self.rows = kernel.Rows(data, shared, indptr, dense)
+        arrays = seen.arrays()
+        dense = not len(arrays.indices)
+        if dense:
+            arrays = RowArrays.of(arrays.data, np.arange(rows.n_features, dtype=np.uint32), arrays.indptr)
+        self.rows = kernel.Rows(*arrays, dense)
         self.targets = _targets(problem)
         self.weights = _weights(problem, rows, self._unit, self._squares(seen))
 
