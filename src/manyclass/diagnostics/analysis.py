@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils._testing import ignore_warnings
 from sklearn.utils.validation import _get_feature_names
 
 from manyclass.choice.costs import Cost, costs
@@ -117,7 +117,8 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     scaler = _scaler(facts, columns)
     spread, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
-    with ignore_warnings(category=ConvergenceWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         trial = _trial(rows, labels)
     chosen = _recommended(facts, scaler, methods, trial)
     return DataReport(facts, balance, columns, _hardness(spread, scaler), methods, trial, *chosen, mistakes, spread)

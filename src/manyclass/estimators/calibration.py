@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 from scipy.optimize import minimize_scalar
-from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
@@ -158,6 +157,8 @@ class CrossCalibrated(LinearClassifier):
     def _sigmoid(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
         """Slope and offset of one output, or 0 and that of all rows alike where scores tell the less the larger they
         are, or differ by what `tol` may have left over and tell nothing clearly."""
+        from sklearn.calibration import _SigmoidCalibration
+
         link = _SigmoidCalibration().fit(z, y, weight)
         if 0.0 <= -link.a_ <= self._steepest:
             return -link.a_, -link.b_

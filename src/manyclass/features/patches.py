@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -157,6 +156,8 @@ class ImagePatches(FeatureGenerator):
         per_filter = 2 * self._grid[0] * self._grid[1] * self.polynomial * (2 if self.mirror is True else 1)
         n_filters = max(n_components // per_filter, 1)
         if self.kind == "kmeans" and n_filters < len(self._sample):
+            from sklearn.cluster import MiniBatchKMeans
+
             seed = int(rng.integers(2**31))
             means = MiniBatchKMeans(n_filters, batch_size=4096, n_init=1, max_iter=20, random_state=seed)
             filters = means.fit(self._sample).cluster_centers_

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, Request, as_csr, as_features, as_labels
@@ -47,6 +46,8 @@ def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Datas
 
 def _as_written(source: Source, request: Request) -> Dataset:
     """The rows, of which feature j has column j."""
+    from sklearn.datasets import load_svmlight_file
+
     lines = _lines(source.head)
     if not lines:
         raise DataFileError("it is empty")
