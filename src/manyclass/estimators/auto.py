@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
@@ -42,14 +42,14 @@ from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
-from manyclass.fit import Status
+from manyclass.fit import Parametrised, Status
 
 ORDINARY = {"warm_start": False, "max_time": None}
 """Parameters that served the search alone."""
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import is_regressor
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -31,7 +31,7 @@ from manyclass.estimators.fingerprint import fingerprint
 from manyclass.estimators.parameters import all_or_nothing, checks_parameters, complete_docstring, generator, is_scaled
 from manyclass.estimators.parted import fits_parts
 from manyclass.estimators.vocabulary import check_loss
-from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Record, Run, Status
+from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Parametrised, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
 from manyclass.model.losses import Mistakes
@@ -60,7 +60,7 @@ class Task:
     keeps_labels: bool = False
 
 
-class Estimator(CallbackSupportMixin, BaseEstimator, ABC):
+class Estimator(CallbackSupportMixin, Parametrised, ABC):
     """Has ``status_``, ``history_``, ``n_iter_``, ``n_passes_``, and ``duality_gap_`` exactly where it is a bound.
 
     A subclass declares its parameters as the fields of a dataclass, and says what a loss, an iterate and a model are:

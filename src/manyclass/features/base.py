@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,6 +20,7 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.pilot import FAR_FROM_ORIGIN
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
+from manyclass.fit import Parametrised
 
 BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")]
 """What the bandwidth of a kernel may be."""
@@ -36,7 +37,7 @@ FIRST_ROWS = 8
 """Of which features are looked at, whether they are numbers."""
 
 
-class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised, ABC):
     """A scikit-learn transformer to new features, of which more can be drawn.
 
     ``fit`` learns what all features share (a bandwidth, a whitening, ...) and draws the first ``n_components``.

@@ -2,6 +2,7 @@
 
 from manyclass.fit.checkpoint import Checkpoint, CheckpointError
 from manyclass.fit.history import Record
+from manyclass.fit.parameters import Parametrised
 from manyclass.fit.run import Clock, InOrder, Iterate, Iterates, Outcome, OutOfTime, Run, changed, strictness
 from manyclass.fit.status import Status
 from manyclass.fit.stored import restore
@@ -15,6 +16,7 @@ __all__ = [
     "Iterates",
     "OutOfTime",
     "Outcome",
+    "Parametrised",
     "Record",
     "Run",
     "Status",
