@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import typeof
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import PegasosClassifier, SDCAClassifier
@@ -129,6 +130,12 @@ def test_dense_and_sparse_rows_take_the_same_steps(name, average):
     for W, b in others:
         np.testing.assert_allclose(W, dense[0], rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(b, dense[1], rtol=1e-10, atol=1e-12)
+
+
+def test_dense_and_sparse_rows_have_one_loop_compiled():
+    X, y = data()
+    dense, sparse = (solver("softmax", rows, y, Schedule(30.0)).rows for rows in (X, sp.csr_array(X)))
+    assert dense.dense and not sparse.dense and typeof(dense) == typeof(sparse)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
