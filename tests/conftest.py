@@ -31,6 +31,19 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Neighbouring tests in one process, which makes what they share, and compiles, once; the other takes of the rest.
+
+    In turn, as is usual, both would do so at the same time.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
