@@ -332,7 +332,8 @@ def test_a_pilot_is_there_where_it_is_needed(rng):
     for value, is_far in ((1.0, False), (1e6, True)):  # whose square the norm of a row would be
         constant[:, 0] = value
         assert (as_rows(constant).pilot() is not None) is is_far
-    assert as_rows(np.full((50, 2), 1e6)).pilot() is None
+    np.testing.assert_array_equal(as_rows(np.full((50, 2), 1e17 / 3)).pilot(), 1e17 / 3)
+    assert as_rows(np.full((50, 2), 1e6)).pilot(lasting=True) is None  # which tells nothing of other rows
     far[7, 1] = 0.0
     assert as_rows(sp.csr_array(far)).pilot() is None  # which a shift would fill
     assert as_rows(far[:0]).pilot() is None

@@ -251,6 +251,18 @@ def test_a_constant_column_has_the_gradient_of_its_penalty_alone(constant, dtype
         assert np.abs(F.cross_covariance[5]).max() > 0
 
 
+@pytest.mark.parametrize("n", [300, 10_000, 100_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [as_rows, lambda X: as_rows(sp.csr_array(X))], ids=["dense", "sparse"])
+def test_rounding_is_no_variance_however_many_numbers_are_added(form, dtype, n, rng):
+    X = np.broadcast_to(np.concatenate([[1.0], rng.uniform(0.01, 1.0, 20)]), (n, 21)).astype(dtype)
+    X[:, 0] += 0.1 * rng.standard_normal(n)
+    F = Problem(form(X / 8), ClassTargets(np.arange(n) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0)
+    F.rows, F.shift = form(X / 8), None  # as the rows are where no column lies far from the origin
+    assert F.feature_variance[0] == pytest.approx(0.01 / 64, rel=0.3)
+    assert not F.feature_variance[1:].any()
+
+
 def test_a_label_that_all_or_no_rows_have_has_a_finite_intercept():
     Y = np.c_[np.zeros(20), np.ones(20), np.arange(20) % 2]
     F = Problem(as_rows(np.arange(40.0).reshape(20, 2)), MatrixTargets(Y), SMOOTH_LOSSES["logistic"], 0.1)

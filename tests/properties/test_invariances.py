@@ -161,6 +161,26 @@ def test_columns_that_say_nothing_do_no_harm(model, layout):
     assert fitted.score(held(more(X_test)), y_test) == pytest.approx(plain(model, layout)[1], abs=slack)
 
 
+@every_model("constant", [1e12, 1764305400123456789.0], start=1)
+def test_a_constant_column_does_no_harm_however_large(model, constant):
+    """As the time of a batch, in milliseconds or nanoseconds, whose mean is not what every row holds after rounding."""
+    X, y, X_test, y_test = data(model)
+
+    def score(value):
+        more, more_test = (np.c_[A, np.full(len(A), value)] for A in (X, X_test))
+        return make(model).fit(more, y).score(more_test, y_test)
+
+    assert score(constant) == pytest.approx(score(0.0), abs=POINT)
+
+
+@every_model("constant", [1e6 / 3, 1e15 / 3], models=CLASSIFIERS)
+def test_columns_that_all_are_constant_tell_what_an_intercept_does(model, constant):
+    _, y, *_ = data(model)
+    one, other = (make(model).fit(np.full((len(y), 2), value), y) for value in (0.0, constant))
+    held = np.full((1, 2), constant)
+    np.testing.assert_allclose(other.decision_function(held), one.decision_function(0.0 * held), atol=1e-3)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("curvature", ["auto", *CURVATURES])
 def test_without_a_penalty_constant_columns_are_left_alone(curvature, layout):

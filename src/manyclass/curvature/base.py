@@ -10,8 +10,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.data.rows import Array, Rows, add_to_diagonal, square
+from manyclass.data.variance import about_mean
 from manyclass.model import Problem
-from manyclass.model.problem import ROUNDING
 
 MATRICES = 4
 """In float64 that making and factoring one takes: itself, its factor, and what each is made from."""
@@ -56,9 +56,7 @@ def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
     xp = problem.xp
     mass, total, squares = (sums[row, :] for row in range(3))
     mean, mean_square = (one / xp.clip(mass, min=1e-300) for one in (total, squares))
-    variance = mean_square - mean**2 if problem.fit_intercept else mean_square
-    is_known = variance > ROUNDING * problem.rows.moments_precision * mean_square
-    return mean, xp.where(is_known, variance, xp.zeros_like(variance))
+    return mean, about_mean(mean, mean_square, problem.rows) if problem.fit_intercept else mean_square
 
 
 def unseen(variance: Array, seen: Array, xp: Any) -> Array:

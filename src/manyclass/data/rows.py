@@ -15,6 +15,7 @@ from manyclass.data.gram import GramSum
 from manyclass.data.memory import times_as_large
 from manyclass.data.pilot import pilot
 from manyclass.data.place import HERE
+from manyclass.data.variance import ADDED_AT_ONCE
 
 Array = Any
 
@@ -336,7 +337,7 @@ class Rows(ABC):
         weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
         total = self.zeros((self.n_features, 1), dtype=xp.float64)
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
-        step, short = self.rows_per_block(1), times_as_large(self.device) << 10
+        step, short = self.rows_per_block(1), times_as_large(self.device) * ADDED_AT_ONCE
         for rows, block in self.blocks(step if self.moments_itemsize == 8 else min(step, short)):
             block = block.for_moments()
             block = block if function is None else block.map(function)
@@ -350,7 +351,7 @@ class Rows(ABC):
 
         One that is `lasting` is for other rows of the same columns, too, whatever these hold.
         """
-        return pilot(self, weight, far, constant) if self.can_be_centred and self.n_rows else None
+        return pilot(self, weight, far, constant, lasting) if self.can_be_centred and self.n_rows else None
 
 
 @cache

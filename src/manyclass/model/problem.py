@@ -15,6 +15,7 @@ from manyclass.data.cells import LARGEST, OVERFLOW
 from manyclass.data.few_columns import add_row
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
+from manyclass.data.variance import about_mean
 from manyclass.model.losses import Loss
 from manyclass.model.parameters import Parameters
 from manyclass.model.sums import (
@@ -27,9 +28,6 @@ from manyclass.model.sums import (
     target_sums,
     weight_sum,
 )
-
-ROUNDING = 64.0
-"""Units in the last place of its mean square that the variance of a constant column may be away from 0."""
 
 
 def nothing(ahead: float = 0.0) -> None:
@@ -322,11 +320,8 @@ class Problem(Parameters):
     @cached_property
     def feature_variance(self) -> Array:
         """Of each column of `rows`, float64: about x̄, or about 0 without an intercept; 0 where that is rounding."""
-        square, xp = self.feature_mean_square, self.xp
-        if not self.fit_intercept:
-            return square
-        variance = square - self.feature_mean**2
-        return xp.where(variance > ROUNDING * self.rows.moments_precision * square, variance, xp.zeros_like(square))
+        square = self.feature_mean_square
+        return about_mean(self.feature_mean, square, self.rows) if self.fit_intercept else square
 
     @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:
