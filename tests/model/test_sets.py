@@ -4,8 +4,10 @@ from array_api_compat import numpy as xp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numba import njit
 
 from manyclass import GLMClassifier
+from manyclass.data.compiled import project_simplex as compiled_projection
 from manyclass.fit import Status
 from manyclass.model.sets import Box, Simplex, WholeSpace
 from tests.oracles.glm import project_simplex
@@ -17,6 +19,23 @@ def test_simplex_projection_against_bisection(V):
     P = Simplex().project(V, xp)
     np.testing.assert_allclose(P, [project_simplex(v) for v in V], atol=1e-9)
     np.testing.assert_allclose(P.sum(1), 1)
+
+
+@njit
+def projected(v, out):
+    """What compiled loops call, for Python."""
+    compiled_projection(v, len(v), out)
+
+
+@pytest.mark.parametrize("size", [1e9, 1e17, 1e300])
+def test_simplex_projection_of_large_numbers_sums_to_one(size):
+    V = size * np.array([[1.0, -2.0, 0.5], [3.0, 3.0, 1.0]])
+    expected = [[1, 0, 0], [0.5, 0.5, 0]]
+    np.testing.assert_allclose(Simplex().project(V, xp), expected)
+    out = np.empty(3)
+    for v, p in zip(V, expected, strict=True):
+        projected(v, out)
+        np.testing.assert_allclose(out, p)
 
 
 def test_box_projection():

@@ -75,12 +75,18 @@ def softplus(t):
 
 
 @inner
-def log_sum_exp(z, size):
-    """log Σ_j exp z_j over z[:size], without overflow."""
+def largest(z, size):
+    """max_j z_j over z[:size]."""
     top = z[0]
     for j in range(1, size):
         top = z[j] if z[j] > top else top
-    total = 0.0
+    return top
+
+
+@inner
+def log_sum_exp(z, size):
+    """log Σ_j exp z_j over z[:size], without overflow."""
+    top, total = largest(z, size), 0.0
     for j in range(size):
         total += math.exp(z[j] - top)
     return top + math.log(total)
@@ -88,21 +94,27 @@ def log_sum_exp(z, size):
 
 @inner
 def project_simplex(v, size, out):
-    """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986)."""
-    total, count = -1.0, size
+    """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986).
+
+    Entries that are less than the largest by 1 are none of its support: beside the others the threshold keeps its
+    digits, however large all are.
+    """
+    top, total, count = largest(v, size), -1.0, 0
     for j in range(size):
-        out[j] = 1.0
-        total += v[j]
+        out[j] = 1.0 if v[j] - top > -1.0 else 0.0
+        if out[j] > 0.0:
+            total += v[j] - top
+            count += 1
     while True:
         threshold, kept = total / count, 0
         for j in range(size):
-            if out[j] > 0.0 and v[j] <= threshold:
+            if out[j] > 0.0 and v[j] - top <= threshold:
                 out[j] = 0.0
-                total -= v[j]
+                total -= v[j] - top
             elif out[j] > 0.0:
                 kept += 1
         if kept == count or kept == 0:
             break
         count = kept
     for j in range(size):
-        out[j] = max(v[j] - threshold, 0.0) if out[j] > 0.0 else 0.0
+        out[j] = max(v[j] - top - threshold, 0.0) if out[j] > 0.0 else 0.0

@@ -126,7 +126,11 @@ def _both(program: Program, P: str) -> str:
 
 
 def simplex(program: Program, V: str, n_outputs: int) -> str:
-    """Rows projected onto the simplex: max(v − τ, 0), τ the largest of (v_(1) + … + v_(j) − 1)/j over j."""
+    """Rows projected onto the simplex: max(v − τ, 0), τ the largest of (v_(1) + … + v_(j) − 1)/j over j.
+
+    Of V less its largest, as `Simplex.project`.
+    """
+    V = program("Sub", V, program("ReduceMax", V, np.array([1]), keepdims=1))
     descending = program("TopK", V, np.array([n_outputs]), axis=1)
     excess = program("Sub", program("CumSum", descending, np.array(1)), 1.0)
     candidates = program("Div", excess, np.arange(1.0, n_outputs + 1.0)[None, :])

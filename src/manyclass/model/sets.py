@@ -46,8 +46,11 @@ class Simplex(ConvexSet):
     exclusive = True
 
     def project(self, V: Array, xp: Any) -> Array:
-        """max(V − τ, 0) with the threshold τ of each row, by sorting: O(k log k) (Held, Wolfe and Crowder, 1974)."""
-        n_outputs = int(V.shape[1])
+        """max(V − τ, 0) with the threshold τ of each row, by sorting: O(k log k) (Held, Wolfe and Crowder, 1974).
+
+        Of V less its largest, beside which τ keeps its digits, whatever the size of V.
+        """
+        n_outputs, V = int(V.shape[1]), V - xp.max(V, axis=1, keepdims=True)
         descending = xp.sort(V, axis=1, descending=True)
         ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
         excess = xp.cumulative_sum(descending, axis=1) - 1.0
