@@ -367,7 +367,7 @@ def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
         assert not [one for one in gc.get_objects() if type(one).__name__ == "_Fit"]
     finally:
         gc.enable()
-    assert model.score(X[300:], y[300:]) > 0.8
+    assert model.score(X[300:], y[300:]) > 0.75
 
 
 def test_held_out_rows_tell_the_doubt_in_several_models(rng):

@@ -99,9 +99,10 @@ def _divided(
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:
     """The fold of each row, −1 for rows of weight 0: stratified, and decided by what a row holds, not by its place.
 
-    Rows of a class are ordered along one direction and dealt out in turn, copies of one to the same fold (see
-    `copies_of_rows`): so a small weight is the same as the row given so often, and neither the order of the rows nor
-    the names of the classes matter.
+    Rows of a class are dealt out by chance, the same for the same order along one direction; copies of one to the same
+    fold (see `copies_of_rows`): so a small weight is the same as the row given so often, and neither the order of the
+    rows nor the names of the classes matter. Dealt out in turn along a line, folds would be copies of each other, and a
+    model that remembers where rows are be right about those left out.
     """
     present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
@@ -113,7 +114,11 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
     order = np.lexsort((same, along, classes, least[classes]))
     is_new = np.append(True, (np.diff(same[order]) != 0) | (np.diff(classes[order]) != 0))
     is_new |= _is_alone(rows, present, same, classes)[order]
-    fold[present[order]] = (np.cumsum(is_new) - 1) % n_folds
+    group, of_class = np.cumsum(is_new) - 1, np.cumsum(np.append(False, np.diff(classes[order]) != 0))[is_new]
+    dealt = np.lexsort((np.random.default_rng(0).random(len(of_class)), of_class))
+    place = np.empty(len(dealt), dtype=np.int64)
+    place[dealt] = np.arange(len(dealt))
+    fold[present[order]] = place[group] % n_folds
     return fold
 
 
