@@ -113,6 +113,7 @@ class TestNumPy:
             ("X.npz", saved(np.savez, X=X, y=Y[:2]), "4 rows and 2 labels"),
             ("X.npy", saved(np.save, X[:0]), "0 rows"),
             ("X.npy", b"", "is empty"),
+            ("X.npz", b"label,a", "X.npz is not a whole NumPy file"),
         ],
     )
     def test_faults(self, write, name, content, sentence):

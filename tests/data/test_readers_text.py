@@ -241,6 +241,14 @@ def test_a_last_column_that_only_separators_make_may_be_left_out(write):
     assert dataset.feature_names == ("a", "b") and dataset.y.tolist() == ["x", "y"]
 
 
+def test_an_index_may_be_left_out_given_a_name_or_asked_for(write):
+    for header in (",a,label", "id,a,label"):
+        path = write(header + "\n0,1,x\n1,4,y\n")
+        assert read(path, drop=[header.split(",")[0]]).X.shape == (2, 1)
+    assert read(path).X.shape == (2, 2)
+    assert read(write(",a,label\n0,1,x\n1,4,y\n"), features=["", "a"]).X.shape == (2, 2)  # of an older model
+
+
 def test_a_dash_is_a_missing_number_and_a_label(write):
     dataset = read(write("a,b,label\n1,-,x\n -,2,-\n3,-4,x\n"))
     np.testing.assert_array_equal(dataset.X, [[1, np.nan], [np.nan, 2], [3, -4]])
@@ -265,6 +273,12 @@ def test_a_dash_is_a_missing_number_and_a_label(write):
         ("a,b,label\n12%,u,x\n", {}, r"column 'b' holds text \('u' in line 2\)"),
         ("a,b,label,\n1,2,x,\n3,4,y,\n", {}, "last column has no name and no values, as where lines end with ','"),
         ("a,b,c,\n1,2,x,\n3,4,y,\n", {}, "last column has no name and no values, as where lines end with ','"),
+        (
+            ",a,label\n0,1,x\n1,4,y\n",
+            {},
+            r"the index that pandas writes: leave .*--drop ''",
+        ),
+        ('"","a","label"\n"71",1,x\n"7",4,y\n', {}, "first column has no name and another whole number in each row"),
         ('a,b,label\n1,2,x\n"1,5","u",x\n', {}, r"column 'b' holds text \('u' in line 3\)"),
         ("a,label\ntrue,x\nmaybe,x\n", {}, r"column 'a' holds text \('true' in line 2\)"),
         ("a,label\n1,x\ntrue,x\n", {}, r"column 'a' holds text \('true' in line 3\)"),

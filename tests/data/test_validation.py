@@ -1,5 +1,6 @@
 """What estimators make of the rows they are given to fit."""
 
+import datetime
 import io
 import os
 
@@ -161,3 +162,28 @@ def test_columns_of_dates_are_named(zone, judge):
         judge(X, np.arange(6) % 2)
     X["when"] = (X["when"] - X["when"].min()).dt.total_seconds()
     judge(X, np.arange(6) % 2)
+
+
+@pytest.mark.parametrize("judge", [lambda X, y: GLMClassifier().fit(X, y), analyze])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_text_and_frames_without_rows_are_named(library, judge):
+    frames, y = pytest.importorskip(library), np.arange(6) % 2
+    X = {"size": np.arange(6.0), "digits": list("123456"), "colour": np.where(y, "red", "7").tolist()}
+    with pytest.raises(ValueError, match=r"Column 'colour' of X holds text \('red'\) .* or leave it out"):
+        judge(frames.DataFrame(X), y)
+    X["colour"] = [datetime.date(2026, 1, 1 + day) for day in range(6)]
+    if library == "polars":
+        with pytest.raises(ValueError, match="Column 'colour' of X holds dates or times"):
+            judge(frames.DataFrame(X), y)
+        with pytest.raises(ValueError, match=r"lazy frame, which holds no rows yet: give X\.collect\(\)"):
+            judge(frames.DataFrame(X).lazy(), y)
+    del X["colour"]
+    judge(frames.DataFrame(X), y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("judge", [lambda X, y: GLMClassifier().fit(X, y), analyze])
+def test_missing_labels_are_refused_alike(judge):
+    y = np.where(np.arange(6) < 1, np.nan, np.arange(6) % 2)
+    with pytest.raises(ValueError, match="Input y contains NaN: some of it is missing; drop these rows"):
+        judge(np.arange(12.0).reshape(6, 2), y)

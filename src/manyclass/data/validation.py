@@ -55,7 +55,7 @@ def check_rows(
         return X, y
     if is_array_api_obj(X) and not is_numpy_array(X):
         return _check_array_api(estimator, X, reset), y
-    check_dates(X)
+    check_columns(X)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": list(SPARSE_DTYPES if sp.issparse(X) else DENSE_DTYPES),
@@ -65,8 +65,7 @@ def check_rows(
         return as_rows(validate_data(estimator, X, reset=False, **options)), None
     if is_array_api_obj(y) and not is_numpy_array(y):
         y = np.asarray(y)
-    if _is_missing(y):  # scikit-learn's own validation stumbles over pandas' NA, and says not what to do
-        raise ValueError("Input y contains NaN: some of it is missing; drop these rows, or fill it in.")
+    check_known(y)
     if y is None:  # an error for all but transformers
         X = validate_data(estimator, X, y, reset=reset, **options)
     elif sp.issparse(y):
@@ -80,22 +79,46 @@ def check_rows(
     return as_rows(_row_by_row(X, memory_limit) if many_passes else X), y
 
 
-def _is_missing(y: Any) -> bool:
+def check_known(y: Any) -> None:
+    """Refuse missing labels: scikit-learn's own validation stumbles over pandas' NA, and says not what to do."""
     if hasattr(y, "isna"):
-        return bool(np.any(y.isna()))
-    values = y.data if sp.issparse(y) else y.to_numpy() if hasattr(y, "to_numpy") else y
-    return getattr(getattr(values, "dtype", None), "kind", "") == "f" and bool(np.isnan(values).any())
+        is_missing = bool(np.any(y.isna()))
+    else:
+        values = y.data if sp.issparse(y) else y.to_numpy() if hasattr(y, "to_numpy") else y
+        is_missing = getattr(getattr(values, "dtype", None), "kind", "") == "f" and bool(np.isnan(values).any())
+    if is_missing:
+        raise ValueError("Input y contains NaN: some of it is missing; drop these rows, or fill it in.")
 
 
-def check_dates(X: Any) -> None:
-    """Refuse columns of dates and times of a data frame, of which NumPy makes no numbers beside others."""
-    dtypes: Any = getattr(X, "dtypes", None)
-    for name, dtype in dtypes.items() if hasattr(dtypes, "items") else ():
-        if getattr(dtype, "kind", "") in ("M", "m"):
+def check_columns(X: Any) -> None:
+    """Refuse what a data frame holds that is no number: dates, of which NumPy makes none beside others, and text."""
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise ValueError("X is a lazy frame, which holds no rows yet: give X.collect().")
+    dtypes: Any = getattr(X, "dtypes", ()) if hasattr(X, "columns") else ()
+    for j, (name, dtype) in enumerate(zip(getattr(X, "columns", ()), dtypes, strict=False)):
+        if getattr(dtype, "kind", "") in ("M", "m") or getattr(dtype, "is_temporal", bool)():
             raise ValueError(
                 f"Column {name!r} of X holds dates or times ({dtype}) where numbers are needed: make numbers of it, "
                 f"for instance by (X[{name!r}] - X[{name!r}].min()).dt.total_seconds(), or leave it out."
             )
+        if getattr(dtype, "kind", "O") == "O" and not getattr(dtype, "is_numeric", bool)():
+            text = next(filter(_is_text, X.iloc[:, j] if hasattr(X, "iloc") else X[name]), None)
+            if text is not None:
+                raise ValueError(
+                    f"Column {name!r} of X holds text ({text!r}) where numbers are needed: encode it, for instance by "
+                    "scikit-learn's OneHotEncoder or TfidfVectorizer, or leave it out."
+                )
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a string that is no number."""
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def check_labelled(

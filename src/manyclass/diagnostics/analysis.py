@@ -17,7 +17,7 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.labels import Labels, encode
 from manyclass.data.rows import to_numpy
 from manyclass.data.summary import Ranges, column_keys, finite_rows, ranges, row_keys
-from manyclass.data.validation import check_dates
+from manyclass.data.validation import check_columns, check_known
 from manyclass.diagnostics.correlation import ResponseCorrelation, response_correlation
 from manyclass.diagnostics.mistakes import Mistakes, left_out
 from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, LabelFacts, RowFacts, Trial
@@ -86,7 +86,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     if y is None:
         raise ValueError("analyze requires y, the labels of the rows, but it is None.")
     label_names = getattr(y, "columns", None) if label_names is None else label_names
-    check_dates(X)
+    check_columns(X)
     names = _get_feature_names(X) if feature_names is None else feature_names
     rows = as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
     labels = _encoded(rows, y)
@@ -126,6 +126,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
 
 def _encoded(rows: Rows, y: Any) -> Labels:
     y = y if hasattr(y, "shape") else np.asarray(y)
+    check_known(y)
     n = y.shape[0] if y.shape else 1
     if n != rows.n_rows:
         raise ValueError(f"X has {rows.n_rows} rows but y has {n}; give one label per row of X.")

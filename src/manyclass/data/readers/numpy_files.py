@@ -59,6 +59,9 @@ def _arrays(source: Source, left: Sequence[str] = ()) -> Any:
         with where.open("rb") if isinstance(where, Path) else nullcontext(where) as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
+            if not sniff(file.read(8)):
+                raise ValueError("it begins as no such file does")
+            file.seek(0)
             check_size(file, size)
         loaded = np.load(where, mmap_mode="r" if isinstance(where, Path) else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):

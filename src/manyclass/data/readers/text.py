@@ -126,15 +126,28 @@ class _Text:
         self.names = [cell.strip() for cell in first] if has_header else [str(j + 1) for j in range(len(first))]
         self.n_bytes = sum(map(len, first))
         self.layout = Layout.of(self.names, request, {}, has_header)
-        if not self.names[-1] and "" in self.layout.needed and not any(row[-1].strip() for row in below):
-            raise DataFileError(
-                f"its last column has no name and no values, as where lines end with '{self.delimiter}': take these "
-                "off, or leave the column out with drop='' (--drop '' on the command line)"
-            )
+        if "" in self.layout.needed:
+            self._check_nameless(below, request)
         types = (pa.bool_() if truths else pa.float64() for truths in are_truths)
         self.types = dict(zip(self.names, types, strict=True))
         if self.layout.label_column is not None:
             self.types[self.layout.label_column] = pa.string()
+
+    def _check_nameless(self, below: Sequence[Sequence[str]], request: Request) -> None:
+        """Refuse columns that nobody meant: numbers of rows would foretell the labels of sorted rows."""
+        out = "leave the column out with drop='' (--drop '' on the command line)"
+        if not self.names[-1] and not any(row[-1].strip() for row in below):
+            raise DataFileError(
+                f"its last column has no name and no values, as where lines end with '{self.delimiter}': take these "
+                f"off, or {out}"
+            )
+        numbers = {row[0].strip() for row in below}
+        is_index = len(numbers) == len(below) > 1 and all(map(str.isdecimal, numbers))
+        if not self.names[0] and is_index and (request.features is None or isinstance(request.features, int)):
+            raise DataFileError(
+                "its first column has no name and another whole number in each row, as the index that pandas writes: "
+                f"{out}, or give it a name"
+            )
 
     @contextmanager
     def opened(self, read: Callable[..., Any]) -> Iterator[Any]:
