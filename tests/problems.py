@@ -89,3 +89,17 @@ def run(problem, solver, curvature, start=None, max_time=None, **limits):
     outcome = Run(clock, **limits)(iterates(), lambda: problem.coefficients(fallback))
     problem.on_block = nothing
     return outcome
+
+
+def texts(rng, n, k, n_words, length, share):
+    """Words by Zipf's law, as rows of unit norm; `share` of them of those that a class has for its own."""
+    shares = np.cumsum(1.0 / np.arange(1, n_words + 1))
+    y, words, own = (
+        rng.integers(0, k, n),
+        *(np.searchsorted(shares, shares[-1] * rng.random(shape)) for shape in ((n, length), (k, 300))),
+    )
+    words = np.where(rng.random((n, length)) < share, own[y[:, None], rng.integers(0, 300, (n, length))], words)
+    first = np.arange(0, length * n + 1, length)
+    X = sp.csr_array((np.full(length * n, length**-0.5), words.ravel(), first), (n, n_words))
+    X.sum_duplicates()
+    return X, y

@@ -13,6 +13,7 @@ from manyclass import GLMClassifier, PegasosClassifier
 from manyclass.choice.penalty import UNTOLD, USUAL, advice_on_penalty, usual_penalty
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
+from tests.problems import texts
 
 SCALED = [
     name
@@ -77,11 +78,7 @@ def test_many_rows_are_not_held_back_where_most_columns_are_rare(n_rows):
 
 @pytest.mark.parametrize("name", sorted(set(SCALED) - {"SDCARegressor"}))
 def test_words_of_many_short_texts_are_heard(rng, name):
-    n, d, k = 40_000, 4000, 10
-    y, words = rng.integers(0, k, n), (d * rng.random((n, 10)) ** 6).astype(int)  # few common ones, and many rare
-    words = np.where(rng.random((n, 10)) < 0.3, words // k * k + y[:, None], words)
-    X = sp.csr_array((np.full(10 * n, 10**-0.5), words.ravel(), np.arange(0, 10 * n + 1, 10)), (n, d))
-    X.sum_duplicates()
+    X, y = texts(rng, 40_000, 10, 4000, 10, 0.3)
     model = getattr(manyclass, name)().fit(X[:30_000], y[:30_000])
     held_back = GLMClassifier(alpha=USUAL).fit(X[:30_000], y[:30_000])
     assert model.score(X[30_000:], y[30_000:]) > held_back.score(X[30_000:], y[30_000:])

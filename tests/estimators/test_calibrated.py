@@ -9,10 +9,11 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from manyclass import CalibratedLeastSquaresClassifier, StagewiseClassifier
+from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.choice.representations import Representation
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
+from tests.problems import texts
 
 
 @pytest.fixture(scope="module")
@@ -305,3 +306,11 @@ def test_the_doubt_in_least_squares_is_that_of_rows_left_out(rng):
     vars(model)["_learned"] = None, 0.0  # as of the rows that are fitted
     assert model.predict_proba(X).min() == pytest.approx(model.models_[0].doubt / 4)
     assert model.models_[0].doubt > 0.1
+
+
+def test_words_that_few_rows_know_are_heard(rng):
+    """A sample of a thousand rows says that no word tells anything, and would have next to all of them left out."""
+    X, y = texts(rng, 8000, 10, 20_000, 8, 0.15)
+    model, other = CalibratedLeastSquaresClassifier(random_state=0), GLMClassifier()
+    assert model.fit(X[:5000], y[:5000]).choice_["representation"] == "products"
+    assert model.score(X[5000:], y[5000:]) > other.fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) - 0.03

@@ -47,6 +47,35 @@ def test_products_solve_what_a_factor_solves(monkeypatch, weighted, fit_intercep
     assert products.best_alpha(responses) == pytest.approx(moments.best_alpha(responses), rel=1e-6)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_where_a_sample_tells_nothing_it_judges_fits_to_all_others(monkeypatch, weighted, fit_intercept):
+    monkeypatch.setattr(equations, "ACCURACY", 1e-9)
+    monkeypatch.setattr(equations, "path_of_rows", lambda *_, **__: (np.ones(2), np.ones((2, 3)), None))
+    _, _, responses = build(weighted, fit_intercept, n=400)
+    problem, sample = responses.stage, np.random.default_rng(1).permutation(400)[:60]
+    X, Y = problem.rows.X.toarray(), problem.targets.Y
+    s = np.ones(400) if problem.weight is None else problem.weight
+    rest = s.copy()
+    rest[sample] = 0.0
+    x, y = (rest @ part / rest.sum() * fit_intercept for part in (X, Y))
+    second, cross = (
+        (X - x).T @ (rest[:, None] * (X - x)) / rest.sum(),
+        (X - x).T @ (rest[:, None] * (Y - y)) / rest.sum(),
+    )
+
+    def error(alpha):
+        coef = np.linalg.solve(second + alpha * np.eye(len(second)), cross)
+        return s[sample] @ (Y[sample] - y - (X[sample] - x) @ coef) ** 2
+
+    alphas = np.trace(second) * 10.0 ** -np.arange(8)
+    expected = penalty.best(alphas, np.array([error(alpha) for alpha in alphas]))
+    assert expected < 0.2 * alphas[0]
+    assert ProductEquations(problem, sample).best_alpha(responses) == pytest.approx(expected, rel=1e-6)
+    # Of few rows it would take too many away; there they tell what they can.
+    assert ProductEquations(problem, np.arange(101)).best_alpha(responses) != pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("curvature", [None, 1.0])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("fit_intercept", [True, False])

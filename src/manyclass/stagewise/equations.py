@@ -12,14 +12,16 @@ import numpy as np
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor, varying
-from manyclass.data.penalty import Spectrum, best, path_of_rows, random_sums
+from manyclass.data.penalty import ALIKE, LEAST, Spectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
 from manyclass.model.sums import rotated, squares_of
 
 SAMPLED_ROWS = 1024
-"""Rows that the penalty is chosen from where no second moments are formed."""
+"""Rows that the penalty is chosen by where no second moments are formed."""
+MANY = 4
+"""Times as many rows, from which these are left out of fits to the others."""
 ACCURACY, LONGEST = 1e-2, 100
 """Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
 which they do."""
@@ -194,7 +196,7 @@ class ProductEquations(Equations):
     """From products with the rows alone, by conjugate gradients: for rows too wide for a matrix of any kind.
 
     The problem has the features as rows, and weights h; `given` is the one of weights s, where these are others. The
-    penalty is chosen from the rows of `sample`.
+    penalty is chosen by the rows of `sample`.
     """
 
     n_bytes = 0.0
@@ -321,16 +323,51 @@ class ProductEquations(Equations):
         """Of the sampled rows, in the space that they span, times the root of their share of all rows.
 
         The best penalty of n rows falls like 1/n where few coefficients matter and more slowly where many do; 1/√n is
-        the rate that needs no assumption (Caponnetto and De Vito, 2007).
+        the rate that needs no assumption (Caponnetto and De Vito, 2007). Where they tell next to nothing by themselves,
+        as a few rows of rare words, they judge fits to all others.
         """
         problem, xp, responses = self.problem, self.problem.xp, responses.sketched()
         own = (responses.residual(responses.stage, responses.state, slice(i, i + 1)) for i in self.sample.tolist())
         R = xp.concat([xp.astype(each, xp.float64) for each in own])
         part = problem.taken(self.sample)
-        weight = None if part.weight is None else xp.astype(part.weight, xp.float64)
-        S = float(len(self.sample)) if weight is None else float(xp.sum(weight))
+        weight = part.rows.ones(len(self.sample)) if part.weight is None else part.weight
+        weight = xp.astype(weight, xp.float64)
         alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
-        return self.share * best(alphas, errors) * math.sqrt(S / problem.total_weight)
+        if problem.rows.n_rows >= MANY * len(self.sample) and not _tells(list(errors)):
+            return self.share * self._best_of_others(responses, part.rows, R, weight)
+        return self.share * best(alphas, errors) * math.sqrt(float(xp.sum(weight)) / problem.total_weight)
+
+    def _best_of_others(self, responses: Responses, judges: Rows, R: Array, weight: Array) -> float:
+        """Of all rows but the sample, whose residuals and weights are given: penalties fall by tens from the mean
+        squared norm of the rows, which leaves next to nothing of any coefficient, until errors, after a fall, no longer
+        do."""
+        problem, xp = self.problem, self.problem.xp
+        total = problem.total_weight
+        weighted = weight[:, None] * R
+        cross = judges.zeros((judges.n_features, int(R.shape[1])), dtype=xp.float64)
+        judges.rmatmat(xp.astype(weighted, judges.dtype), cross)
+        kept = judges.ones(problem.rows.n_rows) if problem.weight is None else problem.weight + 0.0
+        kept[problem.rows.asarray(self.sample, xp.int64)] = 0.0
+        rest = ProductEquations(problem.variant(weight=kept), self.sample)
+        share = total / rest.problem.total_weight
+        cross = share * (responses.cross - cross / total)
+        mean = share * (responses.mean - xp.sum(weighted, axis=0) / total)
+        alphas, errors = [float(xp.sum(rest.problem.feature_variance))], list[np.ndarray]()
+        while True:
+            coef, intercept = rest.solve(cross, mean, alphas[-1])
+            left = R - judges.matmat(xp.astype(coef, judges.dtype)) - intercept
+            errors.append(to_numpy(weight @ left**2))
+            before = min((float(one.sum()) for one in errors[:-1]), default=math.inf)
+            enough = (1.0 - ALIKE if _tells(errors) else 1.0 + ALIKE) * before
+            if float(errors[-1].sum()) > enough or alphas[-1] < LEAST * alphas[0]:
+                return best(np.asarray(alphas), np.stack(errors))
+            alphas.append(0.1 * alphas[-1])
+
+
+def _tells(errors: list[np.ndarray]) -> bool:
+    """Whether some penalty leaves less than the first, the largest, by more than what counts for none."""
+    sums = [float(one.sum()) for one in errors]
+    return min(sums) < (1.0 - ALIKE) * sums[0]
 
 
 def _ratio(a: Array, b: Array, xp: Any) -> Array:

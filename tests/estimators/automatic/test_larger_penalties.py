@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from manyclass import AutoClassifier, GLMClassifier
 from manyclass.estimators.automatic import candidates
@@ -13,6 +12,7 @@ from manyclass.estimators.automatic.neighbours import next_penalty
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score
+from tests.problems import texts
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
 
@@ -57,15 +57,8 @@ def test_a_larger_penalty_is_fitted_anew_and_smaller_ones_from_there(rng):
 
 
 def test_penalties_of_many_texts_are_not_those_of_the_first_of_them(rng):
-    n, n_words, k = 40_000, 2**18, 20
-    shares = np.cumsum(1.0 / np.arange(1, n_words + 1))
-    y, words, own = (
-        rng.integers(0, k, n),
-        *(np.searchsorted(shares, shares[-1] * rng.random(shape)) for shape in ((n, 8), (k, 300))),
-    )
-    words = np.where(rng.random((n, 8)) < 0.15, own[y[:, None], rng.integers(0, 300, (n, 8))], words)
-    X = sp.csr_array((np.full(8 * n, 8**-0.5), words.ravel(), np.arange(0, 8 * n + 1, 8)), (n, n_words))
-    X.sum_duplicates()
+    n = 40_000
+    X, y = texts(rng, n, 20, 2**18, 8, 0.15)
     learn, judge = slice(0, 35_000), slice(35_000, n)
     model = AutoClassifier(random_state=0).fit(X[learn], y[learn])
     others = [GLMClassifier(alpha).fit(X[learn], y[learn]).score(X[judge], y[judge]) for alpha in (1e-5, 1e-6)]
