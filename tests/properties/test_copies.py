@@ -44,7 +44,9 @@ def test_a_rare_class_may_be_oversampled(model, n):
 def test_analyze_does_not_advise_features_that_remember_copies():
     X, y, every = drawn(1000, 1)
     report = analyze(X[every], y[every])
-    assert report.trial.generated_error > report.trial.linear_error and report.estimator != "StagewiseClassifier"
+    deviation = (report.trial.linear_error / report.trial.n_judged) ** 0.5
+    assert report.trial.generated_error > report.trial.linear_error - deviation
+    assert report.estimator != "StagewiseClassifier"
 
 
 def test_a_score_of_noise_given_twice_is_that_of_noise():

@@ -341,15 +341,17 @@ def test_the_less_is_left_to_be_told_the_nearer_a_fit_comes():
     assert [one.within(gap).model.tol for gap in (0.002, 0.02, np.nan)] == [0.002, 0.01, 0.01]
 
 
-@pytest.mark.parametrize(("n", "d", "k", "seed"), [(1200, 30, 4, 1), (900, 20, 4, 1)])
-def test_columns_of_heavy_tails_have_the_penalty_and_the_accuracy_that_they_ask_for(n, d, k, seed):
+@pytest.mark.parametrize(("n", "d", "seeds"), [(1200, 30, [1]), (900, 20, [1, 2, 3])])
+def test_columns_of_heavy_tails_have_the_penalty_and_the_accuracy_that_they_ask_for(n, d, seeds):
     """Far below the largest variance, where the gaps of the others would hide most of what is left to be told."""
-    rng = np.random.default_rng(seed)
-    rates, y = 2.0 * rng.pareto(1.2, size=(k, d)), rng.integers(k, size=n)
-    X = rng.poisson(rates[y] * rng.pareto(1.5, size=(n, 1))).astype(float)
-    half = n // 2
-    model, linear = AutoClassifier(random_state=0), LogisticRegression(max_iter=2000)
-    ours, its = (log_loss(y[half:], one.fit(X[:half], y[:half]).predict_proba(X[half:])) for one in (model, linear))
+    half, losses = n // 2, []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        rates, y = 2.0 * rng.pareto(1.2, size=(4, d)), rng.integers(4, size=n)
+        X = rng.poisson(rates[y] * rng.pareto(1.5, size=(n, 1))).astype(float)
+        models = AutoClassifier(random_state=0), LogisticRegression(max_iter=2000)
+        losses.append([log_loss(y[half:], one.fit(X[:half], y[:half]).predict_proba(X[half:])) for one in models])
+    ours, its = np.sum(losses, axis=0)
     assert ours <= 1.2 * its
 
 
