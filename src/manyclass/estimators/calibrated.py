@@ -93,8 +93,9 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     choice_ : dict
         "features" is "columns", or "standardized columns" where the penalty is on coefficients of these. What stood
         for X: "representation" is "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features) or
-        "products" (conjugate gradients, no matrix; the penalty is then chosen from 1024 rows), the fastest by
-        "estimates" (seconds) of those that fit into memory.
+        "products" (conjugate gradients, no matrix; the penalty is then chosen from 1024 rows, or, where these tell
+        next to nothing and there are four times as many, by them of fits to all others), the fastest by "estimates"
+        (seconds) of those that fit into memory.
     <shared>
 
     Raises
