@@ -92,7 +92,7 @@ def log_sum_exp(z, size):
     return top + math.log(total)
 
 
-@inner
+@inner(fastmath=False)  # or it has that of who calls it first, which may put (v − top) − τ in another order
 def project_simplex(v, size, out):
     """The nearest point of the simplex to v[:size], by dropping entries below the threshold (Michelot, 1986).
 
