@@ -210,7 +210,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
             trials.fits.append(fit)
 
         for number, known in enumerate(equations):
-            inside, weight = _parted(problem, fold, number)
+            inside, weight = problem.weights_of(fold == number)
             part = known.problem if isinstance(known, ProductEquations) else problem.variant(weight=weight)
             add(part, inside, float(problem.xp.sum(inside)) / problem.total_weight, {0: known})
         if task.held_out is not None:
@@ -218,18 +218,11 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         return trials
 
 
-def _parted(problem: Problem, fold: np.ndarray | None, number: int) -> tuple[Array, Array]:
-    """Weights of the rows in a fold, and of all others."""
-    weight = problem.rows.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
-    mask = problem.rows.asarray(fold == number)
-    return weight * mask, weight * (1.0 - mask)
-
-
 def _equations(
     problem: Problem, fold: np.ndarray | None, n_folds: int, *, with_products: bool
 ) -> tuple[dict[int, Equations], list[Equations]]:
     """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
-    parts = [problem.variant(weight=_parted(problem, fold, number)[1]) for number in range(n_folds)]
+    parts = [problem.variant(weight=problem.weights_of(fold == number)[1]) for number in range(n_folds)]
     if with_products:
         sample = problem.sample(SAMPLED_ROWS)
         return {0: ProductEquations(problem, sample)}, [ProductEquations(part, sample) for part in parts]

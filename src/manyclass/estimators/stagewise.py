@@ -137,9 +137,8 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         if fitted.sum() < LEAST_TRIAL_ROWS:
             return None
         total, size = max(round(share * self.n_components), 1), max(round(share * self.block_size), 1)
-        inside = sample.rows.asarray(fitted, sample.rows.dtype)
-        weight = 1.0 if sample.weight is None else sample.weight
-        part, judge = sample.variant(weight=inside * weight), HeldOutJudge((1.0 - inside) * weight)
+        inside, judging = sample.weights_of(fitted)
+        part, judge = sample.variant(weight=inside), HeldOutJudge(judging)
 
         def draw(number: int) -> Blocks:
             return DrawnBlocks(generator, size, total, np.random.default_rng(0))

@@ -174,6 +174,12 @@ class Problem(Parameters):
         weight = None if held is None else self.xp.take(held, self.rows.asarray(index, self.xp.int64), axis=0)
         return self.variant(rows=self.rows.take(index), targets=self.targets.take(index), weight=weight)
 
+    def weights_of(self, inside: Array) -> tuple[Array, Array]:
+        """Weights of all rows in two parts, each 0 where the other is not: those inside, and the others."""
+        weight = self.rows.ones(self.rows.n_rows) if self.weight is None else self.weight
+        mask = self.rows.asarray(inside)
+        return weight * mask, weight * (1.0 - mask)
+
     @property
     def traffic(self) -> dict[str, Any]:
         """For the record: ``bytes`` that the fit has moved between parts so far, where there are several."""

@@ -346,11 +346,8 @@ class ProductEquations(Equations):
         weighted = weight[:, None] * R
         cross = judges.zeros((judges.n_features, int(R.shape[1])), dtype=xp.float64)
         judges.rmatmat(xp.astype(weighted, judges.dtype), cross)
-        is_other = np.ones(problem.rows.n_rows)
-        is_other[self.sample] = 0.0
-        others = problem.rows.asarray(is_other, problem.rows.dtype)
-        weight_of_others = others if problem.weight is None else others * problem.weight
-        rest = ProductEquations(problem.variant(weight=weight_of_others), self.sample)
+        _, others = problem.weights_of(np.isin(np.arange(problem.rows.n_rows), self.sample))
+        rest = ProductEquations(problem.variant(weight=others), self.sample)
         share = total / rest.problem.total_weight
         cross = share * (responses.cross - cross / total)
         mean = share * (responses.mean - xp.sum(weighted, axis=0) / total)

@@ -48,6 +48,7 @@ UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
 FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
 WORDS_SHARE = 1 / 16
+"""Of the rows, of which fewer hold too few of the words of all to compare penalties."""
 MINORITY = 50
 """Rows outside the largest class that tell models apart: few tell nothing, however many others there are."""
 SIXTIETHS = 60

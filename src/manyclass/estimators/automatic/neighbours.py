@@ -1,5 +1,5 @@
-"""What is tried beside the best so far: the next penalty, and kernels of twice and of half its bandwidth; and
-the metrics that these share."""
+"""What is tried beside the best so far: the next penalty, and kernels of twice and of half its bandwidth; and the
+metrics that these share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ CLEARLY = 3.0
 def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
     """The next on the path of the best, where that ends with the least log loss of what was tried of it.
 
-    More rows take smaller penalties. They may take larger ones, too: few rows that hold few of the words of others know
-    nothing of what a penalty of these does. That is asked where rows do not tell the best from the other end.
+    More rows take smaller penalties; and larger ones where the rows before held few of the words of others, and could
+    not tell what is too small for these. Neither is asked for where the end is not the best, or, of the largest, within
+    a standard error of it.
     """
     path = [one for one in entries if one.kin == best.kin]
     known = [one for one in path if one in tried]
