@@ -26,7 +26,7 @@ from manyclass.fit import Status
 from tests.problems import ESTIMATORS, rows
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
-FEW_ROWS = [(0.9, 0.4), (0.8, 0.5), (0.3, 0.9), (0.2, 1.0)]
+FEW_ROWS = [(0.9, 0.4), (0.8, 0.402), (0.3, 0.9), (0.2, 1.0)]
 """Accuracy and log loss, by the number of the penalty, of which the first two go on to more rows."""
 SCORES = [(0.7, 0.9), (0.8, 0.6), (0.9, 0.4), (0.85, 0.5)]
 """The same of more rows."""
@@ -37,7 +37,7 @@ SCORES = [(0.7, 0.9), (0.8, 0.6), (0.9, 0.4), (0.85, 0.5)]
     [
         (SCORES, [0, 1, 2, 3]),  # the best is the smallest tried until the last is worse
         ([(0.7, 0.9), (0.8, 0.6), (0.9, 0.7)], [0, 1, 2]),  # beyond the turn of the log loss, accuracies are luck
-        ([(0.8, 0.5), (0.7, 0.6)], [0, 1]),
+        ([(0.8, 0.5), (0.7, 0.502)], [0, 1]),
     ],
 )
 def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expected):

@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier
 from manyclass.estimators.automatic import candidates
@@ -33,7 +35,7 @@ def path_of(*penalties):
         ({1: (0.8, 0.6), 2: (0.9, 0.4), 3: (0.8, 0.5)}, None),  # what is on both sides of it is worse
         ({2: (0.90, 0.4), 3: (0.91, 0.5)}, 1),  # rows do not tell them apart, log losses do
         ({2: (0.50, 0.4), 3: (0.91, 0.5)}, None),
-        ({0: (0.9, 0.4), 1: (0.8, 0.5)}, None),  # there is none
+        ({0: (0.9, 0.4), 1: (0.8, 0.403)}, None),  # next to nothing is gained towards one that is not listed
         ({1: (0.8, 0.5), 2: (0.9, 0.4)}, 3),
     ],
 )
@@ -46,6 +48,15 @@ def test_the_next_penalty_is_beyond_the_end_with_the_least_log_loss(scores, expe
     assert found is (None if expected is None else path[expected])
 
 
+def test_beyond_the_largest_penalty_that_is_listed_the_path_goes_on_where_that_gains():
+    path = path_of(*PENALTIES)
+    for one, found in zip(path[:2], [(0.9, 0.4), (0.8, 0.5)], strict=True):
+        one.scores, one.n_judged = {0: Score(*found, np.zeros(100), np.ones(100))}, 100
+    entries = list(path)
+    found = next_penalty(path[0], path[:2], entries)
+    assert found.candidate.alpha == 1.0 and entries == [found, *path]
+
+
 def test_a_larger_penalty_is_fitted_anew_and_smaller_ones_from_there(rng):
     X, y = rng.standard_normal((300, 5)), rng.integers(0, 2, 300)
     small, large, between = path_of(1e-4, 1e-2, 1e-3)
@@ -54,6 +65,17 @@ def test_a_larger_penalty_is_fitted_anew_and_smaller_ones_from_there(rng):
     for one in (small, large, between):
         search._try(one, parts)
     assert (small.path, large.path, between.path) == ([small], [large], [large, between])
+
+
+def test_where_all_words_are_as_rare_the_penalty_is_beyond_those_listed(rng):
+    n, n_words = 8000, 18_000
+    y, words = rng.integers(0, 6, n), rng.integers(0, n_words, (n, 8))
+    words = np.where(rng.random((n, 8)) < 0.2, words // 6 * 6 + y[:, None], words)
+    X = sp.csr_array((np.full(8 * n, 8**-0.5), words.ravel(), np.arange(0, 8 * n + 1, 8)), (n, n_words))
+    X.sum_duplicates()
+    model, other = (one.fit(X[:6000], y[:6000]) for one in (AutoClassifier(random_state=0), GLMClassifier()))
+    ours, its = (log_loss(y[6000:], one.predict_proba(X[6000:])) for one in (model, other))
+    assert ours < its + 0.06
 
 
 def test_penalties_of_many_texts_are_not_those_of_the_first_of_them(monkeypatch):

@@ -98,11 +98,11 @@ class Candidate:
         """What generated features differ in."""
         return self.scaling, self.bandwidth, self.metric, self.penalty
 
-    def of_smaller_penalty(self) -> Candidate:
+    def with_next_penalty(self, *, larger: bool = False) -> Candidate:
         """The next on a path of models of a family."""
-        return replace(
-            self, model=clone(self.model).set_params(alpha=to_read(PENALTIES[1] / PENALTIES[0] * self.alpha))
-        )
+        (first, second), alpha = PENALTIES[:2], self.alpha
+        alpha *= first / second if larger else second / first
+        return replace(self, model=clone(self.model).set_params(alpha=to_read(alpha)))
 
     def within(self, gap: float) -> Candidate:
         """The same, fitted to a smaller gap, if it is one."""

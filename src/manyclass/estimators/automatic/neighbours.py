@@ -25,14 +25,17 @@ def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry
 
     More rows take smaller penalties; and larger ones where the rows before held few of the words of others, and could
     not tell what is too small for these. Neither is asked for where the end is not the best, or, of the largest, within
-    a standard error of it.
+    a standard error of it. Beyond the largest of all, where that gains, what is new is added to `entries`.
     """
     path = [one for one in entries if one.kin == best.kin]
     known = [one for one in path if one in tried]
     least = min(known, key=lambda one: one.log_loss)
     first, last = path.index(known[0]), path.index(known[-1])
-    if least is known[0] and first and least.accuracy >= best.accuracy - best.standard_error:
-        return path[first - 1]
+    if least is known[0] and least.accuracy >= best.accuracy - best.standard_error:
+        if first:
+            return path[first - 1]
+        if len(known) > 1 and _gains(known[1], least):
+            return _added(least, least.candidate.with_next_penalty(larger=True), entries, entries.index(least))
     return path[last + 1] if least is known[-1] is best and path[last + 1 :] else None
 
 
@@ -45,12 +48,20 @@ def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:
         if len(path) < 2 or path[-1] not in tried or path[-2] not in tried:
             continue
         last, known = path[-1], [one for one in path if one in tried]
-        gains = path[-2].loss_told > GAIN * last.loss_told and path[-2].has_more_loss(last)
-        if gains and min(known, key=lambda one: one.log_loss) is last:
-            found = Entry(last.candidate.of_smaller_penalty(), last.expected, last.n_rows, of_all=last.of_all)
-            entries.append(found)
-            return found
+        if _gains(path[-2], last) and min(known, key=lambda one: one.log_loss) is last:
+            return _added(last, last.candidate.with_next_penalty(), entries, len(entries))
     return None
+
+
+def _gains(before: Entry, end: Entry) -> bool:
+    """Whether the end of a path clearly has less log loss than what is before it."""
+    return before.loss_told > GAIN * end.loss_told and before.has_more_loss(end)
+
+
+def _added(beside: Entry, candidate: Candidate, entries: list[Entry], place: int) -> Entry:
+    found = Entry(candidate, beside.expected, beside.n_rows, of_all=beside.of_all)
+    entries.insert(place, found)
+    return found
 
 
 def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
