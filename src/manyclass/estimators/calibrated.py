@@ -40,10 +40,13 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         ŷ = Π(M G(ỹ) + c),   M, c = argmin Σ_i s_i ‖y_i − M G(ỹ_i) − c‖²                          (eq. 11)
 
     where y is 0 or 1 and Π projects onto the probability simplex (three or more classes) or [0, 1] per column (two
-    classes, which are one column, and multi-label). The squared error never rises, at either half step; without noise
-    it is at most 22kκ²/t after t iterations (Theorem 2). All iterations share one factor of the second moment of X;
-    each costs two passes over the rows. This is `StagewiseClassifier(loss="calibrated")` over one block, the columns
-    of X.
+    classes, which are one column, and multi-label). The squared error never rises from one iteration to the next;
+    without noise it is at most 22kκ²/t after t iterations of (10) as it stands (Theorem 2). That step is right for a
+    link of slope 1. As that which is learned is mostly flatter, ỹ = ŷ + λ argmin, with λ = 1 in the first iteration,
+    then twice as large from one to the next, and halved, not below 1, for as long as the error would rise otherwise;
+    after that it stays for four. All iterations share one factor of the second moment of X; each costs two passes over
+    the rows, and one more for each time that λ is halved. This is `StagewiseClassifier(loss="calibrated")` over one
+    block, the columns of X.
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
     prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. Where rows that
@@ -107,8 +110,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 
     Notes
     -----
-    In ``history_``, objective is the squared error after an iteration, and the detail "before_calibration" that between
-    its half steps.
+    In ``history_``, objective is the squared error after an iteration, the detail "before_calibration" that between its
+    half steps, and "length" is λ.
 
     `partial_fit`, `forget` and `merge` keep second moments of all rows and up to `kept_rows` rows themselves, as the
     link is a function of predictions of single rows. While all rows are kept, the model is that of one ``fit`` (below

@@ -18,13 +18,18 @@ from manyclass.fit import Clock, Iterate, Iterates, Status, restore
 from manyclass.fit.history import NAN
 from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
+from manyclass.model.calibrator import overwrite
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Responses
 from manyclass.stagewise.judges import Judge, Score, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.sums import gradient_in_columns, sums_of_block, weighted_residuals
-from manyclass.stagewise.updates import Update
+from manyclass.stagewise.updates import Update, add_gains
 
+PATIENCE = 4
+"""Visits after one whose step was too long, before a longer one is tried again: a try is nearly another visit."""
+SOLVED = 1e-6
+"""Of the loss of zero: where no more is left, steps are not longer, as that would enlarge what rounding does."""
 LEAST_CURVATURE = 1e-3
 """Of an output, in units of the mean of all, by which its step is divided at least."""
 
@@ -38,6 +43,10 @@ class Stagewise:
         W_t = argmin_W (1/2S) Σ s_i ‖r_i − Wᵀφ_t(x_i) − b‖² + (alpha/2) ‖W‖²,   z_i ← z_i + W_tᵀφ_t(x_i) + b_t,
 
     to the residuals r that the `Update` of the loss defines; after each visit of all blocks the update may calibrate z.
+    The step is right for a link of slope 1, and calibration learns one that is mostly flatter: where a single block is
+    visited again, z_i ← z_i + λ(W_tᵀφ_t(x_i) + b_t) with λ twice as large each time, and halved, not below 1, for as
+    long as the calibrated error would rise.
+
     A stage reads its block twice, in chunks of rows that are generated when they are read: once for the normal
     equations (those of a block that is visited again are kept), once to move the predictions. So memory is that of X,
     one array of shape (n_rows, n_outputs), one chunk and the factors that are kept.
@@ -82,7 +91,8 @@ class Stagewise:
 
         ``n_iter`` counts visits of all blocks of all models. ``details`` holds ``model`` and ``stage``, ``n_features``
         (different ones so far), ``phases`` (seconds of this stage spent on "generate", "gram", "solve" and "update")
-        and ``before_calibration`` (the objective before the update calibrated; nan where it did not).
+        and ``before_calibration`` and ``length`` (the objective before the update calibrated, and λ; nan where it did
+        not).
 
         Parameters
         ----------
@@ -140,12 +150,14 @@ class _Fit:
         self.visit, self.error, self.before_visit = 0, solver.zero_loss, solver.zero_loss
         self.equations = dict(solver.equations)
         self.coefficients = Coefficients(self.problem.rows, self.problem.n_outputs)
+        self.length, self.patience = 1.0, 0  # of the step, and visits until it may be longer
 
     def stages(self) -> Iterates:
         solver = self.solver
         while self.visit < solver.max_iter:
             if not self.blocks.place:
                 self.before_visit = self.error
+                self._lengthen()
             visit = self.visit
             for index, is_last in self.blocks.visit(visit, self._gradient):
                 began, phases = time.perf_counter(), _Phases()
@@ -159,6 +171,8 @@ class _Fit:
                     try:
                         before_calibration = self._calibrate(phases)
                     except OutOfTime:
+                        if self.length > 1.0:
+                            return Status.MAX_TIME
                         status = Status.MAX_TIME  # least squares is a model without
                 self.error = self.update.loss(self.state, self.problem.weight)
                 if is_last and self.error <= self.before_visit:
@@ -184,8 +198,8 @@ class _Fit:
 
     def _fit_block(self, index: int, visit: int, phases: _Phases) -> None:
         block, xp, update = self.blocks.drawn[index], self.xp, self.update
-        features = features_of(self.problem.rows, block)
-        stage = self.problem.variant(rows=features)
+        stage = self._stage(block)
+        features = stage.rows
         with phases("gram", features):
             equations, cross, mean, curvature = self._read(index, stage)
         if self.solver.chooses_alpha:
@@ -208,7 +222,7 @@ class _Fit:
             if previous is None and not update.weighs_outputs:
                 solve = partial(equations.solve_residuals, partial(weighted_residuals, stage, self.state, update))
             wide = solve(cross, mean, penalty)
-            coef, intercept = (xp.astype(part, features.dtype, copy=False) for part in wide)
+            coef, intercept = (self.length * xp.astype(part, features.dtype, copy=False) for part in wide)
             self._keep(index, equations, visit)
         along = tuple(alpha * part for part in self.coefficients.along(previous, coef))
         with phases("update", features):
@@ -239,16 +253,43 @@ class _Fit:
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
         self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha, equations)
 
+    def _stage(self, block: Any) -> Problem:
+        return self.problem.variant(rows=features_of(self.problem.rows, block))
+
     def _calibrate(self, phases: _Phases) -> float:
-        """The objective before calibration; nan where there is none."""
+        """The objective before calibration, by a step that leaves less after it; nan where there is none."""
+        update, weight = self.update, self.problem.weight
+        while True:
+            with phases("update"):
+                between, calibration = update.loss(self.state, weight), update.calibration(self.state)
+                if calibration is None:
+                    return NAN
+                if self.length == 1.0 or update.loss(self.state, weight, calibration) <= self.before_visit:
+                    break
+            self._shorten(phases)
         with phases("update"):
-            between = self.update.loss(self.state, self.problem.weight)
-            self.state, calibration = self.update.calibrate(self.state)
-        if calibration is None:
-            return NAN
-        last = self.done[-1]
-        self.done[-1] = Stage(last.block, last.coef, last.intercept, calibration)
+            self.state = self.problem.changed(overwrite, self.state, update.calibrator, calibration)
+        self.done[-1] = replace(self.done[-1], calibration=calibration)
         return between
+
+    def _lengthen(self) -> None:
+        """The step of a visit, if that is one."""
+        is_one = self.visit > 0 and len(self.blocks.drawn) == 1 and not self.blocks.redraws
+        if self.error <= SOLVED * self.solver.zero_loss:
+            self.length = 1.0
+        elif is_one and self.update.calibrates and not self.patience:
+            self.length *= 2.0
+        self.patience = max(self.patience - 1, 0)
+
+    def _shorten(self, phases: _Phases) -> None:
+        last = self.done[-1]
+        coef, intercept = 0.5 * last.coef, 0.5 * last.intercept
+        stage = self._stage(self.blocks.drawn[last.block])
+        with phases("update", stage.rows):
+            self.state = stage.changed(add_gains, self.state, -coef, -intercept)
+        self.done[-1] = replace(last, coef=coef, intercept=intercept)
+        self.length, self.patience = 0.5 * self.length, PATIENCE
+        self.problem.n_passes += 1
 
     def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array, Array]:
         """The normal equations of a block, Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r, and how
@@ -303,6 +344,7 @@ class _Fit:
                 "n_features": sum(features_of(self.problem.rows, block).n_features for block in self.blocks.drawn),
                 "phases": dict(phases.seconds),
                 "before_calibration": before,
+                "length": self.length if before == before else NAN,
                 **self.problem.traffic,
             },
             state=solver.state,

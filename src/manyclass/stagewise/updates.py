@@ -12,7 +12,7 @@ import numpy as np
 from manyclass.data import DenseRows
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
-from manyclass.model.calibrator import Calibrator, Map, overwrite
+from manyclass.model.calibrator import Calibrator, Map
 from manyclass.model.losses.base import loss_sums
 from manyclass.model.sets import ConvexSet
 
@@ -71,9 +71,9 @@ class Update(ABC):
         """
         return stage.changed(add_gains, state, coef, intercept), 1.0
 
-    def calibrate(self, state: Any) -> tuple[Any, Map | None]:
-        """What follows a visit of all blocks: the state, changed, and how."""
-        return state, None
+    def calibration(self, state: Any) -> Map | None:
+        """What follows a visit of all blocks."""
+        return None
 
     @property
     def labels_per_row(self) -> int:
@@ -85,9 +85,9 @@ class Update(ABC):
         of 0 and 1; nan elsewhere."""
         return float("nan"), float("nan")
 
-    def loss(self, state: Any, weight: Any) -> float:
-        """Weighted mean loss of the state."""
-        total, mass = self.problem.sum(losses_of_state, state, weight)
+    def loss(self, state: Any, weight: Any, calibration: Map | None = None) -> float:
+        """Weighted mean loss of the state, or of what that calibration would make of it."""
+        total, mass = self.problem.sum(losses_of_state, state, weight, self.calibrator, calibration)
         return total / mass if mass > 0 else float("nan")
 
 
@@ -107,8 +107,13 @@ def add_multiple(part: Problem, state: Array, gain: Array, length: Array) -> Non
         state[where, :] = block + length * gain[where, :]
 
 
-def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[float, float]:
-    scores = ((where, block + 0.0) for where, block in _blocks(state))
+def losses_of_state(
+    part: Problem, state: Array, weight: Array | None, calibrator: Calibrator, calibration: Map | None
+) -> tuple[float, float]:
+    def after(block: Array) -> Array:
+        return block + 0.0 if calibration is None else calibrator.apply(block, calibration, part.xp)
+
+    scores = ((where, after(block)) for where, block in _blocks(state))
     return loss_sums(part.loss, part.targets, weight, scores, part.xp)
 
 
@@ -139,7 +144,7 @@ class CalibratedLeastSquares(LeastSquares):
     """Least squares on y − ŷ, block by block, and after each visit ŷ = Π(M G(ŷ) + c), fitted by least squares too.
 
     W = 0 and M G = identity are always allowed and Π moves no prediction away from a target, so the squared error never
-    rises, at either half step.
+    rises, at either half step of length 1; after longer ones (see `Stagewise`) not once the visit is over.
 
     Calibrating after every block instead fits the training rows and not the test rows: each block gets its own cubic,
     fitted where the predictions of the blocks before have already adapted to the labels. On MNIST with 16 384 features
@@ -158,9 +163,9 @@ class CalibratedLeastSquares(LeastSquares):
         wrong, unforeseen, total = self.problem.sum(wrong_labels, state, weight, self.calibrator.domain)
         return float(wrong / total), float(unforeseen / total)
 
-    def calibrate(self, state: Any) -> tuple[Any, Map | None]:
-        calibration = self.calibrator.fit(self.problem, state)
-        return self.problem.changed(overwrite, state, self.calibrator, calibration), calibration
+    def calibration(self, state: Any) -> Map:
+        found: Map = self.calibrator.fit(self.problem, state)
+        return found
 
 
 NONE = 1e-6
