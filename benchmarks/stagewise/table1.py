@@ -30,11 +30,13 @@ PAPER = {
     "8000 features": (1.48, 1.33, 1.36),
 }
 BANDWIDTH = 1.0
-SOFTMAX_ITER = 6
-"""Iterations of softmax on random features: held-out errors are fewer than at the optimum, whatever alpha."""
+SOFTMAX_ITER = 50
+"""Of Algorithm 1 on random features: held-out errors with 8000 are 1.70, 1.68, 1.68, 1.56 % after 6, 12, 25, 50."""
 MODELS: dict[str, Callable[[float, bool], Any]] = {
     "linear": lambda alpha, raw: GLMClassifier(alpha, loss="squared"),
-    "softmax": lambda alpha, raw: GLMClassifier(alpha, loss="softmax", max_iter=60 if raw else SOFTMAX_ITER, tol=1e-2),
+    "softmax": lambda alpha, raw: GLMClassifier(
+        alpha, solver="accelerated", max_iter=60 if raw else SOFTMAX_ITER, tol=1e-2 if raw else 1e-6
+    ),
     "calibrated": lambda alpha, raw: CalibratedLeastSquaresClassifier(
         alpha, max_iter=300 if raw else 100, early_stopping=not raw
     ),
@@ -107,8 +109,8 @@ def table(seeds: str = "5,5", widths: str = "4000,8000", source: str = "mnist") 
     result.note(
         f"In brackets: the paper's. Mean ± standard deviation over {counts} seeds of features. 50 principal "
         f"components times their standard deviation to the power {mnist.TILT}, bandwidth {BANDWIDTH} × median squared "
-        f"distance, alpha = {alphas}, and {SOFTMAX_ITER} iterations of softmax, all chosen on held-out training rows "
-        "(at its optimum softmax has more errors); on raw pixels alpha = 1e-4, and 300 iterations of calibration."
+        f"distance, alpha = {alphas}, and {SOFTMAX_ITER} iterations of softmax, all chosen on held-out training "
+        "rows; on raw pixels alpha = 1e-4, and 300 iterations of calibration."
     )
     result.publish("stagewise_table1")
 
