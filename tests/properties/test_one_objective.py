@@ -177,3 +177,11 @@ def test_classes_without_weight_leave_the_others_their_model_and_its_certificate
     assert whole.status_ is Status.CONVERGED
     np.testing.assert_allclose(whole.predict_proba(X)[:, :4], alone.predict_proba(X), atol=2e-3)
     assert (whole.predict_proba(X)[:, 4:] == 0.0).all()
+
+
+@pytest.mark.parametrize(("loss", "kind"), [("softmax", "classes"), ("logistic", "multilabel"), ("softmax", "binary")])
+def test_few_random_steps_end_at_the_best_scale(loss, kind):
+    X, y = rows(kind)
+    model = manyclass.PegasosClassifier(1e-4, loss=loss, max_iter=2, tol=0).fit(X, y)
+    values = [objective(loss, X, y, 1e-4, s * model.coef_, s * model.intercept_) for s in (0.98, 1.0, 1.02)]
+    assert values[1] == min(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -30,8 +31,10 @@ from manyclass.estimators.parameters import (
     is_scaled,
     seed_of,
 )
-from manyclass.fit import Clock, Iterates, Outcome, Run, Status, restore
-from manyclass.model import Problem
+from manyclass.fit import Clock, Iterate, Iterates, Outcome, OutOfTime, Run, Status, changed, restore
+from manyclass.model import Problem, SmoothLoss
+from manyclass.solvers.majorize import holds_scores
+from manyclass.solvers.plane import of_lowest_scale
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
 WILD = 1e12
@@ -69,7 +72,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     schedule : {"auto", "paper"} or `manyclass.subgradient.Schedule`, default="auto"
         "paper" is Algorithm 1 as printed: steps 1/(alpha t), the last iterate, rows drawn with replacement. "auto"
         derives the first step from the data, for each feature by itself where they differ in size, averages the
-        iterates, and draws each row once before any is drawn again.
+        iterates, and draws each row once before any is drawn again; where the loss is smooth and all scores fit into
+        memory, `fit` gives the average the scale at which F is least.
         A `Schedule` says each of these by itself, and how many rows r a step takes, which is one else.
     max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
@@ -231,7 +235,28 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         # That of the fit before stays what it was.
         self._state = deepcopy(vars(self).get("_state")) if self.warm_start else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        return (yield from self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start))
+        steps = self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start)
+        return (yield from changed(steps, partial(self._scaled, task.problem)))
+
+    def _scaled(self, problem: Problem, iterate: Iterate) -> Iterate:
+        """With its model at the scale of the least objective, once it is wanted.
+
+        Where rows are few, steps are as long in the end as in the beginning, and the noise that they leave is more
+        length than direction: scores are right but for a factor, which a few looks at them tell.
+        """
+        schedule = self._schedule()
+        is_derived = schedule.offset is None and schedule.average
+        if not (is_derived and isinstance(problem.loss, SmoothLoss) and iterate.n_iter >= 1 and holds_scores(problem)):
+            return iterate
+
+        def model() -> Any:
+            found = iterate.model()
+            try:
+                return of_lowest_scale(problem, *found)
+            except OutOfTime:
+                return found
+
+        return dataclasses.replace(iterate, model=model, lasting=True)
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         if is_scaled(self):

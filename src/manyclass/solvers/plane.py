@@ -102,6 +102,14 @@ class PlaneSearch:
         return share * (B @ descent) if flattened and value - here <= FLAT * abs(here) else None
 
 
+def of_lowest_scale(problem: Problem, coef: Array, intercept: Array) -> tuple[Array, Array]:
+    """(1 + t) (W, b) with the t of the least F; as given where rounding leaves nothing to gain."""
+    theta = problem.pack(coef, intercept)
+    t = PlaneSearch(problem, theta, [theta]).lowest()
+    scale = 1.0 if t is None else 1.0 + float(t[0])
+    return scale * coef, scale * intercept
+
+
 class PartitionPlane(PlaneSearch):
     """The same by partition bounds (*Stochastic Bound Majorization*, Theorem 1), and steps longer than these for as
     long as F falls (its reference [34], adaptive overrelaxed bound optimization).
