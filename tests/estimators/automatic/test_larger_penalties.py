@@ -85,3 +85,19 @@ def test_penalties_of_many_texts_are_not_those_of_the_first_of_them(monkeypatch)
     model = AutoClassifier(random_state=0).fit(X[learn], y[learn])
     others = [GLMClassifier(alpha).fit(X[learn], y[learn]).score(X[judge], y[judge]) for alpha in (1e-5, 1e-6)]
     assert model.score(X[judge], y[judge]) > max(others) - 0.01
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_goes_on_and_is_cut_short_tells_other_rows_no_worse(rng):
+    """First steps of a tiny penalty tell new rows by larger coefficients than are right."""
+    y = np.arange(1500) % 6
+    X = 0.12 * rng.standard_normal((6, 300))[y] + rng.standard_normal((1500, 300))
+    seen, (X, y) = Labelled({candidates.AS_GIVEN: X[:1000]}, y[:1000]), (X[1000:], y[1000:])
+    search = Search("accuracy", seen, np.unique(y), time.perf_counter() + 60.0)
+    entry = Entry(candidates.Candidate(GLMClassifier(0.1, warm_start=True), candidates.AS_GIVEN, True), 1e-3, 150)
+    search._round([entry], {0: (np.arange(150), np.arange(150, 400))}, one_at_least=True)
+    before, entry.expected, entry.n_passes = log_loss(y, entry.model.predict_proba(X)), 20.0, 50.0
+    entry.candidate.model.set_params(alpha=1e-7, max_iter=6)
+    after = search.refit(entry)
+    assert "begin anew" in search.why[-1] and after.n_iter_ == 6 and not after.early_stopping
+    assert log_loss(y, after.predict_proba(X)) < before

@@ -53,4 +53,5 @@ def test_it_is_tried_where_it_takes_no_longer_than_all_others(model, n_labels, s
     entry = Entry(Candidate(model, AS_GIVEN, True), seconds, 100)
     assert search._is_dear(entry, parts, tried) == is_dear
     assert not search._is_dear(entry, parts, [])
+    assert not search._is_dear(Entry(entry.candidate, 0.5, 100), parts, [Entry(tried[0].candidate, 0.1, 100)])
     assert not search._is_dear(Entry(tried[0].candidate, seconds, 100), parts, tried)

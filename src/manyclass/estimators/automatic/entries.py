@@ -11,6 +11,9 @@ import numpy as np
 from manyclass.estimators.automatic.candidates import Candidate, Parts, chosen_parameters
 from manyclass.estimators.automatic.scores import Score, mean_score
 
+QUICK = 1.0
+"""Seconds that are not worth saving."""
+
 
 @dataclass(eq=False)
 class Entry:

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.choice.descent import CURVED
 from manyclass.estimators.automatic.candidates import GAP, Candidate, Parts
-from manyclass.estimators.automatic.entries import Entry, middle_first
+from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first
 from manyclass.estimators.automatic.neighbours import (
     LearnedMetrics,
     beyond_the_end,
@@ -315,10 +315,10 @@ class Halving:
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
-        """Whether a linear model that is no step of a path takes longer than all others together, where one label per
-        row leaves these a chance."""
+        """Whether a linear model beside paths takes a while, and longer than all others, for one label per row."""
         is_alone = entry.candidate.is_linear and not entry.candidate.family and self.seen.y.ndim == 1
-        return is_alone and bool(tried) and entry.seconds_with(parts) > sum(one.seconds for one in tried)
+        most = max(QUICK * len(parts), sum(one.seconds for one in tried))
+        return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
         """The best linear model that many rows do not tell from one without errors: there is nothing to gain."""

@@ -21,6 +21,8 @@ MOST_AVERAGED = 6
 """Kernels, as each takes as long to predict as to choose from."""
 AVERAGING = 0.9
 """Share of the time left that the models of an average may take."""
+UNTIL_CUT_SHORT = {"early_stopping": True, "n_iter_no_change": 10**9}
+"""Parameters of a fit that goes on for as long as there is time, and keeps what tells held-out rows best."""
 
 
 class Search(Halving):
@@ -113,13 +115,25 @@ class Search(Halving):
         if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
             told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
             self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
-            return fitted(entry.candidate.built(n, left, entry.model if entry.can_go_on else None))
+            return self._from_fewer_rows(entry, left) if entry.can_go_on else fitted(entry.candidate.built(n, left))
         n = min(entry.rows_in(left), self.seen.n_rows)
         if max(n, entry.n_rows) < self.all_rows.n_rows:
             self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
         if n <= entry.n_rows:
             return self._of_some(entry)
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
+
+    def _from_fewer_rows(self, entry: Entry, left: float) -> Any:
+        """From where fewer rows have led, to where rows kept aside are told best, as what is cut short may tell others
+        worse than before: where a penalty is tiny, first steps tell new rows by larger coefficients than are right."""
+        n, scaling, start = self.all_rows.n_rows, entry.candidate.scaling, entry.model
+        usual = {name: start.get_params(deep=False)[name] for name in UNTIL_CUT_SHORT}
+        until = entry.candidate.built(n, AVERAGING * left, start).set_params(**UNTIL_CUT_SHORT)
+        model = self.all_rows.fit(until, scaling).set_params(**usual)
+        if model.status_.is_failure:
+            return model
+        again = self.all_rows.fit(entry.candidate.built(n, self.end - time.perf_counter(), model), scaling)
+        return model if again.status_ is Status.MAX_TIME else again
 
     def _along(self, path: list[Entry], share: float) -> Any:
         """Where a penalty is tiny many models are as good on the rows they know, and where a fit ends is a matter of
