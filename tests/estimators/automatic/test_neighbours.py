@@ -234,6 +234,13 @@ def test_one_kernel_that_is_left_goes_on_where_there_is_time_to_try_others_besid
     assert search("log_loss", seconds)._is_worth(alone, last) == expected
 
 
+@pytest.mark.parametrize(("more_loss", "expected"), [(0.5, True), (-0.5, False)])
+def test_the_time_that_a_linear_model_would_leave_shows_what_more_rows_make_of_a_kernel(more_loss, expected):
+    """There is time for that, but not for a fit to all rows as well, which takes six seconds."""
+    pair = [judged(entry(), 0.91, LOSSES + more_loss), linear(0.905)]
+    assert search(seconds=4.0)._is_worth(pair, {0: (np.arange(100), np.arange(100))}) == expected
+
+
 @pytest.mark.parametrize("objective", ["accuracy", "log_loss"])
 def test_kernels_that_are_worse_than_the_best_on_few_rows_go_on_and_linear_models_do_not(objective):
     kernels = [judged(entry(), 0.9 - 0.3 * place, LOSSES + 0.3 * place) for place in range(2)]

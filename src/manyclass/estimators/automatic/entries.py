@@ -161,3 +161,8 @@ def middle_first(entries: list[Entry]) -> list[Entry]:
         return one.candidate.is_linear and distance(one) <= 1
 
     return sorted(entries, key=lambda one: (not is_beside(one), one.expected, distance(one)))
+
+
+def without_advice(refusal: MemoryError) -> str:
+    """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
+    return f"{str(refusal).partition(', more than')[0].partition(';')[0]}, more than there is room for"

@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.choice.descent import CURVED
 from manyclass.estimators.automatic.candidates import GAP, Candidate, Parts
-from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first
+from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
 from manyclass.estimators.automatic.neighbours import (
     LearnedMetrics,
     beyond_the_end,
@@ -198,11 +198,16 @@ class Halving:
 
         Generated features gain more from all rows, and from more features, than from a choice between the last few.
         """
+        leader = self.best(alive)
         if alive[0].candidate.is_linear:
-            leader = self.best(alive)
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
         if len(alive) == 1 and self.end == np.inf:
             return False  # where time is limited and left, others are tried beside it
+        # A linear model in place of the leader leaves the time to see what more rows make of that.
+        near = [one for one in alive if one.accuracy >= leader.accuracy - leader.standard_error]
+        is_left = any(one.candidate.is_linear and leader.has_more_loss(one) for one in near)
+        if is_left and leader.seconds_with(parts) <= self.search_end - time.perf_counter():
+            return True
         return self._has_time(alive, self._needed_to_end(alive, parts), self.end)
 
     def _has_time(self, some: list[Entry], needed: float, end: float) -> bool:
@@ -393,8 +398,3 @@ class Halving:
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
         found = score(model, X, y, self.classes, weight)
         return model, found._replace(evidence=None) if candidate.is_linear else found
-
-
-def without_advice(refusal: MemoryError) -> str:
-    """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
-    return f"{str(refusal).partition(', more than')[0].partition(';')[0]}, more than there is room for"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.entries import Entry
-from manyclass.estimators.automatic.halving import OVERRUN, Halving, without_advice
+from manyclass.estimators.automatic.entries import Entry, without_advice
+from manyclass.estimators.automatic.halving import OVERRUN, Halving
 from manyclass.estimators.automatic.neighbours import is_empty
 from manyclass.fit import Status
 
