@@ -206,7 +206,8 @@ class Halving:
         # A linear model in place of the leader leaves the time to see what more rows make of that.
         near = [one for one in alive if one.accuracy >= leader.accuracy - leader.standard_error]
         is_left = any(one.candidate.is_linear and leader.has_more_loss(one) for one in near)
-        if is_left and leader.seconds_with(parts) <= self.search_end - time.perf_counter():
+        if is_left and leader.seconds_with(parts) <= (left := SEARCH * (self.end - time.perf_counter())):
+            self.search_end = max(self.search_end, time.perf_counter() + left)
             return True
         return self._has_time(alive, self._needed_to_end(alive, parts), self.end)
 
@@ -334,8 +335,7 @@ class Halving:
             error, deviation = 1.0 - one.accuracy, one.standard_error
             return error <= deviation and error + 2.0 * deviation <= NOTHING
 
-        found = [one for one in tried if one.candidate.is_linear and is_flawless(one)]
-        return self.best(found) if found else None
+        return max((one for one in tried if one.candidate.is_linear and is_flawless(one)), key=self.key, default=None)
 
     def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
         """Whether penalties larger than this one on its path were too small already: the smallest was less accurate
