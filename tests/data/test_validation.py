@@ -5,6 +5,7 @@ import io
 import os
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -187,3 +188,27 @@ def test_missing_labels_are_refused_alike(judge):
     y = np.where(np.arange(6) < 1, np.nan, np.arange(6) % 2)
     with pytest.raises(ValueError, match="Input y contains NaN: some of it is missing; drop these rows"):
         judge(np.arange(12.0).reshape(6, 2), y)
+
+
+@pytest.mark.parametrize("judge", [lambda X, y: GLMClassifier().fit(X, y), analyze])
+def test_columns_of_complex_numbers_or_of_one_name_are_named(judge):
+    pd, y = pytest.importorskip("pandas"), np.arange(6) % 2
+    X = pd.DataFrame({"size": np.arange(6.0), "wave": 1j * np.arange(6)})
+    with pytest.raises(ValueError, match=r"Complex data not supported: .* of column 'wave' of X"):
+        judge(X, y)
+    with pytest.raises(ValueError, match="Two columns of X are called 'size': rename one"):
+        judge(pd.concat([X[["size"]], X[["size"]]], axis=1), y)
+
+
+def test_columns_of_tables_and_frames_are_matched_by_name(rng):
+    pd, X, y = pytest.importorskip("pandas"), rng.standard_normal((N, 3)), np.arange(N) % 3
+    frame, labels = pd.DataFrame(X, columns=list("abc")), pa.array(list(map(str, y)))
+    turned = frame[["c", "a", "b"]]
+    for fitted_to, other in ((frame, pa.table(turned)), (pa.table(frame), pa.table(turned))):
+        model = GLMClassifier().fit(fitted_to, labels)
+        assert list(model.feature_names_in_) == list("abc")
+        np.testing.assert_array_equal(model.predict(other), model.predict(frame))
+        with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+            model.predict(turned)
+        model.fit(as_rows(X), labels)
+        assert not hasattr(model, "feature_names_in_")

@@ -235,7 +235,7 @@ def test_columns_are_found_by_their_names(data, tmp_path):
     pq.write_table(pa.table({"kind": y, **named}), tmp_path / "train.parquet")
     pq.write_table(pa.table({"number": y, **dict(reversed(named.items()))}), tmp_path / "new.parquet")
     model = GLMClassifier().fit(tmp_path / "train.parquet", "kind")
-    np.testing.assert_array_equal(model.predict(tmp_path / "new.parquet"), model.predict(X))
+    np.testing.assert_array_equal(model.predict(tmp_path / "new.parquet"), model.predict(pa.table(named)))
 
 
 @pytest.mark.parametrize(

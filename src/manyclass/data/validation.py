@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -45,6 +46,10 @@ def check_rows(
     may `keep` rows to fit in their file. For `many_passes` rows are copied row by row where they lie otherwise.
     """
     check_here(X)
+    if reset:
+        vars(estimator).pop("feature_names_in_", None)  # of other rows
+    if is_stored(y) and hasattr(y, "type"):  # an array of pyarrow
+        y = np.asarray(y)
     if is_stored(X):
         X, y = _opened(estimator, X, y, reset, memory_limit, keep)
     if isinstance(X, Rows):
@@ -95,11 +100,18 @@ def check_columns(X: Any) -> None:
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise ValueError("X is a lazy frame, which holds no rows yet: give X.collect().")
     dtypes: Any = getattr(X, "dtypes", ()) if hasattr(X, "columns") else ()
+    twice = next((name for name, count in Counter(getattr(X, "columns", ())).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"Two columns of X are called {twice!r}: rename one of them.")
     for j, (name, dtype) in enumerate(zip(getattr(X, "columns", ()), dtypes, strict=False)):
         if getattr(dtype, "kind", "") in ("M", "m") or getattr(dtype, "is_temporal", bool)():
             raise ValueError(
                 f"Column {name!r} of X holds dates or times ({dtype}) where numbers are needed: make numbers of it, "
                 f"for instance by (X[{name!r}] - X[{name!r}].min()).dt.total_seconds(), or leave it out."
+            )
+        if getattr(dtype, "kind", "") == "c":
+            raise ValueError(
+                f"Complex data not supported: give real and imaginary part of column {name!r} of X by themselves."
             )
         if getattr(dtype, "kind", "O") == "O" and not getattr(dtype, "is_numeric", bool)():
             text = next(filter(_is_text, X.iloc[:, j] if hasattr(X, "iloc") else X[name]), None)
@@ -145,9 +157,11 @@ def _opened(
     """Rows to fit, or rows to predict, which stay in the file, with the columns that were fitted to."""
     if reset:
         found = opened(X, y, memory_limit, keep=keep)
-        estimator._columns = None if found.feature_names is None else list(found.feature_names)
+        if found.feature_names is not None:
+            estimator.feature_names_in_ = np.asarray(found.feature_names, dtype=object)
         return found.X, _as_given(found.y)
-    features = getattr(estimator, "_columns", None) or estimator.n_features_in_
+    features = vars(estimator).get("feature_names_in_")
+    features = estimator.n_features_in_ if features is None else list(features)
     found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
     return found.X, _as_given(found.y)
 
