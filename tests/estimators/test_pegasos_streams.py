@@ -183,3 +183,12 @@ def test_sparse_rows_that_follow_may_lack_a_column_that_all_before_them_hold(rng
     again = PegasosClassifier(random_state=0, warm_start=True).fit(X[:300], y[:300]).fit(X, y)
     once = PegasosClassifier(random_state=0).fit(X, y)
     assert all(np.isfinite(model.coef_).all() for model in (stream, again, once))
+
+
+@pytest.mark.parametrize("change", ["place", "unit", "labels"])
+def test_a_warm_start_from_other_rows_or_labels_begins_anew(rows, change):
+    X, y = rows
+    before = {"place": (X + 1e3, y), "unit": (1e6 * X, y), "labels": (X, np.char.add(y, "!"))}[change]
+    model = PegasosClassifier(0.1, warm_start=True, max_iter=3, random_state=0)
+    once = PegasosClassifier(0.1, max_iter=3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.fit(*before).fit(X, y).coef_, once.coef_, rtol=1e-5, atol=1e-6)

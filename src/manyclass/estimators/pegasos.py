@@ -97,7 +97,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. For the perceptron
         the share of them that is wrong decides. `partial_fit` takes every row once and holds none out.
     warm_start : bool, default=False
-        Go on from the present model and step count if they fit the data.
+        Go on from the present model and step count if they fit the data: columns and labels, and size and place of the
+        rows.
     random_state : int, RandomState or None, default=None
         Decides which rows are drawn; None means a fixed seed, so results repeat. The number of threads never matters.
     <shared>
@@ -232,10 +233,11 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
 
     def _iterates(self, task: Task) -> Iterates:
         task = self._calibrate(task)
+        goes_on = self.warm_start and task.keeps_labels
         # That of the fit before stays what it was.
-        self._state = deepcopy(vars(self).get("_state")) if self.warm_start else None
+        self._state = deepcopy(vars(self).get("_state")) if goes_on else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
-        steps = self._steps(task, seed, replace, self._limits(task)[1], resume=self.warm_start)
+        steps = self._steps(task, seed, replace, self._limits(task)[1], resume=goes_on)
         return (yield from changed(steps, partial(self._scaled, task.problem)))
 
     def _scaled(self, problem: Problem, iterate: Iterate) -> Iterate:
@@ -279,11 +281,13 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
 
         problem, rows, schedule = task.problem, task.rows, self._schedule()
         draws = make_draws(rows.n_rows, seed, replace, problem.weight)
-        state = getattr(self, "_state", None)
-        if state is None or not state.fits(problem, schedule):
+        state, others_follow = getattr(self, "_state", None), more or self.warm_start
+        if state is not None and not more and rows.n_features == len(state.wide):
+            resume = state.is_near(State.begin(problem, rows, schedule, draws, others_follow=True))
+        if state is None or not resume or not state.fits(problem, schedule):
             fitted = resume and getattr(self, "coef_", np.empty(0)).shape == (problem.n_outputs, rows.n_features)
             begun = dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule
-            state = State.begin(problem, rows, begun, draws, others_follow=resume)
+            state = State.begin(problem, rows, begun, draws, others_follow=others_follow)
             if fitted:
                 state.resume(self.coef_.T, problem.fit_intercept * self.intercept_.astype(np.float64), self.t_)
         state.start_rows(more)

@@ -39,6 +39,9 @@ FAR_FROM_ORIGIN = 4.0
 """Mean over standard deviation of a column from which dense rows are shifted, whatever their precision: the mean would
 take most of ‖x‖², and with it of the steps."""
 
+FAR_FROM_SEEN = 100.0
+"""Times the mean ‖x‖² of rows, up to which that of others, or the square of how far they are away, is about the same."""
+
 
 @dataclass
 class State:
@@ -96,6 +99,15 @@ class State:
             and self.n_outputs == problem.n_outputs
             and len(self.wide) == problem.rows.n_features
         )
+
+    def is_near(self, other: State) -> bool:
+        """Whether rows that the other begins with are of about the size and place of those seen.
+
+        Elsewhere W is wrong by orders of magnitude, which the short steps so far on do not mend.
+        """
+        near, there = (0.0 if one.shift is None else one.shift.astype(np.float64) for one in (self, other))
+        most = FAR_FROM_SEEN * min(self.unit, other.unit)
+        return max(self.unit, other.unit, float(np.sum(np.square(near - there)))) <= most
 
     @property
     def n_outputs(self) -> int:
