@@ -40,6 +40,8 @@ MATRICES = 3
 JUDGES, FELT = 30, 0.25
 """Rows that are left out of refits to tell how long a step should be; and the share of the log loss of rows left out by
 which seen ones have less where this matters: below it moves the coverage of sets by a thousandth."""
+UNSEEN = 1e-11
+"""Curvature of an intercept of which the inverse of a Hessian of others leaves no digits."""
 FEWEST_LEFT = 1e-3
 """Of the weight that is left out of a class: with no more than that, nothing is known of it."""
 LEAST_LEFT = 0.05
@@ -90,8 +92,8 @@ def _exactly(problem: Problem, theta: Array) -> Array:
     xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
     (W, b), H = problem.unpack(theta), hessian_matrix(problem, theta)
     if problem.fit_intercept:
-        # No row pulls at the intercept of a class whose rows all weigh nothing, or of a label that all rows have.
-        unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= problem.rows.precision, xp.float64)
+        # No row pulls at the intercept of a class whose rows weigh next to nothing, or of a label that all rows have.
+        unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= max(problem.rows.precision, UNSEEN), xp.float64)
         H[-k:, -k:] += xp.eye(k, dtype=xp.float64) * unseen
     if problem.fit_intercept and problem.loss.domain.exclusive:
         H[-k:, -k:] += 1.0 / k  # nor at a common shift

@@ -40,7 +40,7 @@ FAR_FROM_ORIGIN = 4.0
 take most of ‖x‖², and with it of the steps."""
 
 FAR_FROM_SEEN = 100.0
-"""Times the mean ‖x‖² of rows, up to which that of others, or the square of how far they are away, is about the same."""
+"""Times the mean ‖x‖² of rows, up to which that of others, or the square of the way to them, is about the same."""
 
 
 @dataclass
