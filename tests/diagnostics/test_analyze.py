@@ -110,21 +110,25 @@ def test_many_columns_are_looked_at_through_few_rows(data, monkeypatch):
     assert "40 rows" in str(report) and "or more" in str(report)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("value", "advice"), [(np.nan, "Fill in what is missing"), (np.inf, "Correct what is infinite")]
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_missing_numbers_are_counted_and_their_rows_left_out(data, layout, value):
+def test_missing_numbers_are_counted_and_their_rows_left_out(data, layout, value, advice):
     X, y = data
     holed = X.copy()
     holed[[3, 3, 50], [0, 1, 5]] = value
     report, complete = analyze(LAYOUTS[layout](holed), y), analyze(np.delete(X, [3, 50], axis=0), np.delete(y, [3, 50]))
     assert (report.rows.n_missing, report.rows.n_rows_with_missing) == (3, 2)
-    assert report.recommendation.startswith("Fill in what is missing")
+    assert report.recommendation.startswith(advice)
     assert report.hardness.condition_number == pytest.approx(complete.hardness.condition_number, rel=1e-3)
 
 
 def test_nothing_is_said_of_rows_that_are_all_incomplete(data):
-    report = analyze(np.full((120, 6), np.nan), data[1])
-    assert report.hardness is None and "no row is complete" in str(report)
+    for value, advice in ((np.nan, "Fill in what is missing"), (1e200, "Correct what is infinite or too large")):
+        report = analyze(np.full((120, 6), value), data[1])
+        assert report.hardness is None and report.recommendation.startswith(advice)
+        assert "no row is complete" in str(report) and "are not 0" not in str(report)
 
 
 def test_several_labels_per_row(data, rng):

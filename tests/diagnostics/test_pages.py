@@ -65,13 +65,13 @@ def test_names_are_text_and_nothing_is_fetched_or_run(report):
 
 def test_names_do_not_turn_what_stands_beside_them(rng):
     """Neither by characters that steer the direction of text, nor by letters that run to the left."""
-    names = ["safe\u202egnp.exe", "\u2067x", "\u05d0\u05d1\u05d2", "plain"]
+    names = ["safe\u202egnp.exe", "\u2067x", "\u05d0\u05d1\u05d2", "pl\x1b[2Jain\n"]
     y = np.repeat(np.arange(4), 30)
     X = np.eye(4)[y] + 0.7 * rng.standard_normal((120, 4))
     X[:, 3] = 1.0
     report = analyze(X, np.array(names)[y], feature_names=["a", "b", "c", "\u202ed"])
     for text in (str(report), report.to_html("names"), report._repr_html_()):
-        assert not re.search("[\u202a-\u202e\u2066\u2067]", text)
+        assert not re.search("[\u202a-\u202e\u2066\u2067\x1b]", text) and r"pl\u001b[2Jain\u000a" in text
         assert r"safe\u202egnp.exe" in text and r"\u2067x" in text and r"1: \u202ed" in text
         isolated = re.findall("\u2068([^\u2069]*)\u2069", text)
         assert set(isolated) == {names[2]} and len(isolated) == text.count(names[2]) == text.count("\u2069")

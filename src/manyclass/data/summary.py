@@ -32,20 +32,21 @@ class Ranges:
     measure: str
 
 
-def finite_rows(rows: Rows) -> tuple[np.ndarray, int]:
-    """A mask of the rows without numbers that are missing, infinite or too large, and how many of these there are."""
-    mask, n_bad = np.ones(rows.n_rows, dtype=bool), 0
+def finite_rows(rows: Rows) -> tuple[np.ndarray, int, int]:
+    """A mask of the rows without numbers that are missing, infinite or too large; how many these are, and miss."""
+    mask, n_bad, n_missing = np.ones(rows.n_rows, dtype=bool), 0, 0
     for part, block in rows.blocks(rows.rows_per_block()):
         held: Any = block.unwrapped()
-        bad = ~(np.abs(held.data if sp.issparse(held) else held) <= largest(held.dtype))
+        values = held.data if sp.issparse(held) else held
+        bad = ~(np.abs(values) <= largest(held.dtype))
         if not bad.any():
             continue
-        n_bad += int(bad.sum())
+        n_bad, n_missing = n_bad + int(bad.sum()), n_missing + int(np.isnan(values[bad]).sum())
         where = np.nonzero(bad)[0]
         mask[part.start + (np.searchsorted(held.indptr, where, side="right") - 1 if sp.issparse(held) else where)] = (
             False
         )
-    return mask, n_bad
+    return mask, n_bad, n_missing
 
 
 def ranges(rows: Rows) -> Ranges:

@@ -93,7 +93,10 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     _check_names(names, rows.n_features, "feature_names", "column of X")
     if labels.is_multilabel:
         _check_names(label_names, labels.n_classes, "label_names", "column of y")
-    complete, n_missing = finite_rows(rows)
+    complete, n_missing, n_nan = finite_rows(rows)
+    mend = "" if not n_missing else "fill in what is missing (SimpleImputer)"
+    if n_missing > n_nan:
+        mend = "correct what is infinite or too large, or take it for missing and fill it in (SimpleImputer)"
     balance, index = _balance(labels, label_names), np.flatnonzero(complete)
     shape: dict[str, Any] = {
         "n_rows": rows.n_rows,
@@ -105,7 +108,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     }
     if not len(index):
         facts = RowFacts(**shape, density=0.0, n_repeated=0, n_contradicting=0)
-        sentence = "Fill in what is missing (SimpleImputer): no row is complete."
+        sentence = f"{mend[0].upper()}{mend[1:]}: no row is complete."
         return DataReport(facts, balance, ColumnFacts((), (), (), (), 1.0), None, (), None, "SimpleImputer", sentence)
     if n_missing:
         rows, labels = rows.take(index), labels.take(index)
@@ -120,7 +123,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         trial = _trial(rows, labels)
-    chosen = _recommended(facts, scaler, methods, trial)
+    chosen = _recommended(mend, scaler, methods, trial)
     return DataReport(facts, balance, columns, _hardness(spread, scaler), methods, trial, *chosen, mistakes, spread)
 
 
@@ -235,11 +238,9 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     return Trial(len(learn), len(judge), *errors)
 
 
-def _recommended(rows: RowFacts, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:
+def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:
     """A class and the sentence for it."""
-    before = []
-    if rows.n_missing:
-        before.append("fill in what is missing (SimpleImputer)")
+    before = [mend] if mend else []
     if scaler is not None:
         before.append(f"put a {type(scaler).__name__} in front")
     fitting: dict[str, Cost] = {}

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Any
 
-_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LEFTWARD = {"R", "AL", "AN"}
 
 
@@ -17,7 +17,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def shown(name: Any) -> str:
-    """A name for people: characters that turn the direction of what follows are shown by their codes.
+    """A name for people: characters that turn the direction of what follows, or steer a terminal, are shown as codes.
 
     A name that itself runs to the left is put between a FIRST STRONG ISOLATE and a POP DIRECTIONAL ISOLATE, as numbers
     that follow it would be taken for a part of it.

@@ -270,9 +270,10 @@ class DataReport:
         facts = [
             ("size", f"{size} of {rows.dtype}, {in_bytes(rows.memory)}"),
             ("density", f"{100 * rows.density:.3g} % are not 0"),
-        ]
+        ][: 1 + (rows.n_rows_with_missing < rows.n_rows)]
         if rows.n_missing:
-            facts.append(("missing", f"{rows.n_missing:,} cells in {rows.n_rows_with_missing:,} rows, left out below"))
+            cells, among = counted(rows.n_missing, "cell"), counted(rows.n_rows_with_missing, "row")
+            facts.append(("missing", f"{cells} (or infinite, or too large) in {among}, left out below"))
         for name, n, others in (
             ("repeated", rows.n_repeated, "another"),
             ("contradicting", rows.n_contradicting, "one with another label"),
