@@ -146,7 +146,7 @@ def test_bad_chunks_are_refused_and_leave_the_model_as_it_was(rows):
     coef, spoiled = model.coef_.copy(), X.copy()
     spoiled[0, 0] = np.inf
     for bad_rows, labels, classes, message in (
-        (X, np.repeat("z", 80), None, "'z'"),
+        (X, np.repeat("z", 80), None, "label 'z', which is none of the 3 classes known, such as 'a'"),
         (X[:, :5], y, None, "5 features"),
         (X, y, ["a", "b"], "not the same"),
         (spoiled, y, None, "infinity"),

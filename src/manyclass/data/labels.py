@@ -288,7 +288,11 @@ def encode_chunk(y: Any, known: Any, classes: Any, estimator_name: str, *, sever
     codes = np.searchsorted(there, y)
     unseen = there[np.minimum(codes, len(there) - 1)] != y
     if unseen.any():
-        raise ValueError(f"y holds the label {y[unseen][0]!r}, which is not among `classes`: {known!r}.")
+        label, some = y[unseen].tolist()[0], there.tolist()[0]
+        raise ValueError(
+            f"y holds the label {label!r}, which is none of the {len(there)} classes known, such as {some!r}: leave "
+            "such rows out, or give all labels from the beginning."
+        )
     return Labels(known, codes, None)
 
 
