@@ -154,6 +154,16 @@ def test_class_weights_are_at_most_one_where_they_are_relative():
     assert np.isfinite(zero).all() and zero[-1] == 0.0
 
 
+def test_class_weights_of_several_labels_are_a_dict_for_each(rng):
+    X, Y = rng.standard_normal((N, D)), rng.integers(2, size=(N, 2))
+    listed = GLMClassifier(1e-2, tol=1e-8, class_weight=[{0: 1, 1: 5}, {0: 2, 1: 1}]).fit(X, Y)
+    weighted = GLMClassifier(1e-2, tol=1e-8).fit(X, Y, np.where(Y[:, 0], 5, 1) * np.where(Y[:, 1], 1, 2))
+    np.testing.assert_allclose(listed.coef_, weighted.coef_, atol=1e-5)
+    for class_weight, y in (({0: 1, 1: 5}, Y), ([{0: 1, 1: 5}], Y[:, 0]), ([1, 5], Y)):
+        with pytest.raises(ValueError, match="class_weight of several labels is 'balanced' or a list with a dict for"):
+            GLMClassifier(class_weight=class_weight).fit(X, y)
+
+
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("judge", [lambda X, y: GLMClassifier().fit(X, y), analyze])
 def test_columns_of_dates_are_named(zone, judge):

@@ -212,7 +212,15 @@ def _check_not_empty(rows: Rows) -> None:
         raise ValueError(f"X is empty, of shape {rows.shape}; a minimum of one row and one feature is needed.")
 
 
-def _check_class_weight(class_weight: Any) -> None:
+def _check_class_weight(class_weight: Any, y: Any) -> None:
+    several, listed = getattr(y, "ndim", 1) == 2, isinstance(class_weight, list)
+    if class_weight not in (None, "balanced") and (
+        several is not listed or (listed and not all(isinstance(each, dict) for each in class_weight))
+    ):
+        raise ValueError(
+            "class_weight of several labels is 'balanced' or a list with a dict for each, as {0: 1, 1: 5}; where a row "
+            "has one label it is one dict."
+        )
     for each in class_weight if isinstance(class_weight, list) else [class_weight]:
         for label, weight in each.items() if isinstance(each, dict) else ():
             if not (isinstance(weight, Real) and 0.0 <= float(weight) < math.inf):
@@ -247,7 +255,7 @@ def check_weights(
         return None
     if is_part and class_weight == "balanced":
         raise ValueError("class_weight='balanced' needs all labels at once: give a dict, or sample_weight.")
-    _check_class_weight(class_weight)
+    _check_class_weight(class_weight, y)
     if not rows.place.is_here and y is not None:
         return y.weights(rows, sample_weight, class_weight, balances_rows=balances_rows, relative=relative)
     if sample_weight is not None and is_array_api_obj(sample_weight) and not is_numpy_array(sample_weight):

@@ -75,7 +75,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     validation_fraction : float, default=0.2
         Share of the rows held out, at most 10 000, from 3000 rows on. Copies of a row stay together, as in the folds of
         fewer.
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : dict, list of dict, "balanced" or None, default=None
         Of every candidate, as for `GLMClassifier`; rows weigh as much where they judge.
     random_state : int, RandomState or None, default=None
         Decides which rows are held out, where none are copies, and seeds the features; None means a fixed seed, so that

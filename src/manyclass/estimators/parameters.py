@@ -44,7 +44,7 @@ checks_parameters: Callable[[F], F] = _fit_context(prefer_skip_nested_validation
 available: Callable[[Callable[[Any], bool]], Callable[[F], F]] = available_if
 """scikit-learn's decorators, after which a method has the type that it had."""
 
-CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
+CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, list, StrOptions({"balanced"}), None]}
 
 CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
 
@@ -130,8 +130,8 @@ def generator(random_state: Any) -> np.random.Generator:
 _SHARED_PARAMETERS = {
     "fit_intercept": """bool, default=True
     Whether there is an intercept, which is never penalised.""",
-    "class_weight": """dict, "balanced" or None, default=None
-    Multiplies the sample weights, as in scikit-learn.""",
+    "class_weight": """dict, list of dict, "balanced" or None, default=None
+    Multiplies the sample weights, as in scikit-learn; of several labels a list has a dict for each.""",
     "max_time": """float, default=None
     Limit in seconds, set-up included; the best model so far is kept.""",
     "early_stopping": """bool, default=False
