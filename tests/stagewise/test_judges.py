@@ -21,12 +21,13 @@ class Told:
     losses: tuple
     judge: SimpleNamespace
     equations: dict = field(default_factory=dict)
+    gain: float = 1.0
 
     def iterates(self):
         for loss in self.losses:
             self.judge.n_seen += 1
             self.judge.latest = Score(loss, loss, 1000.0)
-            yield
+            yield SimpleNamespace(measure=self.gain)
 
     @property
     def problem(self):
@@ -51,6 +52,16 @@ def test_stages_are_tried_until_none_is_clearly_better(losses, n_stages, least):
     found = trials._least(1.0, known, time.perf_counter() + 60.0)
     assert judge.n_seen == n_stages
     assert found.loss == pytest.approx(least)
+
+
+def test_a_trial_ends_where_a_fit_would():
+    judges = [SimpleNamespace(n_seen=0, latest=None, plain=None) for _ in range(2)]
+    known = SimpleNamespace(anew=lambda: None)
+    for gains, n_stages in (((1e-4, 1e-3), 1), ((1e-4, 2e-3), MOST_STAGES), ((np.nan, 1e-4), MOST_STAGES)):
+        fits = [Told(tuple(0.9 ** np.arange(100)), judge, gain=one) for judge, one in zip(judges, gains, strict=True)]
+        before = judges[0].n_seen
+        Trials(fits, judges, [0.5, 0.5], 1e-3)._least(1.0, known, time.perf_counter() + 60.0)
+        assert judges[0].n_seen - before == n_stages
 
 
 @pytest.mark.parametrize(("n_rows", "n_fits"), [(100, 5), (700, 3), (1000, 2), (2500, 1)])

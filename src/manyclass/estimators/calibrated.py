@@ -203,7 +203,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""
-        trials = Trials([], [], [])
+        trials = Trials([], [], [], self.tol)
 
         def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
             trials.judges.append(HeldOutJudge(judging, keeps_scores=fold is not None))

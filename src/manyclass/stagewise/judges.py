@@ -151,6 +151,7 @@ class Trials:
     fits: list[Stagewise]
     judges: list[HeldOutJudge]  # those of the fits
     shares: list[float]  # of the weight that each judges by
+    tol: float = 0.0  # as of the fit to all rows, below which no stage of any is worth another
 
     def few(self) -> Trials:
         """The first of these, whose rows are enough: with many outputs each fit takes as long as that of all rows."""
@@ -159,13 +160,17 @@ class Trials:
             n_rows += self.fits[0].problem.effective_rows(self.judges[n_fits].weight)
             n_fits += 1
         total = sum(self.shares[:n_fits])
-        return Trials(self.fits[:n_fits], self.judges[:n_fits], [share / total for share in self.shares[:n_fits]])
+        shares = [share / total for share in self.shares[:n_fits]]
+        return Trials(self.fits[:n_fits], self.judges[:n_fits], shares, self.tol)
 
-    def step(self, runs: list[Iterates], alpha: float) -> None:
-        """A stage more of every fit."""
+    def step(self, runs: list[Iterates], alpha: float) -> bool:
+        """A stage more of every fit; whether one of them gains enough by it to go on."""
+        goes_on = False
         for fit, run in zip(self.fits, runs, strict=True):
             fit.problem.alpha = alpha
-            next(run, None)
+            iterate = next(run, None)
+            goes_on |= iterate is not None and not iterate.measure <= self.tol
+        return goes_on
 
     def mean(self, scores: list[Score | None]) -> Score:
         pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
@@ -209,12 +214,12 @@ class Trials:
         the first without calibration."""
         known = [fit.equations.get(0, equations).anew() for fit in self.fits]
         trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
-        runs, scores = [trial.iterates() for trial in trials], list[Score]()
+        runs, scores, goes_on = [trial.iterates() for trial in trials], list[Score](), True
         try:
-            while len(scores) < MOST_STAGES and (
+            while (goes_on and len(scores) < MOST_STAGES) and (
                 len(scores) <= PATIENCE or min(scores[-PATIENCE:]).has_less_loss(min(scores[:-PATIENCE]))
             ):
-                self.step(runs, alpha)
+                goes_on = self.step(runs, alpha)
                 if time.perf_counter() > until:
                     raise OutOfTime
                 scores.append(self.mean([judge.latest for judge in self.judges]))
