@@ -69,3 +69,8 @@ def test_its_losses_are_known_by_name(run_json, run_ok, iris_csv):
     assert "pegasos, hinge loss, alpha 0.01" in run_ok(
         "fit", iris_csv, "--solver", "pegasos", "--loss", "hinge", "--alpha", 1e-2
     )
+
+
+def test_a_part_of_an_epoch_may_be_asked_for(run_json, run, iris_csv):
+    assert run_json("fit", iris_csv, "--solver", "pegasos", "--max-iter", 1.5)["n_iter"] == 1.5
+    assert "whole number" in run("fit", iris_csv, "--solver", "sdca", "--max-iter", 1.5).err

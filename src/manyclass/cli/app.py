@@ -175,7 +175,7 @@ def fit(
     class_weight: Annotated[str | None, _CLASS_WEIGHT] = None,
     leave_one_out: Annotated[bool, _LEAVE_ONE_OUT] = False,
     tol: Annotated[float | None, _TOL] = None,
-    max_iter: Annotated[int | None, _MAX_ITER] = None,
+    max_iter: Annotated[float | None, _MAX_ITER] = None,
     max_time: Annotated[float | None, _MAX_TIME] = None,
     seed: Annotated[int | None, _SEED] = None,
     checkpoint: Annotated[Path | None, _CHECKPOINT] = None,
@@ -193,7 +193,7 @@ def fit(
         "class_weight": class_weight,
         "leave_one_out": leave_one_out or None,
         "tol": tol,
-        "max_iter": max_iter,
+        "max_iter": int(max_iter) if max_iter and max_iter % 1 == 0 else max_iter,
         "max_time": max_time,
         "random_state": seed,
     }
