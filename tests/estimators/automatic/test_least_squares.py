@@ -53,5 +53,8 @@ def test_it_is_tried_where_it_takes_no_longer_than_all_others(model, n_labels, s
     entry = Entry(Candidate(model, AS_GIVEN, True), seconds, 100)
     assert search._is_dear(entry, parts, tried) == is_dear
     assert not search._is_dear(entry, parts, [])
-    assert not search._is_dear(Entry(entry.candidate, 0.5, 100), parts, [Entry(tried[0].candidate, 0.1, 100)])
+    quick, quicker = Entry(entry.candidate, 0.5, 100), Entry(tried[0].candidate, 0.1, 100)
+    assert search._is_dear(quick, parts, [quicker]) == (n_labels == 1)
+    search.seen = Labelled({AS_GIVEN: np.zeros((100, 101))}, y)
+    assert not search._is_dear(quick, parts, [quicker])
     assert not search._is_dear(Entry(tried[0].candidate, seconds, 100), parts, tried)

@@ -12,7 +12,7 @@ from manyclass.estimators.automatic.candidates import Candidate, Parts, chosen_p
 from manyclass.estimators.automatic.scores import Score, mean_score
 
 QUICK = 1.0
-"""Seconds that are not worth saving."""
+"""Seconds that are not worth saving where rows are few."""
 
 
 @dataclass(eq=False)

@@ -321,9 +321,9 @@ class Halving:
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
-        """Whether a linear model beside paths takes a while, and longer than all others, for one label per row."""
+        """Whether a linear model beside paths takes longer than all others, for one label per row: of few, a while."""
         is_alone = entry.candidate.is_linear and not entry.candidate.family and self.seen.y.ndim == 1
-        most = max(QUICK * len(parts), sum(one.seconds for one in tried))
+        most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:

@@ -33,6 +33,11 @@ class Labelled:
         """Those that weigh something."""
         return len(self.y) if self.weight is None else int(np.count_nonzero(self.weight))
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether rows are fewer than columns: many linear models tell them all, and are not much alike elsewhere."""
+        return any(X.shape[1] > self.n_rows for X in self.scaled.values())
+
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
         X, y, weight = self.scaled[scaling], self.y, self.weight
