@@ -18,6 +18,7 @@ from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, Simplex
 from manyclass.stagewise import UPDATES
+from manyclass.stagewise.solver import LONGEST_STEP
 from tests.stagewise.run import Fit
 
 
@@ -135,6 +136,15 @@ def test_longer_steps_leave_less_error_than_twice_as_many_of_the_paper():
     assert min(lengths) == 1.0 and max(lengths[first : first + 5]) == lengths[first]
     published = slow_algorithm_2(X, np.eye(10)[y], 0.05, 24 * [1.0])
     assert fit.history[-1].objective < squared_error(published, np.eye(10)[y])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_that_change_nothing_do_not_grow_for_ever(dtype):
+    """Of float32 the cube of 2⁴³ is infinite, and what that gives is no number."""
+    y = np.arange(60) % 3
+    fit = solve(np.ones((60, 2), dtype=dtype), ClassTargets(y, 3), alpha=0.0, max_iter=150, tol=0)
+    assert max(record["length"] for record in fit.history) <= LONGEST_STEP
+    assert_allclose(fit.predictions(np.ones((1, 2), dtype=dtype)), np.full((1, 3), 1 / 3), rtol=1e-5)
 
 
 def test_generated_columns_in_one_block_are_the_original_ones():

@@ -43,10 +43,10 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     classes, which are one column, and multi-label). The squared error never rises from one iteration to the next;
     without noise it is at most 22kκ²/t after t iterations of (10) as it stands (Theorem 2). That step is right for a
     link of slope 1. As that which is learned is mostly flatter, ỹ = ŷ + λ argmin, with λ = 1 in the first iteration,
-    then twice as large from one to the next, and halved, not below 1, for as long as the error would rise otherwise;
-    after that it stays for four. All iterations share one factor of the second moment of X; each costs two passes over
-    the rows, and one more for each time that λ is halved. This is `StagewiseClassifier(loss="calibrated")` over one
-    block, the columns of X.
+    then twice as large from one to the next, up to 1024, and halved, not below 1, for as long as the error would rise
+    otherwise; after that it stays for four. All iterations share one factor of the second moment of X; each costs two
+    passes over the rows, and one more for each time that λ is halved. This is `StagewiseClassifier(loss="calibrated")`
+    over one block, the columns of X.
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
     prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. Where rows that

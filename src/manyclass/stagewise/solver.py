@@ -28,6 +28,8 @@ from manyclass.stagewise.updates import Update, add_gains
 
 PATIENCE = 4
 """Visits after one whose step was too long, before a longer one is tried again: a try is nearly another visit."""
+LONGEST_STEP = 2.0**10
+"""So that one that changes nothing does not grow until its powers overflow."""
 SOLVED = 1e-6
 """Of the loss of zero: where no more is left, steps are not longer, as that would enlarge what rounding does."""
 LEAST_CURVATURE = 1e-3
@@ -278,7 +280,7 @@ class _Fit:
         if self.error <= SOLVED * self.solver.zero_loss:
             self.length = 1.0
         elif is_one and self.update.calibrates and not self.patience:
-            self.length *= 2.0
+            self.length = min(2.0 * self.length, LONGEST_STEP)
         self.patience = max(self.patience - 1, 0)
 
     def _shorten(self, phases: _Phases) -> None:
