@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
 
 from manyclass import GLMClassifier, GLMClassifierCV
+from manyclass.estimators.classifier import largest
 from manyclass.fit.folds import mean_scores, without_score
 
 IRIS = load_iris(return_X_y=True)
@@ -107,3 +108,11 @@ def test_a_penalty_at_which_some_folds_have_no_score_takes_none_of_them_away():
     np.testing.assert_allclose(mean_scores(scores), [nan, 0.65, 0.9, nan])
     np.testing.assert_array_equal(mean_scores(np.array([[nan, 0.7], [0.5, nan]])), [0.5, 0.7])
     assert not without_score(np.full((2, 2), nan)).any()
+
+
+@pytest.mark.parametrize(("n_classes", "n"), [(2, 1), (3, 3), (40, 5), (40, 30), (3000, 7)])
+def test_the_best_of_many_classes_are_those_that_sorting_all_finds(n_classes, n):
+    scores = np.random.default_rng(n).standard_normal((50, n_classes)).round(1)  # many are equal
+    kept = scores.copy()
+    np.testing.assert_array_equal(largest(scores, n), np.argsort(-scores, axis=1, kind="stable")[:, :n])
+    np.testing.assert_array_equal(scores, kept)

@@ -78,7 +78,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     early_stopping : bool or "auto", default="auto"
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
         does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
-        a few equal rows in the same, and the model is fitted to all of them. Least squares without calibration is the
+        a few equal rows in the same, and the model is fitted to all of them; of more functions of predictions than
+        features, those parts that hold 2000 rows together speak for all. Least squares without calibration is the
         first candidate; calibration is kept for clearly less loss and fewer errors on those rows, for fewer by a
         standard error, or, of 200 labels or more, for a tenth less loss and no more than half a point more errors.
     kept_rows : int, default=20000
@@ -182,8 +183,11 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
         trials = self._trials(problem, fold, parts, task)
         tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
-        judge = None if fold is None else FoldsJudge(trials)
-        iterates = self._on_columns(task, frame, equations, judge, trials.few() if tries else None)
+        few = trials.few()
+        # What the moments of all rows spare a fit to some is less than calibrating more functions than features takes.
+        judging = few if len(self.basis) * problem.n_outputs > problem.rows.n_features else trials
+        judge = None if fold is None else FoldsJudge(judging)
+        iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
         return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
 
     def _told(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:

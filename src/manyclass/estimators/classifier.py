@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
@@ -19,6 +20,9 @@ from manyclass.estimators.linear import LinearModel
 from manyclass.estimators.parameters import available
 from manyclass.estimators.parted import by_part
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss
+
+FEW_BEST = 2.0
+"""Times log₂(n_classes), up to which so many looks at the scores take less time than to sort them."""
 
 
 def gives_probabilities(estimator: Classifier) -> bool:
@@ -187,7 +191,7 @@ class Classifier(ClassifierMixin, Estimator):
         """Class numbers, or an indicator matrix for multi-label models."""
         xp = array_namespace(scores)
         if top_k is not None:
-            return xp.argsort(self._of_each_class(scores), axis=1, descending=True)[:, :top_k]
+            return largest(self._of_each_class(scores), top_k)
         if self.multilabel_:
             return xp.astype(scores > 0, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
@@ -244,3 +248,19 @@ class LinearClassifier(LinearModel, Classifier):
         if task.encoded.is_binary and int(coef.shape[1]) == 2:
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
         super()._store(task, (coef, intercept))
+
+
+def largest(scores: Array, n: int) -> Array:
+    """The numbers of the n classes of the largest scores of each row, best first, and of equal ones in their order.
+
+    One after the other, which of few among thousands is many times faster than to sort them all.
+    """
+    xp = array_namespace(scores)
+    n_classes = int(scores.shape[1])
+    if n > FEW_BEST * math.log2(n_classes):
+        return xp.argsort(scores, axis=1, descending=True)[:, :n]
+    number, found = xp.arange(n_classes, device=scores.device)[None, :], []
+    for _ in range(n):
+        found.append(xp.argmax(scores, axis=1))
+        scores = xp.where(number == found[-1][:, None], -xp.inf, scores)
+    return xp.stack(found, axis=1)

@@ -51,7 +51,7 @@ class Simplex(ConvexSet):
         Of V less its largest, beside which τ keeps its digits, whatever the size of V.
         """
         n_outputs, V = int(V.shape[1]), V - xp.max(V, axis=1, keepdims=True)
-        descending = xp.sort(V, axis=1, descending=True)
+        descending = xp.sort(V, axis=1, descending=True, stable=False)
         ranks = xp.arange(1, n_outputs + 1, dtype=V.dtype, device=V.device)[None, :]
         excess = xp.cumulative_sum(descending, axis=1) - 1.0
         support = xp.sum(xp.astype(descending * ranks > excess, xp.int64), axis=1, keepdims=True)

@@ -266,18 +266,21 @@ class _Fit:
                 between, calibration = update.loss(self.state, weight), update.calibration(self.state)
                 if calibration is None:
                     return NAN
-                if self.length == 1.0 or update.loss(self.state, weight, calibration) <= self.before_visit:
+                state = self.state if self.length == 1.0 else self.problem.map(copied, self.state)
+                state = self.problem.changed(overwrite, state, update.calibrator, calibration)
+                if self.length == 1.0 or update.loss(state, weight) <= self.before_visit:
                     break
             self._shorten(phases)
-        with phases("update"):
-            self.state = self.problem.changed(overwrite, self.state, update.calibrator, calibration)
+        self.state = state
         self.done[-1] = replace(self.done[-1], calibration=calibration)
         return between
 
     def _lengthen(self) -> None:
         """The step of a visit, if that is one."""
         is_one = self.visit > 0 and len(self.blocks.drawn) == 1 and not self.blocks.redraws
-        if self.error <= SOLVED * self.solver.zero_loss:
+        n_bytes = 8.0 * self.problem.rows.n_rows * self.problem.n_outputs
+        has_room = n_bytes <= room_for(self.problem.memory_limit)
+        if self.error <= SOLVED * self.solver.zero_loss or not has_room:  # for what a step that is too long would make
             self.length = 1.0
         elif is_one and self.update.calibrates and not self.patience:
             self.length = min(2.0 * self.length, LONGEST_STEP)
@@ -360,6 +363,10 @@ class _Fit:
 
 def zeros(part: Problem) -> Array:
     return part.rows.zeros((part.rows.n_rows, part.n_outputs))
+
+
+def copied(part: Problem, state: Array) -> Array:
+    return state + 0.0
 
 
 def add_state(part: Problem, total: Array, state: Array) -> None:

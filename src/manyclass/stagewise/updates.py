@@ -85,9 +85,9 @@ class Update(ABC):
         of 0 and 1; nan elsewhere."""
         return float("nan"), float("nan")
 
-    def loss(self, state: Any, weight: Any, calibration: Map | None = None) -> float:
-        """Weighted mean loss of the state, or of what that calibration would make of it."""
-        total, mass = self.problem.sum(losses_of_state, state, weight, self.calibrator, calibration)
+    def loss(self, state: Any, weight: Any) -> float:
+        """Weighted mean loss of the state."""
+        total, mass = self.problem.sum(losses_of_state, state, weight)
         return total / mass if mass > 0 else float("nan")
 
 
@@ -107,13 +107,8 @@ def add_multiple(part: Problem, state: Array, gain: Array, length: Array) -> Non
         state[where, :] = block + length * gain[where, :]
 
 
-def losses_of_state(
-    part: Problem, state: Array, weight: Array | None, calibrator: Calibrator, calibration: Map | None
-) -> tuple[float, float]:
-    def after(block: Array) -> Array:
-        return block + 0.0 if calibration is None else calibrator.apply(block, calibration, part.xp)
-
-    scores = ((where, after(block)) for where, block in _blocks(state))
+def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[float, float]:
+    scores = ((where, block + 0.0) for where, block in _blocks(state))
     return loss_sums(part.loss, part.targets, weight, scores, part.xp)
 
 
