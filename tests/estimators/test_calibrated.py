@@ -13,6 +13,7 @@ from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, Stagewise
 from manyclass.choice.representations import Representation
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
+from manyclass.stagewise import judges
 from tests.problems import texts
 
 
@@ -314,3 +315,13 @@ def test_words_that_few_rows_know_are_heard(rng):
     model, other = CalibratedLeastSquaresClassifier(random_state=0), GLMClassifier()
     assert model.fit(X[:5000], y[:5000]).choice_["representation"] == "products"
     assert model.score(X[5000:], y[5000:]) > other.fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) - 0.03
+
+
+def test_of_rows_left_out_some_are_enough_for_a_temperature_though_they_lack_classes(rng, monkeypatch):
+    monkeypatch.setattr(judges, "KEPT_SCORES", 1)  # so that 40 of each fold are taken
+    n_classes, d = 120, 800
+    y = np.repeat(np.arange(n_classes), 5)
+    X = 0.3 * rng.standard_normal((n_classes, d))[y] + rng.standard_normal((len(y), d))
+    model = CalibratedLeastSquaresClassifier().fit(X, y)
+    assert [stage.calibration for stage in model.models_[0].stages] == [None]
+    assert 0.0 < model.temperature_ < 1.0

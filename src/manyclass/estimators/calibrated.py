@@ -23,7 +23,7 @@ from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Bal
 from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase
 from manyclass.fit import Iterate, Iterates, changed
-from manyclass.fit.folds import Fold
+from manyclass.fit.folds import Fold, known_to_others
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import FoldsJudge, HeldOutJudge, OriginalColumns, Trials
@@ -188,16 +188,23 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         judging = few if len(self.basis) * problem.n_outputs > problem.rows.n_features else trials
         judge = None if fold is None else FoldsJudge(judging)
         iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
-        return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
+        return (yield from changed(iterates, lambda one: self._told(one, task, trials.judges)))
 
-    def _told(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
+    def _told(self, iterate: Iterate, task: Task, judges: list[HeldOutJudge]) -> Iterate:
         """After the first iteration, whose calibration may be left out: what folds tell of the link then."""
         found = [one.first for one in judges if one.first is not None] if iterate.details["stage"] == 0 else []
         if found:
             Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
-            # What least squares says of a class without rows is what it says of any that is not near.
-            if not self._domain.exclusive or Y.any(axis=0).all():
-                self._learn_link(LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64)))
+            left_out, known = LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64)), None
+            if self._domain.exclusive:
+                codes = to_numpy(task.encoded.codes)
+                of_rows = None if task.problem.weight is None else to_numpy(task.problem.weight)
+                with_others = codes[known_to_others(codes, of_rows)]
+                known = np.bincount(with_others, minlength=task.encoded.n_classes) > 0
+                # What least squares says of a class without rows is what it says of any that is not near.
+                if not np.bincount(codes, of_rows, task.encoded.n_classes).all():
+                    return iterate
+            self._learn_link(left_out, known)
         return iterate
 
     @property

@@ -79,10 +79,11 @@ class LearnedLink(StagewiseClassifierBase):
         slope, doubt = link_of_squared(scaled, self._domain, self._link_proof)
         return None if slope is None else slope / unit, doubt
 
-    def _learn_link(self, left_out: LeftOut) -> None:
+    def _learn_link(self, left_out: LeftOut, known: np.ndarray | None = None) -> None:
         Z, Y, weight = left_out
         if self._domain.exclusive:
-            weight = of_known(weight, known_to_others(Y.argmax(axis=1), weight))
+            codes = Y.argmax(axis=1)
+            weight = of_known(weight, known_to_others(codes, weight) if known is None else known[codes])
         if Y.size > MOST_SCORES:  # one number is known from less
             n_rows = min(max(int(MOST_SCORES / Y.shape[1]), FEWEST_ROWS), len(Y))
             some = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
@@ -93,11 +94,9 @@ class LearnedLink(StagewiseClassifierBase):
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
         Y = to_numpy(problem.targets.dense(slice(None), scores, problem.xp))
         of_rows: Any = to_numpy(scored).astype(np.float64)
-        if self._domain.exclusive and problem.weight is not None:
-            known = np.any(Y[to_numpy(problem.weight) > 0] > 0, axis=0)
-            of_rows = of_known(of_rows, np.take(known, Y.argmax(axis=1)))
+        known = None if problem.weight is None else np.any(Y[to_numpy(problem.weight) > 0] > 0, axis=0)
         index = np.flatnonzero(of_rows > 0)
-        self._learn_link(LeftOut(to_numpy(scores)[index].astype(np.float64), Y[index], of_rows[index]))
+        self._learn_link(LeftOut(to_numpy(scores)[index].astype(np.float64), Y[index], of_rows[index]), known)
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
         self.__dict__.pop("_learned", None)

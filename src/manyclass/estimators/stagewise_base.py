@@ -50,8 +50,9 @@ class StagewiseEstimator(Estimator):
         """Whether rows that are not fitted to tell how scores become probabilities."""
         return False
 
-    def _learn_link(self, left_out: LeftOut) -> None:
-        """From what models of other rows predict of each."""
+    def _learn_link(self, left_out: LeftOut, known: np.ndarray | None = None) -> None:
+        """From what models of other rows predict of each, which tells of the classes that they know: those of which
+        there is another among these rows, if they are not given."""
 
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
         """From scores of all rows of a problem, by those of these weights, which are not fitted to."""
