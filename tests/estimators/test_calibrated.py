@@ -290,8 +290,9 @@ def test_where_nothing_is_calibrated_a_link_has_the_temperature_of_rows_left_out
     assert log_loss(model.predict_proba(X[100:])) > 1.1 * best  # projected
 
 
-def test_of_a_calibration_and_of_a_class_without_rows_there_is_no_temperature(digits, rng):
-    X, _, y, _ = digits
+def test_of_a_projection_that_is_better_and_of_a_class_without_rows_there_is_no_temperature(rng):
+    X = rng.standard_normal((600, 4))
+    y = np.argmax(X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(600, 3)), axis=1)
     assert not hasattr(CalibratedLeastSquaresClassifier().fit(X, y), "temperature_")
     y = rng.integers(5, size=60)
     X = 0.2 * rng.standard_normal((5, 300))[y] + rng.standard_normal((60, 300))
@@ -315,6 +316,22 @@ def test_words_that_few_rows_know_are_heard(rng):
     model, other = CalibratedLeastSquaresClassifier(random_state=0), GLMClassifier()
     assert model.fit(X[:5000], y[:5000]).choice_["representation"] == "products"
     assert model.score(X[5000:], y[5000:]) > other.fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) - 0.03
+
+
+def test_scores_that_are_calibrated_have_a_link_where_rows_left_out_ask_for_it(rng):
+    """Of a few rows of each of many classes that are far apart, where a projection shares out what is certain."""
+    means, y = rng.standard_normal((40, 64)), np.repeat(np.arange(40), 15)
+    X, new = (means[y] + rng.standard_normal((len(y), 64)) for _ in range(2))
+    X, new = (Z / np.linalg.norm(Z, axis=1, keepdims=True) for Z in (X, new))
+    model = CalibratedLeastSquaresClassifier().fit(X, y)
+    assert model.models_[0].stages[-1].calibration is not None
+    linked = model.predict_proba(new)
+    assert_allclose(linked, softmax(model.decision_function(new) / model.temperature_, axis=1), rtol=1e-9)
+    del vars(model)["_learned"]
+    projected = model.predict_proba(new)
+    rows, told = np.arange(len(y)), np.eye(40)[y]
+    assert np.log(linked[rows, y]).mean() > 0.7 * np.log(projected[rows, y]).mean()
+    assert ((linked - told) ** 2).sum() < 0.7 * ((projected - told) ** 2).sum()
 
 
 def test_of_rows_left_out_some_are_enough_for_a_temperature_though_they_lack_classes(rng, monkeypatch):

@@ -91,6 +91,8 @@ def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept
         def before_calibration(self, update, state):
             raise AssertionError
 
+        note = before_calibration
+
         def score(self, update, state):
             self.plain = plain
             return worse

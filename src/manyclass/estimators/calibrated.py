@@ -22,7 +22,7 @@ from manyclass.estimators.learned_link import LearnedLink
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
 from manyclass.estimators.sampled_stream import SampledStream
 from manyclass.estimators.stagewise_base import StagewiseClassifierBase
-from manyclass.fit import Iterate, Iterates, changed
+from manyclass.fit import Iterate, Iterates, Outcome, changed
 from manyclass.fit.folds import Fold, known_to_others
 from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
@@ -50,8 +50,9 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
     prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. Where rows that
-    are not fitted to speak against calibration, and for a softmax (logistic functions of two classes or of labels) of
-    least squares by clearly less log loss, it is that, at their temperature (``temperature_`` then). As Π leaves
+    are not fitted to have clearly less log loss by a softmax (logistic functions of two classes or of labels) of the
+    last scores before Π, as of few rows of many classes that are far apart, it is that, at their temperature
+    (``temperature_`` then). As Π leaves
     classes without probability, (m + 1)/(n + 2) of it is even, where m of n labels of rows that judge had none: the
     order of the classes is the same, and the log loss finite. Those rows are held out or left out of a fold, and the
     rows fitted to where there are none.
@@ -93,7 +94,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     alpha_ : float
         The penalty in use.
     temperature_ : float
-        What scores are divided by before the softmax, where nothing is calibrated and there is one.
+        What scores are divided by before the softmax, where there is one.
     choice_ : dict
         "features" is "columns", or "standardized columns" where the penalty is on coefficients of these. What stood
         for X: "representation" is "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features) or
@@ -188,29 +189,29 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         judging = few if len(self.basis) * problem.n_outputs > problem.rows.n_features else trials
         judge = None if fold is None else FoldsJudge(judging)
         iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
-        return (yield from changed(iterates, lambda one: self._told(one, task, trials.judges)))
+        return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
 
-    def _told(self, iterate: Iterate, task: Task, judges: list[HeldOutJudge]) -> Iterate:
-        """After the first iteration, whose calibration may be left out: what folds tell of the link then."""
-        found = [one.first for one in judges if one.first is not None] if iterate.details["stage"] == 0 else []
+    def _told(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
+        """What folds tell of the link, by the best iteration so far."""
+        found = [(one.kept, *one.some[1:]) for one in judges if one.some is not None]
         if found:
             Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
-            left_out, known = LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64)), None
-            if self._domain.exclusive:
-                codes = to_numpy(task.encoded.codes)
-                of_rows = None if task.problem.weight is None else to_numpy(task.problem.weight)
-                with_others = codes[known_to_others(codes, of_rows)]
-                known = np.bincount(with_others, minlength=task.encoded.n_classes) > 0
-                # What least squares says of a class without rows is what it says of any that is not near.
-                if not np.bincount(codes, of_rows, task.encoded.n_classes).all():
-                    return iterate
-            self._learn_link(left_out, known)
+            self._left_out = LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64))
         return iterate
 
-    @property
-    def _learns_link(self) -> bool:
-        """Calibration is one."""
-        return all(stage.calibration is None for one in self.models_ for stage in one.stages)
+    _learns_link = True
+
+    def _store_outcome(self, task: Task, outcome: Outcome) -> None:
+        left_out, known = self.__dict__.pop("_left_out", None), None
+        if left_out is not None and self._domain.exclusive:
+            codes, k = to_numpy(task.encoded.codes), task.encoded.n_classes
+            weight = None if task.problem.weight is None else to_numpy(task.problem.weight)
+            known = np.bincount(codes[known_to_others(codes, weight)], minlength=k) > 0
+            # What least squares says of a class without rows is what it says of any that is not near.
+            left_out = left_out if np.bincount(codes, weight, k).all() else None
+        if left_out is not None:
+            self._learn_link(left_out, known)
+        super()._store_outcome(task, outcome)
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""

@@ -16,7 +16,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.stagewise.updates import Update
 
 if TYPE_CHECKING:
-    from manyclass.model import Problem
+    from manyclass.model.calibrator import Map
     from manyclass.stagewise.equations import Equations
     from manyclass.stagewise.solver import Stagewise
 
@@ -26,7 +26,7 @@ FAR_LESS, HARDLY = 0.9, 0.005
 """Share of the loss, and of labels."""
 ENOUGH_ROWS = 2000
 """That are not fitted to, by which penalties are compared."""
-KEPT_SCORES, LEAST_ROWS = 20_000, 40
+KEPT_SCORES, LEAST_ROWS = 20_000, 200
 """Predictions of each fold that a link is learned from, unless these are of fewer rows."""
 SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
@@ -86,6 +86,10 @@ class Judge(ABC):
         """Look at the first least squares."""
 
     @abstractmethod
+    def note(self, update: Update, state: Array, calibration: Map) -> None:
+        """Look at what is about to be calibrated by that."""
+
+    @abstractmethod
     def score(self, update: Update, state: Array) -> Score | None:
         """Of the predictions after a stage; None where there was no time for it."""
 
@@ -113,14 +117,30 @@ class HeldOutJudge(Judge):
     weight: Array  # of the rows that score; 0 for the others
     keeps_scores: bool = False
     latest: Score | None = field(default=None, init=False)
-    first: tuple[Array, Array, Array] | None = field(default=None, init=False)
-    """Some of these rows before any calibration, at most `KEPT_SCORES` numbers: predictions, labels and weights."""
+    kept: Array = field(default=None, init=False)
+    """Scores of the stage with the least loss, before they are projected, of `some` of these rows."""
+    some: tuple[Array, Array, Array] | None = field(default=None, init=False)
+    """Which rows, at most `KEPT_SCORES` numbers drawn at random, their labels and weights."""
     _first: Score | None = field(default=None, init=False)
+    _noted: Array = field(default=None, init=False)
 
     def before_calibration(self, update: Update, state: Array) -> None:
         self._first = self._look(update, state)
         if self.keeps_scores:
-            self.first = some_of(update.problem, state, self.weight)
+            problem, xp = update.problem, update.xp
+            index = problem.variant(weight=self.weight).sample(max(KEPT_SCORES // problem.n_outputs, LEAST_ROWS))
+            place = problem.rows.asarray(index, xp.int64)
+            self.kept = xp.take(state, place, axis=0)
+            labels = problem.targets.take(index).dense(slice(None), self.kept, xp)
+            self.some = place, labels, xp.take(self.weight, place, axis=0)
+
+    def note(self, update: Update, state: Array, calibration: Map) -> None:
+        if self.some is not None:
+            self._noted = update.calibrator.scores(update.xp.take(state, self.some[0], axis=0), calibration, update.xp)
+
+    def keep(self) -> None:
+        """What was noted last."""
+        self.kept = self._noted
 
     def score(self, update: Update, state: Array) -> Score:
         self.plain = self._first if self.plain is None else self.plain
@@ -129,13 +149,6 @@ class HeldOutJudge(Judge):
 
     def _look(self, update: Update, state: Array) -> Score:
         return Score(update.loss(state, self.weight), *counted(update, state, self.weight))
-
-
-def some_of(problem: Problem, state: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Predictions, labels and weights of rows that weigh something, drawn at random."""
-    index, xp = problem.variant(weight=weight).sample(max(KEPT_SCORES // problem.n_outputs, LEAST_ROWS)), problem.xp
-    scores, weight = (xp.take(held, problem.rows.asarray(index, xp.int64), axis=0) for held in (state, weight))
-    return scores, problem.targets.take(index).dense(slice(None), scores, xp), weight
 
 
 def counted(update: Update, state: Array, weight: Any) -> tuple[float, float, float]:
@@ -263,17 +276,30 @@ class FoldsJudge(Judge):
     """By cross-validation: fits to all rows but those of one fold keep step with the fit to all."""
 
     trials: Trials
+    least: float = field(default=math.inf, init=False)
     _runs: list[Iterates] = field(default_factory=list, init=False)
 
     def state(self) -> Any:
-        return {"plain": self.plain, "folds": [fit.state() for fit in self.trials.fits]}
+        return {"plain": self.plain, "least": self.least, "folds": [fit.state() for fit in self.trials.fits]}
 
     def resume(self, saved: Any) -> None:
-        self.plain = saved["plain"]
+        self.plain, self.least = saved["plain"], saved["least"]
         self._runs = [fit.iterates(state) for fit, state in zip(self.trials.fits, saved["folds"], strict=True)]
 
     def before_calibration(self, update: Update, state: Array) -> None:
         """The folds look for themselves."""
+
+    def note(self, update: Update, state: Array, calibration: Map) -> None:
+        """So here."""
+
+    def __call__(self, update: Update, state: Array) -> tuple[float | None, bool, float]:
+        """As of any judge, of which those of the folds keep what they have noted where it has the least loss."""
+        loss, keeps_calibration, doubt = super().__call__(update, state)
+        if loss is not None and loss <= self.least:
+            self.least = loss
+            for judge in self.trials.judges if keeps_calibration else ():
+                judge.keep()
+        return loss, keeps_calibration, doubt
 
     def score(self, update: Update, state: Array) -> Score | None:
         trials = self.trials

@@ -266,6 +266,8 @@ class _Fit:
                 between, calibration = update.loss(self.state, weight), update.calibration(self.state)
                 if calibration is None:
                     return NAN
+                if self.solver.judge is not None:
+                    self.solver.judge.note(update, self.state, calibration)
                 state = self.state if self.length == 1.0 else self.problem.map(copied, self.state)
                 state = self.problem.changed(overwrite, state, update.calibrator, calibration)
                 if self.length == 1.0 or update.loss(state, weight) <= self.before_visit:
