@@ -10,6 +10,9 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import GLMClassifier, SDCAClassifier, SDCARegressor
+from manyclass.data import as_rows
+from manyclass.estimators import sdca
+from manyclass.estimators.parameters import epochs
 from manyclass.estimators.vocabulary import LOSSES_OF
 from manyclass.fit import Status
 
@@ -212,6 +215,18 @@ def test_few_rows_that_are_hard_get_more_than_a_thousand_epochs():
         short, long = (SDCAClassifier(homotopy=False, max_iter=most).fit(X, y) for most in (1000, "auto"))
     assert short.n_iter_ == 1000 < long.n_iter_
     assert long.duality_gap_ < short.duality_gap_ and long.score(X, y) >= short.score(X, y)
+
+
+def test_epochs_that_visit_few_rows_are_no_more_work_than_they_are(monkeypatch):
+    """Hinges are soon flat at most rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 100)) / np.arange(1, 101)
+    y = X[:, 0] + X[:, 50:].sum(axis=1) + 0.3 * rng.standard_normal(400) > 0
+    monkeypatch.setattr(sdca, "MULTIPLICATIONS", 1e8)
+    monkeypatch.setattr(sdca, "FEWEST_EPOCHS", 10)
+    with pytest.warns(ConvergenceWarning):
+        model = SDCAClassifier("hinge", alpha=1e-9, tol=1e-12, homotopy=False).fit(X, y)
+    assert model.n_iter_ > epochs("auto", as_rows(X), None, 1, 10, 1e8)
 
 
 def test_several_labels_weights_and_warm_starts_of_columns_of_any_size(noisy):

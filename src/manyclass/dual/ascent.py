@@ -37,11 +37,17 @@ PASSES_OF_A_GAP = 2
 
 
 class Limits(NamedTuple):
-    """What the run is stopped by; the ascent divides it between its phases, and measures before it is used up."""
+    """What the run is stopped by; the ascent divides it between its phases, and measures before it is used up.
+
+    Beyond `max_iter` epochs it may go on as far as `work` goes, in epochs of all rows: those of hinges soon visit few.
+    `idle` is the share of such an epoch that does not depend on how many it visits.
+    """
 
     tol: float
     max_iter: float
     clock: Clock
+    work: float = 0.0
+    idle: float = 0.0
 
 
 class Start(NamedTuple):
@@ -131,7 +137,8 @@ class _Ascent:
         self.best = BestPoint(state.zero_value)
         self.model: DualModel | None = None
         self.phase_epochs: list[int] = []
-        self.n_epochs, self.epoch_seconds = 0, 0.0
+        self.n_epochs, self.epoch_seconds, self.work = 0, 0.0, 0.0
+        self.n_rows = int(np.count_nonzero(problem.share))
         self.trust, self.next_measure = 1.0, CHECK_AT_LEAST
         self.n_gaps, self.gap_seconds, self.last_gap_seconds, self.idle = 0, 0.0, 0.0, 0
         self.phase_is_over = False
@@ -150,10 +157,10 @@ class _Ascent:
                 return Status.STALLED
             estimate, tol = self._epoch(), self.limits.tol * self._strictness
             promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
-            ends = broken or out_of_time or self.n_epochs >= self.limits.max_iter
+            used_up = self._has_used(1.0)
             # Settled before the iterate is shown, which is where another run may go on.
             self.phase_is_over = not is_last and (estimate <= tol or self._has_spent(share))
-            if (promising and is_last) or ends or self._is_due():
+            if (promising and is_last) or broken or out_of_time or used_up or self._is_due():
                 if out_of_time and not self.can_measure():
                     if self.model is None:
                         yield self.unmeasured()
@@ -166,6 +173,8 @@ class _Ascent:
                     return Status.STALLED
                 if out_of_time:
                     return Status.MAX_TIME
+                if used_up:
+                    return Status.MAX_ITER if tol > 0 else Status.FINISHED
         return None
 
     @property
@@ -178,6 +187,8 @@ class _Ascent:
         started = time.perf_counter()
         self.n_epochs += 1
         self.phase_epochs[-1] += 1
+        idle = self.limits.idle
+        self.work += idle + (1.0 - idle) * self.state.n_active / self.n_rows
         try:
             estimate = self.state.epoch(self._on_slice)
         finally:
@@ -203,8 +214,11 @@ class _Ascent:
     def _has_spent(self, share: float) -> bool:
         """Whether this share of max_iter or max_time is used up."""
         clock = self.limits.clock
-        late = clock.max_time is not None and clock.seconds >= share * clock.max_time
-        return late or self.n_epochs >= share * self.limits.max_iter
+        return self._has_used(share) or (clock.max_time is not None and clock.seconds >= share * clock.max_time)
+
+    def _has_used(self, share: float) -> bool:
+        """Whether this share of the epochs and the work is used up."""
+        return self.n_epochs >= share * self.limits.max_iter and self.work >= share * self.limits.work
 
     def can_measure(self) -> bool:
         """Whether max_time is kept then."""

@@ -17,7 +17,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.linear import LinearModel
-from manyclass.estimators.parameters import CLASS_WEIGHT, POSITIVE_ALPHA, RUN, Balanced, HoldsOut, epochs
+from manyclass.estimators.parameters import CLASS_WEIGHT, EPOCH, POSITIVE_ALPHA, RUN, Balanced, HoldsOut, epochs
 from manyclass.estimators.regressor import LinearRegressor
 from manyclass.fit import Iterates
 from manyclass.model import Loss, Problem
@@ -56,9 +56,8 @@ class DualEstimator(HoldsOut, LinearModel):
         # W, the centre, the points before and ahead, and what is made of them when the centre moves.
         return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
-    def _limits(self, task: Task) -> tuple[float, float]:
-        rows, weight, k = task.problem.rows, task.problem.weight, task.problem.n_outputs
-        return self.tol, epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
+    def _limits(self, task: Task) -> tuple[float, float | None]:
+        return self.tol, None if self.max_iter == "auto" else self.max_iter
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
@@ -66,7 +65,7 @@ class DualEstimator(HoldsOut, LinearModel):
         iterates = ascend(
             problem,
             homotopy_path(problem, self.homotopy),
-            Limits(*self._limits(task), task.clock),
+            self._limits_of_ascent(task),
             proximal=self.homotopy == "auto" and is_hard(problem),
             start=self._previous(problem),
             seed=int(task.rng.integers(2**31)),
@@ -75,6 +74,14 @@ class DualEstimator(HoldsOut, LinearModel):
             saved=task.saved,
         )
         return (yield from iterates)
+
+    def _limits_of_ascent(self, task: Task) -> Limits:
+        tol, max_iter = self._limits(task)
+        if max_iter is not None:
+            return Limits(tol, max_iter, task.clock)
+        rows, weight, k = task.problem.rows, task.problem.weight, task.problem.n_outputs
+        work = epochs("auto", rows, weight, k, 0, MULTIPLICATIONS)
+        return Limits(tol, FEWEST_EPOCHS, task.clock, work, EPOCH * work / MULTIPLICATIONS)
 
     def _look_at(self, problem: DualProblem) -> None:
         """Warn of what no number of epochs can mend."""
@@ -160,8 +167,8 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this; of rows that are all but fitted as in `GLMClassifier`.
     max_iter : int or "auto", default="auto"
-        Limit on epochs, those of all penalties together. "auto" takes 1000, or where rows are few as many as 2·10⁹
-        multiplications allow, a few seconds.
+        Limit on epochs, those of all penalties together. "auto" takes 1000, or where rows, or those that are visited,
+        are few, as many as 2·10⁹ multiplications allow, a few seconds.
     early_stopping : bool, default=False
         Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. The
         penalties of the homotopy count: a larger one may do better on rows held out.
