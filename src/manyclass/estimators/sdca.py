@@ -57,7 +57,7 @@ class DualEstimator(HoldsOut, LinearModel):
         return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
-        return self.tol, None if self.max_iter == "auto" else self.max_iter
+        return self.tol, None if isinstance(self.max_iter, str) else self.max_iter
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
