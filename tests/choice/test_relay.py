@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
 from manyclass import GLMClassifier
-from manyclass.choice import Choice, Method, in_turn
+from manyclass.choice import Choice, Method, in_turn, relay
 from manyclass.curvature import CURVATURES
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.rows import to_numpy
-from manyclass.fit import Clock, Run, Status
+from manyclass.fit import Clock, InOrder, Run, Status
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.solvers.start import least_squares_start
 from tests import problems
@@ -184,6 +184,23 @@ def test_what_rounding_keeps_from_the_tolerance_goes_on_in_float64(kind, row_spa
     again = Run(Clock(None), tol=tol, max_iter=10_000)(iterates, lambda: None)
     assert again.status is Status.CONVERGED and len(changes) == 1
     np.testing.assert_array_equal(to_numpy(again.model[0]), to_numpy(coef))
+
+
+@pytest.mark.parametrize(("seconds", "max_time"), [(1e3, None), (20.0, 10.0), (20.0, None)])
+def test_a_method_without_a_step_gives_way_to_none_that_takes_far_longer(monkeypatch, seconds, max_time):
+    begins = relay._at_work
+
+    def stalls(*given):
+        yield next(begins(*given))
+        return Status.STALLED
+
+    monkeypatch.setattr(relay, "_at_work", stalls)
+    given, *_ = problems.problem("softmax")
+    changes, second = [], replace(SURE, set_up=seconds)
+    choice, clock = Choice(SLOW, (SLOW, second)), Clock(max_time)
+    iterates = InOrder(in_turn(choice, given, np.random.default_rng(0), None, changes.append, clock=clock))
+    assert list(iterates) and iterates.reason is Status.STALLED
+    assert changes == [second] * (seconds < 1e3 and max_time is None)
 
 
 def test_a_method_without_a_step_gives_way_to_others():

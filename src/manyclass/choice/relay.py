@@ -13,7 +13,7 @@ from manyclass.choice.frame import Frame
 from manyclass.choice.methods import Choice, Method
 from manyclass.curvature import CURVATURES
 from manyclass.data.rows import Array
-from manyclass.fit import InOrder, Iterate, Iterates, Status, changed
+from manyclass.fit import Clock, InOrder, Iterate, Iterates, Status, changed
 from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
@@ -22,6 +22,8 @@ PATIENCE = 2.0
 DOUBT = 4.0
 """How many times the seconds expected of a method in doubt another stands in for it, for each time as far as its own
 that a start without it has led."""
+LAST_HOPE = 100.0, 30.0
+"""Times the seconds spent, or seconds, that another method may take where the one at work finds no step."""
 LOOKED_AT = 10
 """Iterations that say whether rounding has hold of a fit."""
 
@@ -33,6 +35,7 @@ def in_turn(
     start: tuple[Array, Array] | None,
     on_change: Callable[[Method], None],
     saved: dict[str, Any] | None = None,
+    clock: Clock | None = None,
 ) -> Iterates:
     """The iterates of the method chosen; from where it is, of another, when that one is right for what is left.
 
@@ -40,9 +43,10 @@ def in_turn(
     seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
     what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
     without, and may come back from where that one has led. One that rounding keeps from the tolerance goes on with
-    products in float64, and one that finds no step in these either gives way, too. Seconds are those of the cost model,
-    so that a fit does not depend on what else the machine does. With the `saved` state of an iterate of another run,
-    those that followed it follow.
+    products in float64, and one that finds no step in these either gives way, too, unless all others would take far
+    longer. None is begun whose set-up, in which little can be interrupted, outlasts the `clock`. Seconds are those of
+    the cost model, so that a fit does not depend on what else the machine does. With the `saved` state of an iterate of
+    another run, those that followed it follow.
     """
     left = [one for one in choice.candidates if one is not choice.method and one.fits]
     known = _begun(choice.method, left, 0, 0.0, given.n_passes, PATIENCE * choice.method.seconds)
@@ -51,11 +55,13 @@ def in_turn(
         rng.bit_generator.state = saved["random"]
     while True:
         method, left, before, spent, passes = (known[name] for name in ("method", "left", "before", "spent", "passes"))
-        random, is_rounding = rng.bit_generator.state, False
+        random, is_rounding, taken = rng.bit_generator.state, False, 0.0
         is_narrow = not method.wide and given.rows.itemsize < 8 and given.rows.place.is_here
         iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
         for iterate in iterates:
             taken = method.taken(iterate.n_passes, iterate.n_looks)
+            if clock is not None:
+                left = [one for one in left if one.set_up < clock.left]
             promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:
                 left = [*left, method]
@@ -71,6 +77,8 @@ def in_turn(
             if is_rounding or (promising and taken > known["patience"]):
                 break
         else:
+            times, seconds = LAST_HOPE
+            left = [one for one in left if one.seconds <= max(times * (spent + taken), seconds)]
             is_rounding, promising = is_narrow, left
             if iterates.reason is not Status.STALLED or not (is_narrow or left):
                 return iterates.reason

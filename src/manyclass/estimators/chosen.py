@@ -25,7 +25,7 @@ def by_choice(model: LinearClassifier, task: Task, choose: Callable[[Problem], C
     changes: list[str] = [] if saved is None else model.choice_["changed_to"]
     model.choice_ = _told(choice, changes)
     start = frame.project(model._start(task.problem)) if saved is None else None
-    iterates = in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved)
+    iterates = in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved, task.clock)
     return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))
 
 

@@ -270,7 +270,7 @@ class DescentSearch(Search):
     def _refitted(self, problem: Problem, tol: float, start: tuple[Array, Array]) -> Outcome:
         """To all rows with the best penalty, by the methods that are right for this one fit, from the mean of folds."""
         problem.alpha = self.best_alpha
-        iterates = in_turn(choose(problem, tol), problem, self.task.rng, start, lambda _: None)
+        iterates = in_turn(choose(problem, tol), problem, self.task.rng, start, lambda _: None, clock=self.task.clock)
         return Run(self.task.clock, tol, self.max_iter)(iterates, lambda: start)
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
