@@ -248,11 +248,13 @@ def test_kernels_that_are_worse_than_the_best_on_few_rows_go_on_and_linear_model
     assert search(objective)._going_on([*kernels, *others]) == kernels
 
 
-def test_without_time_for_all_penalties_beside_the_middle_come_before_kernels():
+@pytest.mark.parametrize(("is_wide", "first"), [(False, [2, 1, 3]), (True, [1, 2, 3])])
+def test_without_time_for_all_penalties_beside_the_middle_come_before_kernels(is_wide, first):
     path, kernel = path_of([LOSSES] * 5), entry()
     for one in path:
         one.expected = 2.0 * kernel.expected
-    assert middle_first([kernel, *path]) == [path[2], path[1], path[3], kernel, path[0], path[4]]
+    expected = [*(path[one] for one in first), kernel, path[0], path[4]]
+    assert middle_first([kernel, *path], is_wide) == expected
 
 
 def test_a_model_that_is_built_has_features_of_its_own():
@@ -342,8 +344,9 @@ def test_the_less_is_left_to_be_told_the_nearer_a_fit_comes():
     several, labels = (
         SimpleNamespace(seen=SimpleNamespace(y=np.zeros(of)), classes=np.arange(5)) for of in (9, (9, 5))
     )
-    assert Halving._gap_near(several, 0.02 * np.log(5)) == pytest.approx(0.002)
-    assert Halving._gap_near(labels, 0.02 * np.log(2)) == pytest.approx(0.002)
+    for search, n_classes in ((several, 5), (labels, 2)):
+        leader = SimpleNamespace(loss_told=0.02 * np.log(n_classes))
+        assert Halving._gap_near(search, leader) == pytest.approx(0.002)
     one = Candidate(GLMClassifier(tol=0.01), AS_GIVEN, True)
     assert [one.within(gap).model.tol for gap in (0.002, 0.02, np.nan)] == [0.002, 0.01, 0.01]
 

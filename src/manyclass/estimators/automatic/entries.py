@@ -146,8 +146,9 @@ class Entry:
         }
 
 
-def middle_first(entries: list[Entry]) -> list[Entry]:
-    """Where there is no time for all, those at the ends of a path are the least likely to be right."""
+def middle_first(entries: list[Entry], is_wide: bool) -> list[Entry]:
+    """Where there is no time for all, those at the ends of a path are the least likely to be right; of those beside the
+    middle the largest comes first where columns are more than rows, as a fit that begins nowhere near takes longest."""
     of_kin: dict[Any, list[Entry]] = {}
     for one in entries:
         of_kin.setdefault(one.kin, []).append(one)
@@ -160,7 +161,10 @@ def middle_first(entries: list[Entry]) -> list[Entry]:
         """The middle is one guess at the penalty: those on both sides of it tell more than another kernel does."""
         return one.candidate.is_linear and distance(one) <= 1
 
-    return sorted(entries, key=lambda one: (not is_beside(one), one.expected, distance(one)))
+    def place(one: Entry) -> int:
+        return 0 if is_wide and is_beside(one) else distance(one)
+
+    return sorted(entries, key=lambda one: (not is_beside(one), one.expected, place(one)))
 
 
 def without_advice(refusal: MemoryError) -> str:

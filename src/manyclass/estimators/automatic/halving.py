@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.descent import CURVED
-from manyclass.estimators.automatic.candidates import GAP, Candidate, Parts
+from manyclass.estimators.automatic.candidates import GAP, NEARER, Candidate, Parts
 from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
 from manyclass.estimators.automatic.neighbours import (
     LearnedMetrics,
     beyond_the_end,
+    nearer,
     next_penalty,
     other_bandwidth,
     other_kernel,
@@ -98,7 +99,7 @@ class Halving:
         entries = sorted(entries, key=lambda one: one.expected)
         alive = list(entries)
         if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
-            alive = middle_first(alive)
+            alive = middle_first(alive, self.seen.is_wide)
         ranked, tried = list[Entry](), list[Entry]()
         for parts in rounds:
             if ranked and parts is not rounds[-1] and self._can_be_last(alive, tried, rounds[-1]):
@@ -129,25 +130,24 @@ class Halving:
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
                     one.forget()  # what may be large, and is wanted again where there is no time to fit another
-            # The most promising first, as there may be no time for all; of a family in the old order, in which each fit
-            # of a path begins where a larger penalty has led.
+            # The most promising first, as there may be no time for all; of a family by falling penalties, as before.
             families = list(dict.fromkeys(one.kin for one in going_on))
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
     def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], last: Parts | None) -> Entry | None:
-        """What to try beside the best; in the last round, where a fit takes longest, kernels only of a time that is
-        limited and enough for the fit to all rows, too."""
+        """What to try beside the best; in the last round kernels only of a time that is enough for all rows, too."""
         if not tried or self.stopped:
             return None
-        penalty = next_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
-        if penalty and penalty not in asked:
-            return penalty
+        found = next_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
+        if last is not None and self.seen.is_wide and (found is None or found in asked):
+            found = nearer(self.best(tried), tried, entries)
+        if found and found not in asked:
+            return found
         if last is None:
             return other_bandwidth(self.best, tried, entries, asked)
-        if not self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf:
-            return None
-        return other_kernel(self.best, tried, entries, asked)
+        has_time = self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf
+        return other_kernel(self.best, tried, entries, asked) if has_time else None
 
     def _going_on(self, tried: list[Entry]) -> list[Entry]:
         best = tried[0]
@@ -196,8 +196,7 @@ class Halving:
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
         """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
 
-        Generated features gain more from all rows, and from more features, than from a choice between the last few.
-        """
+        Generated features gain more from all rows, and more features, than from a choice between the last few."""
         leader = self.best(alive)
         if alive[0].candidate.is_linear:
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
@@ -233,10 +232,8 @@ class Halving:
     def choose(self, ranked: list[Entry]) -> Entry:
         """The best of those that came furthest, if the best on fewer rows is one of them, or had time on more; else of
         those: what more rows make of others says nothing of it. By accuracy, of those within a standard error of it,
-        the best of those with hardly more log loss than the least: where accuracies cannot be told apart, log losses
-        may be. Of several labels per row few are present, and what is sure that all are absent has little: so the best
-        by their F1 score.
-        """
+        the best of those with hardly more log loss than the least, as log losses may be told apart. Of several labels
+        per row few are present, and what is sure that all are absent has little: so the best by their F1 score."""
         best = self.best([one for one in ranked if one.scores.keys() == ranked[0].scores.keys()])
         taken, why = best, "with less log loss"
         if self.objective == "accuracy":
@@ -309,7 +306,7 @@ class Halving:
         return tried
 
     def _let_go(self, kernels: list[Entry]) -> None:
-        """Of models that are large all but those that may be taken as they are, where there is no time for another."""
+        """Of large models all but those that may be taken as they are, where there is no time for another."""
         kept = {self.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
         for one in kernels:
             one.model = one.model if one in kept else None
@@ -360,8 +357,8 @@ class Halving:
                 entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
                 if entry.leader is not None and entry.leader.candidate.alpha < entry.candidate.alpha:
                     entry.leader = start = None
-                if entry.leader is not None:
-                    entry.candidate = entry.candidate.within(self._gap_near(entry.leader.loss_told))
+                if entry.candidate.family:
+                    entry.candidate = entry.candidate.within(self._gap_near(entry.leader))
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
@@ -382,10 +379,13 @@ class Halving:
         if n_fits:
             entry.expected = spent / n_fits
 
-    def _gap_near(self, log_loss: float) -> float:
-        """Where little of what the zero model leaves is left to be told: a share of that."""
+    def _gap_near(self, leader: Entry | None) -> float:
+        """Where little of what the zero model leaves is left to be told: a share of that. Fewer rows than columns are
+        soon told by a model that begins nowhere near, and may be told otherwise by all that are nearer."""
+        if leader is None:
+            return NEARER if self.seen.is_wide else GAP
         zero = math.log(2 if self.seen.y.ndim == 2 else len(self.classes))
-        return GAP * log_loss / (CURVED * zero)
+        return GAP * leader.loss_told / (CURVED * zero)
 
     def _judged(
         self, candidate: Candidate, number: int, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any

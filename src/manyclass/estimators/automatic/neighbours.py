@@ -6,14 +6,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from manyclass.estimators.automatic.candidates import METRICS, Candidate
+from manyclass.estimators.automatic.candidates import METRICS, NEARER, Candidate
 from manyclass.estimators.automatic.entries import Entry
 
 Best = Callable[[list[Entry]], Entry]
 FACTORS, GAIN = (2.0, 0.5), 1.01
 """Of the bandwidth; and how many times the log loss has to be where accuracies are the same."""
+NAMED = " nearer"
+"""Families of models that are fitted to a smaller gap."""
 WIDEST_SPAN = 1024.0
 """Of bandwidths, in units of the median and of its inverse."""
 CLEARLY = 3.0
@@ -51,6 +54,21 @@ def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:
         if _gains(path[-2], last) and min(known, key=lambda one: one.log_loss) is last:
             return _added(last, last.candidate.with_next_penalty(), entries, len(entries))
     return None
+
+
+def nearer(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
+    """What has the least log loss of those that the rows do not tell from the best, fitted to a smaller gap; then what
+    is next to it on the path of penalties at that gap. What is new is added to `entries`."""
+    near = [one for one in tried if one.accuracy >= best.accuracy - best.standard_error]
+    least = min(near, key=lambda one: one.log_loss)
+    family = least.candidate.family
+    if not family or family.endswith(NAMED):
+        return next_penalty(least, tried, entries) if family else None
+    known = {one.candidate.alpha: one for one in entries if one.candidate.family == family + NAMED}
+    for one in [one for one in entries if one.candidate.family == family] if not known else ():
+        candidate = replace(one.candidate.within(NEARER), family=family + NAMED)
+        known[candidate.alpha] = _added(least, candidate, entries, len(entries))
+    return known.get(least.candidate.alpha)
 
 
 def _gains(before: Entry, end: Entry) -> bool:
