@@ -78,15 +78,12 @@ class SampledHessian(Hessian):
     name = "sampled-hessian"
     default_solver = Curvature.default_solver
     local = False
+    weighs_rows = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
         size = (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs
         self.sample = problem.map(uniform_sample, enough_rows(size), rng)
         super().__init__(problem, rng)
-
-    @property
-    def weighs_rows(self) -> bool:
-        return True
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is not None:

@@ -51,6 +51,8 @@ class ChunkedRows(Rows):
         Whether a model was fitted on these columns, so that none can be left out.
     """
 
+    can_be_visited, can_be_centred, row_bytes = True, True, 0.0
+
     def __init__(
         self,
         source: Store | Callable[[], Iterable[Any]],
@@ -74,8 +76,8 @@ class ChunkedRows(Rows):
     def _look_at_first(self) -> None:
         first = self._kind(self._first)
         self.xp, self.device, self.dtype = first.xp, first.device, first.dtype
-        self.n_features, self._centred, self._row_bytes = first.n_features, first.can_be_centred, first.row_bytes
-        self._stored_bytes = self._row_bytes * self._first.dtype.itemsize / self.itemsize
+        self.n_features, self.can_be_centred, self.row_bytes = first.n_features, first.can_be_centred, first.row_bytes
+        self._stored_bytes = self.row_bytes * self._first.dtype.itemsize / self.itemsize
         self._empty = first.part(slice(0, 0))
 
     def _like(self, **changes: Any) -> ChunkedRows:
@@ -88,18 +90,6 @@ class ChunkedRows(Rows):
         held: Rows = SparseRows.of(chunk) if sp.issparse(chunk) else DenseRows(chunk)
         held = held if self._dtype is None else held.typed(self._dtype)
         return held if self.shift is None else held.shifted(self.shift)
-
-    @property
-    def row_bytes(self) -> float:
-        return self._row_bytes
-
-    @property
-    def can_be_centred(self) -> bool:
-        return self._centred
-
-    @property
-    def can_be_visited(self) -> bool:
-        return True
 
     @property
     def seconds_waiting(self) -> float:

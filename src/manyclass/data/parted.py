@@ -76,6 +76,7 @@ class PartedRows(Rows):
 
     xp = numpy_namespace
     device = None
+    can_be_centred, row_bytes = True, 0.0
 
     def __init__(self, parts: Parts, seen: Seen, firsts: np.ndarray):
         if len(seen.dtypes) > 1:
@@ -83,14 +84,7 @@ class PartedRows(Rows):
         self.place, self.seen = Elsewhere(parts, firsts), seen
         self.dtype = np.dtype(min(seen.dtypes))
         self.n_rows, self.n_features = seen.n_rows, seen.n_features
-
-    @property
-    def row_bytes(self) -> float:
-        return self.seen.stored / max(self.n_rows, 1)
-
-    @property
-    def can_be_centred(self) -> bool:
-        return self.seen.can_be_centred
+        self.row_bytes, self.can_be_centred = seen.stored / max(self.n_rows, 1), seen.can_be_centred
 
     def recipe(self) -> Rows:
         """How the rows of a part are read, to be sent there."""

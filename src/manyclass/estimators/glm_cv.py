@@ -155,6 +155,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     }
     _fits_parts: ClassVar[bool] = True
     _refits: ClassVar[bool] = True
+    _alpha = 1.0
     _model_parts: ClassVar[tuple[type, ...]] = (*ExactStream._model_parts, Conformity)
 
     alphas: Any = 10
@@ -248,10 +249,6 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
 
     def _cv_is(self, name: str) -> bool:
         return isinstance(self.cv, str) and self.cv == name
-
-    @property
-    def _alpha(self) -> float:
-        return 1.0
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
         return 0.0, None  # which each fit of the search has for itself

@@ -23,6 +23,8 @@ class Parameters:
     center: Any
     centred: Any
 
+    inner = staticmethod(inner)
+
     def pack(self, coef: Array, intercept: Array) -> Array:
         """theta from W and b."""
         if not self.fit_intercept:
@@ -58,10 +60,6 @@ class Parameters:
         if self.centred:
             b = xp.astype(xp.astype(b, xp.float64) - self.at(self.center, xp.astype(W, xp.float64)), theta.dtype)
         return W, b
-
-    def inner(self, a: Array, b: Array) -> float:
-        """⟨a, b⟩ over all entries."""
-        return inner(a, b)
 
     @property
     def n_independent(self) -> int:

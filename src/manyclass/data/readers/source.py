@@ -86,12 +86,10 @@ class Source:
 class Lines(Source):
     """Some lines of a text file, read as if they were a file of their own."""
 
+    is_plain = False
+
     def __init__(self, source: Source, content: bytes) -> None:
         self.path, self._source, self._content = source.path, source, content
-
-    @property
-    def is_plain(self) -> bool:
-        return False
 
     def binary(self) -> IO[bytes]:
         return io.BytesIO(self._content)
