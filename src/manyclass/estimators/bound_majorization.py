@@ -14,8 +14,8 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.curvature.partition_bound import PartitionBound
 from manyclass.data.threads import threads_for
 from manyclass.estimators.base import Task
-from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.linear import by_choice
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut
 from manyclass.fit import Iterates, changed, restore
 from manyclass.model import Problem

@@ -12,8 +12,8 @@ from manyclass.choice.penalty import usual_penalty
 from manyclass.curvature import CURVATURES
 from manyclass.data.factor import varying
 from manyclass.estimators.base import Task
-from manyclass.estimators.chosen import by_choice
 from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.linear import by_choice
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, SCALED_ALPHA, Balanced, HoldsOut, is_scaled
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
