@@ -23,29 +23,25 @@ _model = partial(typer.Option, rich_help_panel="Model")
 _output = partial(typer.Option, rich_help_panel="Output")
 
 _TARGET = _data(
-    "--target",
     metavar="COLUMN",
     help="Column of the labels, by name or position; repeat it for several 0/1 labels. "
     "Default: target, label, class or y, else the last column.",
 )
 _LABELS = _data(
-    "--labels",
     metavar="FILE|N",
     help="File with one label per row, Mulan's XML file of label names, or the number of label columns at the end. "
     "MNIST's own files are found by their names.",
 )
-_DROP = _data("--drop", metavar="COLUMN", help="Leave this column out; may be repeated.")
+_DROP = _data(metavar="COLUMN", help="Leave this column out; may be repeated.")
 _FORMAT = _data(
-    "--format",
     metavar="NAME",
     help="csv (TSV too), parquet, arrow, safetensors, libsvm, numpy, idx or arff; default: by its name and content.",
 )
-_N_FEATURES = _data("--n-features", min=1, help="Width of a LIBSVM file that does not reach the last column itself.")
-_TEST = _data("--test", metavar="FILE", help="Judge the model on this file.")
-_TEST_LABELS = _data("--test-labels", metavar="FILE", help="Labels of that file.")
-_HOLDOUT = _data("--holdout", help="Without a test file: share of the rows held out to judge by; 0 fits on all.")
+_N_FEATURES = _data(min=1, help="Width of a LIBSVM file that does not reach the last column itself.")
+_TEST = _data(metavar="FILE", help="Judge the model on this file.")
+_TEST_LABELS = _data(metavar="FILE", help="Labels of that file.")
+_HOLDOUT = _data(help="Without a test file: share of the rows held out to judge by; 0 fits on all.")
 _SCALE = _data(
-    "--scale",
     help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; none; "
     "auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
 )
@@ -54,16 +50,14 @@ _STORED = (
     "the next one while the present one is computed with. A folder of NPY, Parquet, Arrow or safetensors files is a "
     "file, too."
 )
-_MEMORY_LIMIT = _data("--memory-limit", metavar="SIZE", help=_STORED)
+_MEMORY_LIMIT = _data(metavar="SIZE", help=_STORED)
 _SOLVER = _model(
-    "--solver",
     help=f"One of {', '.join(ESTIMATORS)}. any tries several estimators with several penalties and takes what held-out "
     "rows speak for. auto takes the one of the next seven that should be fastest for the data; these, and glm-cv, "
     "pegasos, sdca and bound with the same loss and alpha, minimise the same objective. Default: any, or auto where a "
     "parameter or checkpoint of one fit is given.",
 )
 _LOSS = _model(
-    "--loss",
     help="softmax, logistic (a label or class at a time), squared (least squares), sparsemax, calibrated, hinge, "
     "squared_hinge, crammer_singer, squared_crammer_singer or perceptron; each solver fits some of them and names "
     "those that fit the others. Default: softmax, or logistic for several labels per row; with "
@@ -80,33 +74,29 @@ def number_or_word(text: str) -> float | str:
 
 
 _ALPHA = _model(
-    "--alpha",
     metavar="<float>",
     parser=number_or_word,
     help="Strength of the penalty alpha/2 · ‖W‖². Default: scale, 1e-4 or as many times that as most columns have a "
     "variance above 1; with calibrated and stagewise auto, from the data.",
 )
-_ANY_ALPHA = _model("--alpha", help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
-_CLASS_WEIGHT = _model("--class-weight", help="balanced: every class counts the same. Default: every row does.")
+_ANY_ALPHA = _model(help="Strength of the penalty alpha/2 · ‖W‖². Default: auto, by cross-validation (GCV).")
+_CLASS_WEIGHT = _model(help="balanced: every class counts the same. Default: every row does.")
 _LEAVE_ONE_OUT = _model(
     "--leave-one-out",
     help="With glm-cv: what sets of labels with a given coverage need, which 'evaluate' then reports.",
 )
 _TOL = _model(
-    "--tol",
     help="Stop once the duality gap, relative to the zero model, is this small, or what the next iteration is expected "
     "to gain where there is no gap. Default: 1e-3; with calibrated 1e-5. stagewise has none.",
 )
 _MAX_ITER = _model(
-    "--max-iter",
     help="Iterations at most; one takes a pass over the rows, or a few. Default: 500; 1000 with "
     "sdca, 100 with calibrated, 1 with stagewise (how often each feature is used); auto, with pegasos, is 20 "
     "or more where rows are few.",
 )
-_MAX_TIME = _model("--max-time", help="Seconds at most; the best model so far is kept. Default: no limit.")
-_SEED = _model("--seed", help="Decides which rows are held out, and all else random. Default: always the same.")
+_MAX_TIME = _model(help="Seconds at most; the best model so far is kept. Default: no limit.")
+_SEED = _model(help="Decides which rows are held out, and all else random. Default: always the same.")
 _CHECKPOINT = _model(
-    "--checkpoint",
     metavar="FILE",
     help="Store in this file, every few seconds, where the fit has come to. After a crash the same command goes on "
     "from there, and ends with the same model. Yours to delete.",
@@ -119,7 +109,7 @@ _MOMENTS = _output("--output", "-o", metavar="FILE.moments", help="Save the sums
 _MERGED = _output("--output", "-o", metavar="FILE", help="A .skops file for the model, or .moments for the sums.")
 _FORCE = _output("--force", "-f", help="Replace the output file if it exists already.")
 _PROBA = _output("--proba", help="Probabilities of every label, not the labels.")
-_HTML = _output("--html", metavar="FILE", help="Write a page with pictures, in one file that needs no network.")
+_HTML = _output(metavar="FILE", help="Write a page with pictures, in one file that needs no network.")
 _JSON = _output("--json", help="Print one JSON object and nothing else on stdout.")
 _TRAIN = typer.Argument(
     metavar="TRAIN",
