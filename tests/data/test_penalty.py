@@ -164,7 +164,8 @@ def test_one_row_that_alone_is_interpolated_is_left_out(fit_intercept, alpha):
     X, Y = np.column_stack([rng.standard_normal((30, 4)), np.eye(30)[:, 0]]), rng.standard_normal((30, 2))
     path, Z, R = spectrum(X, Y, np.ones(30), fit_intercept)
     others = ridge(X[1:, :4], Y[1:], np.ones(29), 30 * alpha, fit_intercept)
-    assert_allclose(path.left_out(alpha, Z, R)[0], Y[0] - others(X[:1, :4])[0], rtol=1e-3)
+    ((_, error, _),) = path.left_out_errors(np.array([alpha]), [(Z, R, None)])
+    assert_allclose(error[0], Y[0] - others(X[:1, :4])[0], rtol=1e-3)
 
 
 @pytest.mark.parametrize(("largest", "n", "n_expected"), [(3e3, 9, 9), (9e5, 9, 11), (9e5, 1, 1)])

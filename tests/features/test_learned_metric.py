@@ -148,7 +148,7 @@ def test_many_responses_are_summed_with_random_signs():
     X, y, w = ridged(2000)
     Y = np.zeros((2000, 400))
     Y[np.arange(2000), 10 * y + np.arange(2000) % 10] = 1.0  # 20 of 400 columns are not empty
-    assert room._responses(Y, np.arange(2000)).shape == (2000, 256)
+    assert room.random_sums(400).shape == (400, 256)
     assert abs(leading(learned(X, Y).metric_root_) @ w) > 0.95
     assert abs(leading(learned(X, sp.csr_array(Y[:, :30])).metric_root_) @ w) > 0.95
 

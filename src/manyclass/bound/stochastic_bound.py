@@ -180,7 +180,12 @@ class StochasticBound:
             self.curvature.discard()
             evaluation = before.evaluation
         else:
-            self.mu = self._rows_gradient() if growing else self.mu - self.penalty * self.theta
+            if growing:  # the gradient of the residuals last seen
+                total = self.problem.rows.rmatmat(self.residuals)
+                ones = [self.residuals.sum(axis=0)] if self.problem.fit_intercept else []
+                self.mu = np.vstack([total, *ones])
+            else:
+                self.mu = self.mu - self.penalty * self.theta
             self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
             self._renew()
             self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
@@ -195,12 +200,6 @@ class StochasticBound:
             self.curvature.discard()
         else:
             self.curvature.renew()
-
-    def _rows_gradient(self) -> np.ndarray:
-        """Σ_j x_j r_jᵀ of the residuals last seen."""
-        assert self.residuals is not None
-        total = self.problem.rows.rmatmat(self.residuals)
-        return np.vstack([total, self.residuals.sum(axis=0)]) if self.problem.fit_intercept else total
 
     def _fit_block(self, growing: bool) -> None:
         """As many rows to a block as the error of their common penalty allows."""

@@ -215,19 +215,15 @@ class JointDescent(Descent):
         if outcome.status is not Status.STALLED or self.curvature.local:
             last = replace(outcome.history[-1], objective=outcome.history[-1].objective / len(models))
             return [replace(outcome, model=model, history=[last]) for model in models]
-        singles = self._by_themselves()
-        outcomes = [one.fit(alpha * one.ratio, model) for one, model in zip(singles, models, strict=True)]
+        if not self._singles:  # each by itself, with the first as the leader of the others
+            given = self._of_all, self.clock, self.tol, self.max_iter
+            for part, ratio in zip(problem.parts, problem.ratios, strict=True):
+                leader = self._singles[0] if self._singles else None
+                self._singles.append(Descent(part, *given, leader, self.whole, ratio))
+        outcomes = [one.fit(alpha * one.ratio, model) for one, model in zip(self._singles, models, strict=True)]
         problem.n_passes += sum(one.n_passes for one in outcomes)
         self.known[-1] = math.log(alpha), problem.pack(*problem.beside([one.model for one in outcomes]))
         return outcomes
-
-    def _by_themselves(self) -> list[Descent]:
-        if not self._singles:
-            given = self._of_all, self.clock, self.tol, self.max_iter
-            for part, ratio in zip(self.problem.parts, self.problem.ratios, strict=True):
-                leader = self._singles[0] if self._singles else None
-                self._singles.append(Descent(part, *given, leader, self.whole, ratio))
-        return self._singles
 
     def models_at(self, theta: Array) -> list[tuple[Array, Array]]:
         return self.problem.models(*self.problem.coefficients(theta))

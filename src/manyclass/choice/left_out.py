@@ -211,7 +211,9 @@ def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
         return Z
     at = problem.rows.asarray(judges.rows, xp.int64)
     start = xp.take(seen, at, axis=0)
-    one, true = (_without_shift(found - start, problem) for found in (xp.take(Z, at, axis=0), judges.scores))
+    one, true = xp.take(Z, at, axis=0) - start, judges.scores - start
+    if loss.domain.exclusive:  # scores of classes, one of which a row has, may all be shifted
+        one, true = (moved - xp.mean(moved, axis=1, keepdims=True) for moved in (one, true))
     square = float(xp.sum(one * one))
     return seen + (Z - seen) * max(float(xp.sum(one * true)) / square, 1.0) if square > 0 else Z
 
@@ -228,11 +230,6 @@ def _not_alone(problem: Problem) -> np.ndarray:
     if not problem.loss.domain.exclusive:
         is_alone = is_alone | xp.any((Y <= 0) & (S - present - out <= least), axis=1)
     return np.flatnonzero(to_numpy((weight > 0) & ~is_alone))
-
-
-def _without_shift(Z: Array, problem: Problem) -> Array:
-    """Scores of classes, one of which a row has, may all be shifted."""
-    return Z - problem.xp.mean(Z, axis=1, keepdims=True) if problem.loss.domain.exclusive else Z
 
 
 @dataclass(frozen=True)

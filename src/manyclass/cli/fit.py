@@ -219,7 +219,8 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     schema, weight = Schema.of(train), None
     test = _read_test(request, schema)
     if test is None and request.holdout > 0 and limit is None:
-        train, test = _split(request, train)
+        index = _held_out(request, as_rows(train.X), train.y, request.holdout)
+        train, test = train.take(np.delete(np.arange(train.X.shape[0]), index)), train.take(index)
         _check_rest(request, train.y)
         schema = Schema.of(train)
     elif test is None and request.holdout > 0:
@@ -254,11 +255,6 @@ def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
     labels = request.test_labels or (request.data.labels if shared else None)
     options = dataclasses.replace(request.data, labels=labels, n_features=None)
     return load(request.test, options, schema=schema, memory_limit=request.memory_limit)
-
-
-def _split(request: FitRequest, dataset: Dataset) -> tuple[Dataset, Dataset]:
-    test = _held_out(request, as_rows(dataset.X), dataset.y, request.holdout)
-    return dataset.take(np.delete(np.arange(dataset.X.shape[0]), test)), dataset.take(test)
 
 
 def _put_aside(request: FitRequest, dataset: Dataset) -> tuple[Dataset, np.ndarray]:

@@ -170,8 +170,7 @@ def save(model: Model, path: Path, force: bool = False) -> None:
 
 def load(path: Path) -> Model:
     """Read a model, trusting no type but this package's own."""
-    with path.open("rb"):
-        pass  # to fail as any file does that cannot be opened
+    path.open("rb").close()  # to fail as any file does that cannot be opened
     try:
         with zipfile.ZipFile(path) as archive:
             check_members(archive)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from manyclass.curvature.base import Curvature, mean_and_variance, solved_about, sums_of_columns
@@ -64,6 +62,7 @@ class Jacobi(OneUnitEach):
 
     name = "jacobi"
     majorizes = False
+    weighs_rows = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator):
         self._variance = self._of_all = problem.feature_variance
@@ -71,28 +70,19 @@ class Jacobi(OneUnitEach):
         self._sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         super().__init__(problem, rng)
 
-    @property
-    def weighs_rows(self) -> bool:
-        return True
-
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
         if row_weight is None:
             trace = float(problem.xp.sum(problem.sum(class_sums, self._sample, *problem.unpack(theta))))
         else:
-            trace = self._weigh(problem, row_weight)
+            # The units and their centre by these weights, too.
+            xp, sums = problem.xp, problem.sum(_weighted_columns, row_weight)
+            mean, variance = mean_and_variance(sums, problem)
+            self._variance, trace = xp.where(variance > 0, variance, self._of_all), float(sums[0, 0])
+            if problem.fit_intercept:
+                self._shift = xp.astype(xp.where(variance > 0, mean - problem.center, 0.0), problem.rows.dtype)
         least = problem.rows.precision * problem.loss.lipschitz
         h = max(trace / problem.total_weight / problem.n_outputs, least)
         self._set(problem, h * self._variance + problem.alpha, h)
-
-    def _weigh(self, problem: Problem, row_weight: Any) -> float:
-        """Σ and its centre by these weights; their sum."""
-        xp, rows = problem.xp, problem.rows
-        sums = problem.sum(_weighted_columns, row_weight)
-        mean, variance = mean_and_variance(sums, problem)
-        self._variance = xp.where(variance > 0, variance, self._of_all)
-        if problem.fit_intercept:
-            self._shift = xp.astype(xp.where(variance > 0, mean - problem.center, 0.0), rows.dtype)
-        return float(sums[0, 0])
 
 
 def _weighted_columns(part: Problem, row_weight: Array) -> Array:

@@ -104,7 +104,10 @@ class ClassMoments:
         needed, what = COPIES * 8.0 * rows.n_features**2, f"Sums of products of {rows.n_features} features"
         require(needed, None, what, "use fewer, or fit all rows at once by GLMClassifier")
         given = None if sample_weight is None else rows.asarray(weight)
-        members = _members(y, len(found), weight)
+        if multilabel:  # s_i in the columns of the classes of row i
+            members = sp.csr_array(y.astype(np.float64) * weight[:, None])
+        else:
+            members = sp.csr_array((weight, y, np.arange(len(y) + 1)), shape=(len(y), len(found)))
         xp, features = rows.xp, MomentSums(rows, 0, rows.pilot(given, constant=True))
         sums = rows.zeros((len(found), rows.n_features), dtype=xp.float64)
         for part, block in rows.blocks(rows.rows_per_block(1, GRAM_BLOCK_BYTES)):
@@ -324,10 +327,3 @@ _FACTS = ("overlap", "multilabel", "dtype", "precision", "about")
 
 def _kind(classes: np.ndarray) -> str:
     return "number" if classes.dtype.kind in "biuf" else "text"
-
-
-def _members(y: np.ndarray, n_classes: int, weight: np.ndarray) -> sp.csr_array:
-    """s_i in the columns of the classes of row i."""
-    if y.ndim == 2:
-        return sp.csr_array(y.astype(np.float64) * weight[:, None])
-    return sp.csr_array((weight, y, np.arange(len(y) + 1)), shape=(len(y), n_classes))

@@ -16,16 +16,14 @@ inner: Any = partial(entry, no_cpython_wrapper=True)
 """Compiles what only compiled functions call: a way in from Python takes longer to compile than many of them."""
 
 
-def by_type(choose: Any = None, **jit_options: Any) -> Any:
+def by_type(choose: Any) -> Any:
     """A function for compiled functions alone, whose body `choose` gives for the types of its arguments."""
-    if choose is None:
-        return partial(by_type, **jit_options)
 
     @wraps(choose)
     def uncompiled(*arguments: Any) -> None:
         raise TypeError(f"Only compiled functions call {choose.__name__}.")
 
-    overload(uncompiled, jit_options=cast(Any, {"error_model": "numpy"} | jit_options))(choose)
+    overload(uncompiled, jit_options=cast(Any, {"error_model": "numpy"}))(choose)
     return uncompiled
 
 

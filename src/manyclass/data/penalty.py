@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,13 +202,6 @@ class Spectrum:
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
-    def left_out(
-        self, alpha: float, Z: Array, R: Array, weight: Array | None = None, precision: float = DOUBLE
-    ) -> Array:
-        """(r − f)/(1 − u·h) of a block of rows, as in `leave_one_out`."""
-        ((_, error, _),) = self.left_out_errors(np.array([alpha]), [(Z, R, weight)], precision)
-        return error
-
     def coefficients_without(self, alpha: float, Z: Array, R: Array) -> tuple[Array, Array]:
         """Coefficients, and what is added to r̄, of the exact model of all rows but a few.
 
@@ -267,7 +259,12 @@ def path_of_rows(
         wide = rows.asarray(signs, xp.float64)
         judged, judges = replace(spectrum, cross=spectrum.cross @ wide), R @ wide
     errors = judged.leave_one_out(alphas, [(Z, judges, weight)], rows.precision)
-    return alphas, errors, partial(spectrum.left_out, Z=Z, R=R, weight=weight, precision=rows.precision)
+
+    def left_out(alpha: float) -> Array:
+        ((_, error, _),) = spectrum.left_out_errors(np.array([alpha]), [(Z, R, weight)], rows.precision)
+        return error
+
+    return alphas, errors, left_out
 
 
 def best(alphas: np.ndarray, errors: np.ndarray) -> float:

@@ -29,6 +29,8 @@ class SparseRows(Rows):
 
     xp = numpy_namespace
     device = None
+    can_be_centred = False
+    moments_itemsize = 8
 
     def __init__(self, X: sp.csr_array, shift: np.ndarray | None = None):
         self.X, self.shift = X, shift
@@ -47,31 +49,20 @@ class SparseRows(Rows):
     def row_bytes(self) -> float:
         return float((self.X.nnz / max(self.n_rows, 1)) * (self.itemsize + self.X.indices.itemsize) + 8)
 
-    @property
-    def can_be_centred(self) -> bool:
-        return False
-
-    @property
-    def moments_itemsize(self) -> int:
-        return 8
-
     def part(self, rows: slice) -> SparseRows:
         # Solvers ask for the same blocks again and again, and making one costs as much as a product with few columns.
         known, where = self._parts, (rows.start, rows.stop)
         if where not in known:
             if len(known) >= MOST_PARTS:
                 known.clear()
-            known[where] = self._part(rows)
+            # Slicing a CSR matrix copies its data; three views of its arrays do not.
+            pointers = self.X.indptr[rows.start : rows.stop + 1]
+            first, last = int(pointers[0]), int(pointers[-1])
+            block: sp.csr_array = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
+            block.data, block.indices = self.X.data[first:last], self.X.indices[first:last]
+            block.indptr = pointers - pointers[0]
+            known[where] = SparseRows(block, self.shift)
         return known[where]
-
-    def _part(self, rows: slice) -> SparseRows:
-        # Slicing a CSR matrix copies its data; three views of its arrays do not.
-        pointers = self.X.indptr[rows.start : rows.stop + 1]
-        first, last = int(pointers[0]), int(pointers[-1])
-        block: sp.csr_array = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
-        block.data, block.indices = self.X.data[first:last], self.X.indices[first:last]
-        block.indptr = pointers - pointers[0]
-        return SparseRows(block, self.shift)
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[index]), self.shift)

@@ -35,8 +35,7 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], di
     from safetensors import safe_open
 
     path = Path(path)
-    with path.open("rb"):
-        pass  # to fail as any file does that cannot be opened
+    path.open("rb").close()  # to fail as any file does that cannot be opened
     with translated(path, "a safetensors file, or is damaged"):
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})

@@ -159,16 +159,11 @@ def _opened(
         found = opened(X, y, memory_limit, keep=keep)
         if found.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(found.feature_names, dtype=object)
-        return found.X, _as_given(found.y)
-    features = vars(estimator).get("feature_names_in_")
-    features = estimator.n_features_in_ if features is None else list(features)
-    found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
-    return found.X, _as_given(found.y)
-
-
-def _as_given(y: Any) -> Any:
-    """Labels in a list as an array, as scikit-learn makes one of them."""
-    return np.asarray(y) if isinstance(y, list | tuple) else y
+    else:
+        features = vars(estimator).get("feature_names_in_")
+        features = estimator.n_features_in_ if features is None else list(features)
+        found = opened(X, False if y is None else y, memory_limit, keep=True, features=features)
+    return found.X, np.asarray(found.y) if isinstance(found.y, list | tuple) else found.y
 
 
 def _row_by_row(X: Any, memory_limit: float | str | None) -> Any:

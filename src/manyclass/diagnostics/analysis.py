@@ -113,10 +113,10 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     if n_missing:
         rows, labels = rows.take(index), labels.take(index)
     n_repeated, n_contradicting = _repeated(rows, labels)
-    found = ranges(rows)
-    density = found.n_nonzero / (rows.n_rows * rows.n_features)
+    seen = ranges(rows)
+    density = seen.n_nonzero / (rows.n_rows * rows.n_features)
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
-    columns = _columns(rows, found, names)
+    columns = _columns(rows, seen, names)
     scaler = _scaler(facts, columns)
     spread, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
@@ -124,7 +124,10 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
         warnings.simplefilter("ignore", ConvergenceWarning)
         trial = _trial(rows, labels)
     chosen = _recommended(mend, scaler, methods, trial)
-    return DataReport(facts, balance, columns, _hardness(spread, scaler), methods, trial, *chosen, mistakes, spread)
+    found, name = spread.spectrum, None if scaler is None else type(scaler).__name__
+    free = {alpha: found.effective_dimension(alpha) for alpha in ALPHAS}
+    hard = Hardness(found.n_rows, found.n_components, found.condition_number(), free, spread.tau, name)
+    return DataReport(facts, balance, columns, hard, methods, trial, *chosen, mistakes, spread)
 
 
 def _encoded(rows: Rows, y: Any) -> Labels:
@@ -208,12 +211,6 @@ def _correlation(rows: Rows, labels: Labels, scaler: Any) -> tuple[ResponseCorre
     values = values if scaler is None else scaler.fit_transform(values)
     found = response_correlation(values, to_numpy(part.guide))
     return found, left_out(found, as_rows(values), part)
-
-
-def _hardness(found: ResponseCorrelation, scaler: Any) -> Hardness:
-    spectrum, name = found.spectrum, None if scaler is None else type(scaler).__name__
-    free = {alpha: spectrum.effective_dimension(alpha) for alpha in ALPHAS}
-    return Hardness(spectrum.n_rows, spectrum.n_components, spectrum.condition_number(), free, found.tau, name)
 
 
 def _trial(rows: Rows, labels: Labels) -> Trial | None:

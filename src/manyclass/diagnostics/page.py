@@ -102,11 +102,6 @@ def table(caption: str, names: Sequence[str], rows: Sequence[Sequence[Any]], wor
     return tag("div", tag("p", caption, class_="caption"), scrolled)
 
 
-def fragment(*parts: Any) -> str:
-    """For a notebook."""
-    return tag("div", style(), *parts, class_="manyclass")
-
-
 def document(title: str, subtitle: str, *parts: Any) -> str:
     """A whole page."""
     found = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', "".join(parts))

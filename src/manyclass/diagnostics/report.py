@@ -15,7 +15,7 @@ from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.diagnostics.displays import SpectrumDisplay, new_axes
 from manyclass.diagnostics.mistakes import Mistakes
 from manyclass.diagnostics.names import counted, shown
-from manyclass.diagnostics.page import Html, document, fragment
+from manyclass.diagnostics.page import Html, document, style, tag
 from manyclass.diagnostics.report_page import parts
 from manyclass.diagnostics.spectra import Spectrum
 
@@ -232,7 +232,7 @@ class DataReport:
         return document(title, what, *self._parts())
 
     def _repr_html_(self) -> str:
-        return fragment(*self._parts())
+        return tag("div", style(), *self._parts(), class_="manyclass")
 
     def _parts(self) -> list[Html]:
         return parts(self, list(self._sections()))

@@ -38,7 +38,10 @@ class JointState(DualState):
     def gap_terms(self) -> GapTerms:
         problem = self.problem
         if problem.fit_intercept and not problem.class_share.all():
-            self._leave_empty_classes()
+            # Where all rows of a class have weight 0 no p may have any of it: no q short of all would mend the mean.
+            self.a[:, problem.class_share == 0] = 0.0
+            total = self.a.sum(axis=1, keepdims=True)
+            self.a = np.where(total > 0, self.a / np.where(total > 0, total, 1.0), problem.class_share)
         weight = problem.share[:, None] * self.duals()
         self._sum_duals(weight, self.V)
         G = self.alpha * self.V[:, : problem.n_outputs]
@@ -53,12 +56,6 @@ class JointState(DualState):
                 G = (1.0 - theta) * G + theta * self._cross_covariance()
                 conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
         return GapTerms(losses, float(np.sum(W**2)), conjugates, float(np.sum(G**2)))
-
-    def _leave_empty_classes(self) -> None:
-        """Where all rows of a class have weight 0 no p may have any of it: no q short of all would mend the mean."""
-        self.a[:, self.problem.class_share == 0] = 0.0
-        total = self.a.sum(axis=1, keepdims=True)
-        self.a = np.where(total > 0, self.a / np.where(total > 0, total, 1.0), self.problem.class_share)
 
     def _conjugate(self, q: np.ndarray) -> float:
         """Σ r φ*(p_i) where every p_i is q."""

@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -366,9 +366,8 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
             state["status_"] = state["status_"].name
         history = state.get("history_")
         if history and isinstance(history[0], Record):
-            names = [field.name for field in fields(Record)]
-            values = [[_plain(getattr(record, name)) for name in names] for record in history]
-            state["history_"] = {"fields": names, "values": values}
+            held = [vars(record) | {"details": dict(record.details)} for record in history]
+            state["history_"] = {"fields": list(held[0]), "values": [list(one.values()) for one in held]}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -394,7 +393,3 @@ def outside() -> int:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("manyclass.", "sklearn.base")):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if hasattr(value, "items") else value

@@ -128,17 +128,11 @@ class Judge:
             return np.log(np.where(truth > 0, P, 1.0 - P).clip(least)).sum(axis=1)
         return np.log(P[np.arange(len(P)), truth].clip(least))
 
-    def responses(self, truth: np.ndarray, n_outputs: int) -> np.ndarray:
-        """−1 and 1 for an absent and a present class."""
-        if truth.ndim == 2:
-            return 2.0 * truth - 1.0
-        if n_outputs == 1:
-            return 2.0 * truth[:, None] - 1.0
-        return np.where(np.arange(n_outputs) == truth[:, None], 1.0, -1.0)
-
     def gains(self, Z: Array, truth: np.ndarray) -> Any:
-        """Minus the squared error of each row and output."""
-        return -((to_numpy(Z) - self.responses(truth, int(Z.shape[1]))) ** 2)
+        """Minus the squared error of each row and output, −1 and 1 standing for an absent and a present class."""
+        n_outputs = int(Z.shape[1])
+        present = truth if truth.ndim == 2 else truth[:, None] == (1 if n_outputs == 1 else np.arange(n_outputs))
+        return -((to_numpy(Z) - (2.0 * present - 1.0)) ** 2)
 
     def _is_right(self, Z: Array, truth: np.ndarray) -> Any:
         right = to_numpy(self.classifier._best(Z)) == truth

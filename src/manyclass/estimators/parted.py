@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names
 
 from manyclass.data.parted import parted
 from manyclass.estimators.parameters import F
-from manyclass.execution import Executor, engine_of
+from manyclass.execution import engine_of
 
 
 def fits_parts(fit: F) -> F:
@@ -52,7 +52,11 @@ def by_part(method: F) -> F:
             return method(self, X, *arguments, **options)
         model = copy(self)  # as it is now
         call = partial(_quietly, method.__name__, model, *arguments, **options)
-        return _lazily(engine, call, X, self.n_features_in_)
+        # A row of zeros says what shape and dtype predictions have.
+        dtypes = getattr(X, "dtypes", None)
+        dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
+        like = call(np.zeros((1, self.n_features_in_), dtype))
+        return engine.lazily(_PartOrNone(call, like[:0]), X, tuple(like.shape[1:]), like.dtype)
 
     return cast(F, put_off)
 
@@ -63,14 +67,6 @@ def _quietly(name: str, model: Any, *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return getattr(model, name)(X, *others, **options)
-
-
-def _lazily(engine: type[Executor], function: Callable[[Any], Any], X: Any, n_features: int) -> Any:
-    """`function` of every part, when it is asked for; a row of zeros says what shape and dtype that has."""
-    dtypes = getattr(X, "dtypes", None)
-    dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
-    like = function(np.zeros((1, n_features), dtype))
-    return engine.lazily(_PartOrNone(function, like[:0]), X, tuple(like.shape[1:]), like.dtype)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The search for a penalty: models along a path, judged by rows they have not seen, and the model that is kept."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator

@@ -87,8 +87,7 @@ def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str
     from safetensors import safe_open
 
     path = Path(path)
-    with path.open("rb"):
-        pass  # to fail as any file does that cannot be opened
+    path.open("rb").close()  # to fail as any file does that cannot be opened
     with translated(path, "a whole file of coefficients"), safe_open(path, framework="numpy") as file:
         description = json.loads((file.metadata() or {}).get("description", "null"))
         arrays = {name: file.get_tensor(name) for name in ("coef", "intercept") if name in file.keys()}

@@ -70,7 +70,9 @@ def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generat
     moving = to_numpy(part.mean_square(weights) - part.mean(weights) ** 2) > 0.0
     V = rng.standard_normal((rows.n_features, n_waves)) * (moving[:, None] * np.sqrt(2.0 / median))
     phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
-    Y = _responses(y, index)
+    Y = response_columns(y, index)
+    signs = random_sums(Y.shape[1])  # of many, whose gradients have the same outer product in the mean
+    Y = Y if signs is None else Y @ signs
     W = _least_squares(GeneratedRows(part, Waves(V, phases)), Y, weights)
     slopes = Moments.of(GeneratedRows(part, Waves(V, phases - np.pi / 2.0)), None, weights).second_moment
     curvature = W @ W.T
@@ -94,14 +96,6 @@ def _drawn(rows: Rows, weight: Array | None, rng: np.random.Generator) -> tuple[
     if sample.index is not None:
         index, mass = index[sample.index], mass[sample.index] * (1.0 if sample.scale is None else sample.scale)
     return index, mass / mass.mean()
-
-
-def _responses(y: Any, index: np.ndarray) -> np.ndarray:
-    """Those of some rows, of shape (n_rows, n_outputs); where they are many sums of them with random signs, whose
-    gradients have the same outer product in the mean."""
-    Y = response_columns(y, index)
-    signs = random_sums(Y.shape[1])
-    return Y if signs is None else Y @ signs
 
 
 def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None) -> np.ndarray:

@@ -20,10 +20,6 @@ def _largest_first(values: np.ndarray) -> np.ndarray:
     return np.argsort(-values, kind="stable")
 
 
-def _longest_first(rows: np.ndarray) -> np.ndarray:
-    return _largest_first(np.linalg.norm(rows, axis=1))
-
-
 def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     """Weight of the rows in which each column is not zero."""
     xp = rows.xp
@@ -56,8 +52,8 @@ class Order:
 
 ORDERS: dict[str, Order] = {
     "gradient": Order(
-        lambda rows, y, weight, rng: _longest_first(_cross(rows, response_columns(y), weight)),
-        lambda n_features, gradient, rng: _longest_first(to_numpy(gradient())),
+        lambda rows, y, weight, rng: _largest_first(np.linalg.norm(_cross(rows, response_columns(y), weight), axis=1)),
+        lambda n_features, gradient, rng: _largest_first(np.linalg.norm(to_numpy(gradient()), axis=1)),
         needs_y=True,
     ),
     "frequency": Order(lambda rows, y, weight, rng: _largest_first(_frequency(rows, weight))),

@@ -23,11 +23,10 @@ def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
     return Z
 
 
-def _relu(Z: Array, out: dict[str, Array], xp: Any) -> Array:
-    return xp.maximum(Z, xp.zeros_like(Z[:1, :1]), **out)
-
-
-ACTIVATIONS: dict[str, Callable[[Array, dict[str, Array], Any], Array]] = {"logistic": _logistic, "relu": _relu}
+ACTIVATIONS: dict[str, Callable[[Array, dict[str, Array], Any], Array]] = {
+    "logistic": _logistic,
+    "relu": lambda Z, out, xp: xp.maximum(Z, xp.zeros_like(Z[:1, :1]), **out),
+}
 """(Z, out, xp) ↦ the activation, elementwise; see `elementwise` for `out`."""
 
 CENTERS = 4096

@@ -70,7 +70,13 @@ class Checkpoint:
         try:
             # One writer, as those that killed runs leave would pile up.
             with replaced(self.path, "run") as temporary, temporary.open("w+b") as file:
-                self._write_to(file, {**state, "more": self.more()})
+                encode = Encoder()
+                encoded = encode({**state, "more": self.more()})
+                tree = {"manyclass": _version(), "belongs_to": self.belongs_to, "state": encoded}
+                text = json.dumps(tree).encode()
+                file.write(MAGIC + f"{FORMAT}\n".encode() + len(text).to_bytes(8, "little") + text)
+                for array in encode.arrays:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
                 file.flush()
                 file.write(_digest(file, file.tell()))
         except OSError as error:
@@ -86,14 +92,6 @@ class Checkpoint:
             self._has_warned = True
         now = time.perf_counter()
         self._due = now + max(EVERY, (now - started) / SHARE)
-
-    def _write_to(self, file: BinaryIO, state: dict[str, Any]) -> None:
-        encode = Encoder()
-        tree = {"manyclass": _version(), "belongs_to": self.belongs_to, "state": encode(state)}
-        text = json.dumps(tree).encode()
-        file.write(MAGIC + f"{FORMAT}\n".encode() + len(text).to_bytes(8, "little") + text)
-        for array in encode.arrays:
-            np.lib.format.write_array(file, array, allow_pickle=False)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -142,8 +140,8 @@ class Checkpoint:
         """Refuse what another fit, or another version, has left."""
         if tree["manyclass"] != _version():
             raise CheckpointError(
-                f"The checkpoint {self.path} was written by manyclass {_told(tree['manyclass'])}, and this is "
-                f"{_version()}; go on with that version, or delete the file and the fit begins anew."
+                f"The checkpoint {self.path} was written by manyclass {one_line(str(tree['manyclass']))[:60]}, and "
+                f"this is {_version()}; go on with that version, or delete the file and the fit begins anew."
             )
         theirs = tree["belongs_to"]
         for name, ours in self.belongs_to.items():
@@ -171,11 +169,6 @@ def _is_same(ours: Any, theirs: Any) -> bool:
         return False
     scale = max((abs(value) for value in ours), default=0.0)
     return all(abs(a - b) <= 1e-4 * scale for a, b in zip(ours, theirs, strict=True))
-
-
-def _told(value: Any) -> str:
-    """What a file holds, as a message may quote it."""
-    return one_line(str(value))[:60]
 
 
 def _version() -> str:

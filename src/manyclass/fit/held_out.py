@@ -162,14 +162,10 @@ def _is_alone(rows: Rows, present: np.ndarray, same: np.ndarray, classes: np.nda
     if n_rows[largest] <= 0.5 * MOST_COPIES * different[largest]:
         for one in np.unique(of_each[times > MOST_COPIES]):
             some = present[first[of_each == one][:SEEN]]
-            if _combinations(rows, some) > np.log(n_rows[one]):
+            values = np.sort(to_numpy(rows.take(some).dense()), axis=0)
+            # How many rows the values of the columns could make.
+            if np.sum(np.log(1.0 + np.sum(np.diff(values, axis=0) > 0, axis=0))) > np.log(n_rows[one]):
                 most[one] *= max(n_rows[one] / max(different[one], 1), 1.0)
     is_alone: np.ndarray = times[same] > most[classes]
     is_alone |= np.bincount(same, classes != classes[first][same])[same] > 0
     return is_alone
-
-
-def _combinations(rows: Rows, some: np.ndarray) -> float:
-    """The logarithm of how many rows the values of the columns could make."""
-    values = np.sort(to_numpy(rows.take(some).dense()), axis=0)
-    return float(np.sum(np.log(1.0 + np.sum(np.diff(values, axis=0) > 0, axis=0))))

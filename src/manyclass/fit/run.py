@@ -204,7 +204,10 @@ class Run:
         """
         self._best, self._since_best = [], 0
         if self.saved is not None:
-            self._go_on_from(self.saved)
+            rank, model, record = self.saved["best"]
+            self._best, self.history = [(rank, partial(itself, model), record)], self.saved["history"]
+            self._since_best = self.saved["since_best"]
+            self.clock.started -= self.saved["seconds"]
             if self.saved["status"] is not None:
                 iterates.close()
                 return self._outcome(Status[self.saved["status"]])
@@ -242,12 +245,6 @@ class Run:
             "since_best": self._since_best,
             "solver": None if state is None else state(),
         }
-
-    def _go_on_from(self, saved: dict[str, Any]) -> None:
-        rank, model, record = saved["best"]
-        self._best = [(rank, partial(itself, model), record)]
-        self._since_best, self.history = saved["since_best"], saved["history"]
-        self.clock.started -= saved["seconds"]
 
     def _take(self, iterates: Iterates) -> Status:
         given = InOrder(iterates)

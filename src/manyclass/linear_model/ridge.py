@@ -107,7 +107,7 @@ class _RidgeJudge(Judge):
         super().__init__(owner, scoring or "accuracy", encoded)
         self.kept, self.by_error = kept, scoring is None
         if self.by_error:
-            self.of_rows = self._gain
+            self.of_rows = lambda Z, truth: self.gains(Z, truth).mean(axis=1)
 
     @property
     def knows_rows(self) -> bool:
@@ -118,9 +118,6 @@ class _RidgeJudge(Judge):
             scale = -1.0 if weight is None else -weight[:, None]
             self.kept.append(scale * self.gains(Z, truth) if self.by_error else np.array(Z))
         return super().score(Z, truth, weight)
-
-    def _gain(self, Z: Array, truth: np.ndarray) -> Array:
-        return self.gains(Z, truth).mean(axis=1)
 
 
 class RidgeClassifierCV(_Ridge, Folds):

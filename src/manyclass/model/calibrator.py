@@ -127,7 +127,9 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
         values = xp.astype(block.dense(), dtype, copy=False)
         functions = DenseRows(calibrator.functions(values, xp))
         weight = None if sample_weight is None else xp.astype(sample_weight[where], dtype, copy=False)
-        sums = MomentSums(functions, k, functions.mean(_counted(weight, xp))) if sums is None else sums
+        if sums is None:  # a row that is left out may lie far from all others
+            counted = weight if weight is not None and bool(xp.any(weight > 0)) else None
+            sums = MomentSums(functions, k, functions.mean(counted))
         sums.add(functions, weight, targets.dense(where, values, xp) - values)
         seconds = time.perf_counter() - began
     assert sums is not None
@@ -191,11 +193,6 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
     for i in range(m):
         sums.second[:i, i, :] = sums.second[i, :i, :]
     return sums
-
-
-def _counted(weight: Array | None, xp: Any) -> Array | None:
-    """Weights, where some row has one: a row that is left out may lie far from all others."""
-    return weight if weight is not None and bool(xp.any(weight > 0)) else None
 
 
 def _map_of_each(sums: SumsOfEach, identity: int, rows: Rows) -> Map:

@@ -47,15 +47,12 @@ class StreamedEquations(NormalEquations):
     def solve(self, cross: Array, mean: Array, alpha: float) -> tuple[Array, Array]:
         coef, intercept = super().solve(cross, mean, alpha)
         if alpha not in self.corrections:
-            self.corrections[alpha] = self._correction(alpha)
+            W, b = self.whole.solve(alpha, fit_intercept=self.fit_intercept, factor=self.whole_factor)
+            b = b if self.shift is None else b + self.shift @ W
+            sampled, origin = self.sample.solve(alpha, fit_intercept=self.fit_intercept, factor=self.factor)
+            self.corrections[alpha] = W - sampled, b - origin
         more = self.corrections[alpha]
         return coef + more[0], intercept + more[1]
-
-    def _correction(self, alpha: float) -> tuple[Array, Array]:
-        W, b = self.whole.solve(alpha, fit_intercept=self.fit_intercept, factor=self.whole_factor)
-        b = b if self.shift is None else b + self.shift @ W
-        sampled, origin = self.sample.solve(alpha, fit_intercept=self.fit_intercept, factor=self.factor)
-        return W - sampled, b - origin
 
     def best_alpha(self, responses: Responses) -> float:
         whole = self.whole

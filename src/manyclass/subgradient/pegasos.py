@@ -61,7 +61,11 @@ class Pegasos:
             arrays = RowArrays.of(arrays.data, np.arange(rows.n_features, dtype=np.uint32), arrays.indptr)
         self.rows = kernel.Rows(*arrays, dense)
         self.targets = _targets(problem)
-        self.weights = _weights(problem, rows, self._unit, self._squares(seen))
+        weight = problem.weight
+        if weight is None:
+            weight = np.empty(0, dtype=problem.rows.dtype) if self._unit == 1.0 else rows.ones(rows.n_rows)
+        # Relative to the mean weight of the rows so far.
+        self.weights = kernel.Weights(np.ascontiguousarray(weight), self._unit, self._squares(seen))
 
     def _squares(self, rows: Rows) -> np.ndarray:
         """‖x‖² of each row, and of what stands for the intercept; none where steps are not held back by them."""
@@ -143,14 +147,6 @@ def _targets(problem: Problem) -> kernel.Targets:
         return kernel.Targets(np.ascontiguousarray(codes, dtype=np.int64), np.empty(0, dtype=problem.rows.dtype))
     Y = problem.targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp)
     return kernel.Targets(np.empty(0, dtype=np.int64), np.ascontiguousarray(Y).reshape(-1))
-
-
-def _weights(problem: Problem, rows: Rows, unit: float, squares: np.ndarray) -> kernel.Weights:
-    """Relative to the mean weight of the rows so far."""
-    if problem.weight is None and unit == 1.0:
-        return kernel.Weights(np.empty(0, dtype=problem.rows.dtype), 1.0, squares)
-    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
-    return kernel.Weights(np.ascontiguousarray(weight), unit, squares)
 
 
 class ChunkedPegasos(Pegasos):

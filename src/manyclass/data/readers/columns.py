@@ -53,7 +53,13 @@ def choose_columns(
         features = [j for j in remaining if j not in taken]
         if request.features is None and request.n_label_columns is None:
             shown = [j for j in range(n_columns) if names is None or names[j] not in hidden]
-            _check_not_left_out(names, _targets(names, n_columns, shown, request), targets)
+            usual = _targets(names, n_columns, shown, request)
+            if usual != targets:
+                name = str(usual[0] + 1) if names is None else names[usual[0]]
+                raise DataFileError(
+                    f"its column '{name}' would be its labels and is left out: name their column with target (--target "
+                    "on the command line)"
+                )
     if request.n_features is not None and len(features) != request.n_features:
         raise DataFileError(
             f"it has {len(features)} feature columns and {request.n_features} are expected: use a file with as many"
@@ -93,16 +99,6 @@ def _occurs(column: str | int, names: Sequence[str] | None, n_columns: int, rema
         return int(column) % n_columns in remaining and -n_columns <= int(column) < n_columns
     except ValueError:
         return False
-
-
-def _check_not_left_out(names: Sequence[str] | None, usual: Sequence[int], targets: Sequence[int]) -> None:
-    """Refuse labels that are another column's because the usual one is left out."""
-    if usual != targets:
-        name = str(usual[0] + 1) if names is None else names[usual[0]]
-        raise DataFileError(
-            f"its column '{name}' would be its labels and is left out: name their column with target (--target on the "
-            "command line)"
-        )
 
 
 def _position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:

@@ -141,7 +141,9 @@ class Layout:
         names = list(dict.fromkeys(self.entries[j][0] for j in chosen))
         refuse_text(table.schema, names)
         if dtype is None:
-            dtype = np.float32 if all(_fits_float32(table[name]) for name in names) else np.float64
+            chunks = (chunk for name in names for chunk in table[name].chunks)
+            parts = (_numbers(chunk.flatten() if is_list(chunk.type) else chunk) for chunk in chunks)
+            dtype = np.float32 if all(map(fits_float32, parts)) else np.float64
         held = _entries(names, self.widths)
         X = _joined(table.select(names), self.widths, len(held), dtype)
         if held == [self.entries[j] for j in chosen]:
@@ -269,10 +271,6 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         array = array.cast(pa.float64())
     return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def _fits_float32(column: pa.ChunkedArray) -> bool:
-    return all(fits_float32(_numbers(chunk.flatten() if is_list(chunk.type) else chunk)) for chunk in column.chunks)
 
 
 def label_column(names: Sequence[str]) -> str:

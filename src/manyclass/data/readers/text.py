@@ -117,7 +117,9 @@ class _Text:
             first = next((row for row in rows if any(cell.strip() for cell in row)), None)
             if first is None:
                 raise DataFileError("it has no cell that is not empty: give a file with data")
-            n_lines, below = rows.line_num, _rows_below(rows)
+            n_lines, below = rows.line_num, list[list[str]]()
+            with suppress(csv.Error):  # of a cell that is too long, which ends what is looked at
+                below.extend(itertools.islice(filter(None, rows), _SHOWN_ROWS))
             are_truths = [_all(_is_truth, j, below) for j in range(len(first))]
             has_header = _is_header(first, below, request) if request.header is None else request.header
             self.n_header_lines = n_lines if has_header else 0
@@ -222,15 +224,6 @@ def _delimiter(source: Source) -> str:
         raise DataFileError("it is empty")
     candidates = [_DELIMITERS.get(source.suffix, ","), ",", "\t", ";", "|"]
     return max(candidates, key=lambda mark: len(next(csv.reader(io.StringIO(start, newline=""), delimiter=mark))))
-
-
-def _rows_below(rows: Iterator[list[str]]) -> list[list[str]]:
-    """The first few, which show what columns hold; none from a cell on that is too long for `csv`."""
-    found = []
-    with suppress(csv.Error):
-        for row in itertools.islice(filter(None, rows), _SHOWN_ROWS):
-            found.append(row)
-    return found
 
 
 def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Request) -> bool:

@@ -27,7 +27,13 @@ class Softmax(SmoothLoss):
     labels_cost = False
 
     def normalise(self, Z: Array, xp: Any) -> Array:
-        Z -= _row_maxima(Z, xp)
+        if not 0 < Z.shape[1] <= FEW_COLUMNS:
+            Z -= xp.max(Z, axis=1, keepdims=True)
+            return Z
+        largest = Z[:, 0]
+        for column in range(1, Z.shape[1]):  # as reductions over a short last axis are slow
+            largest = xp.maximum(largest, Z[:, column])
+        Z -= largest[:, None]
         return Z
 
     def tamed(self, Z: Array, xp: Any) -> Array:
@@ -50,13 +56,3 @@ class Softmax(SmoothLoss):
 
     def hessian(self, P: Array, xp: Any) -> tuple[Array, Array | None]:
         return P, P
-
-
-def _row_maxima(Z: Array, xp: Any) -> Array:
-    """Of shape (n_rows, 1); reductions over a short last axis are slow, so few columns are compared one by one."""
-    if not 0 < Z.shape[1] <= FEW_COLUMNS:
-        return xp.max(Z, axis=1, keepdims=True)
-    largest = Z[:, 0]
-    for column in range(1, Z.shape[1]):
-        largest = xp.maximum(largest, Z[:, column])
-    return largest[:, None]
