@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from manyclass.execution.memory import TOLD
+from manyclass.execution.dask import TOLD
 
 FAULTS = """
 import json, resource
 from contextlib import nullcontext
 import numpy as np
-from manyclass.execution.memory import memory_kept
+from manyclass.execution.dask import memory_kept
 
 def pages(context):
     with context:

@@ -187,19 +187,15 @@ class StochasticBound:
             else:
                 self.mu = self.mu - self.penalty * self.theta
             self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
-            self._renew()
+            try:
+                self._watch()
+            except OutOfTime:  # of another pass
+                self.curvature.discard()
+            else:
+                self.curvature.renew()
             self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
         self._move_mu(0.0)
         return evaluation
-
-    def _renew(self) -> None:
-        """The curvature of the pass that is over, unless there is no time for another."""
-        try:
-            self._watch()
-        except OutOfTime:
-            self.curvature.discard()
-        else:
-            self.curvature.renew()
 
     def _fit_block(self, growing: bool) -> None:
         """As many rows to a block as the error of their common penalty allows."""

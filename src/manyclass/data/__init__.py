@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 
 from manyclass.data.chunked import ChunkedRows
-from manyclass.data.class_moments import ClassMoments
 from manyclass.data.dense import DenseRows
 from manyclass.data.generated import GeneratedRows
 from manyclass.data.half import HalfRows
@@ -42,7 +41,6 @@ def as_rows(X: Any) -> Rows:
 
 __all__ = [
     "ChunkedRows",
-    "ClassMoments",
     "ClassTargets",
     "DenseRows",
     "GeneratedRows",

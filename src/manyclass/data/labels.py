@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -227,10 +229,16 @@ def _check_objects(y: Any) -> None:
         )
 
 
-def _check_targets(y: Any, least: int) -> None:
+@contextmanager
+def few_rows_of_many_labels() -> Iterator[None]:
+    """Of parts, and of the labels themselves, each row may be of another class: that is no sign of a regression."""
     with warnings.catch_warnings():
-        if least < 2:  # of a few rows of a stream, each may be of another class
-            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
+
+
+def _check_targets(y: Any, least: int) -> None:
+    with few_rows_of_many_labels() if least < 2 else nullcontext():
         check_classification_targets(y)
 
 

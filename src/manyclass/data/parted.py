@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -17,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from manyclass.data import as_rows
-from manyclass.data.labels import Labels, encode, encode_chunk
+from manyclass.data.labels import Labels, encode, encode_chunk, few_rows_of_many_labels
 from manyclass.data.moments import Moments
 from manyclass.data.place import HERE, Elsewhere
 from manyclass.data.rows import Array, Rows
@@ -262,7 +261,7 @@ def _look(X: Any, number: int, y: Any, weight: Any, estimator_name: str) -> Seen
     rows, y = check_rows(_named(estimator_name), X, y, reset=True)
     if not rows.is_numpy:
         raise TypeError("Partitions must hold NumPy arrays, SciPy CSR matrices or data frames.")
-    with _few_rows_of_many_labels():
+    with few_rows_of_many_labels():
         check_classification_targets(y)
     indicator = y.ndim == 2
     if weight is not None:
@@ -287,14 +286,6 @@ def _look(X: Any, number: int, y: Any, weight: Any, estimator_name: str) -> Seen
         y.shape[1] if indicator else 0,
         float(rows.n_rows if weight is None else weight.sum()),
     )
-
-
-@contextmanager
-def _few_rows_of_many_labels() -> Iterator[None]:
-    """Of parts, and of the labels themselves, that is no sign of a regression."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        yield
 
 
 def _readable(X: Any) -> Any:
@@ -327,7 +318,7 @@ def parted(
         if seen.n_columns:
             labels = PartedLabels(seen.labels, None, given, seen.counts)
         else:
-            with _few_rows_of_many_labels():
+            with few_rows_of_many_labels():
                 labels = PartedLabels(encode(seen.labels, estimator_name).classes, given, None, seen.counts)
         yield PartedRows(parts, seen, firsts), labels, weight
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyclass.execution.base import Broadcast, Executor, Parts
+from manyclass.execution.base import Executor, Parts
 from manyclass.execution.dask import Dask
 
 ENGINES: tuple[type[Executor], ...] = (Dask,)
@@ -24,4 +24,4 @@ def check_here(X: Any) -> None:
         )
 
 
-__all__ = ["ENGINES", "Broadcast", "Executor", "Parts", "check_here", "engine_of"]
+__all__ = ["ENGINES", "Executor", "Parts", "check_here", "engine_of"]

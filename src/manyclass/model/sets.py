@@ -23,8 +23,13 @@ class ConvexSet(Protocol):
 
         Both arguments hold means of points of the set in rows, in float64. Moving every prediction by theta towards q
         gives predictions that match the targets on average, as a dual point of a model with an unpenalised intercept
-        must.
+        must. Where theta is 0, mean is what is wanted.
         """
+        theta = self._least(mean, wanted, xp)
+        return theta, mean + (wanted - mean) / xp.where(theta > 0, theta, 1.0)[:, None]
+
+    def _least(self, mean: Array, wanted: Array, xp: Any) -> Array:
+        """Theta."""
 
 
 class WholeSpace(ConvexSet):
@@ -33,11 +38,10 @@ class WholeSpace(ConvexSet):
     def project(self, V: Array, xp: Any) -> Array:
         return V
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
+    def _least(self, mean: Array, wanted: Array, xp: Any) -> Array:
         distance, size = (xp.sqrt(xp.sum(rows * rows, axis=1)) for rows in (wanted - mean, mean))
         # theta·‖q‖² is least where the larger of these divides; but means that cancel out are of points of size 1.
-        largest = xp.maximum(xp.maximum(size, distance), xp.ones_like(size))
-        return _blend_towards(wanted, distance / largest, mean, xp)
+        return distance / xp.maximum(xp.maximum(size, distance), xp.ones_like(size))
 
 
 class Simplex(ConvexSet):
@@ -59,8 +63,8 @@ class Simplex(ConvexSet):
         threshold = xp.take_along_axis(excess, support - 1, axis=1) / xp.astype(support, V.dtype)
         return xp.clip(V - threshold, min=0.0)
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
-        return _blend_towards(wanted, _shortfall(mean, wanted, xp), mean, xp)
+    def _least(self, mean: Array, wanted: Array, xp: Any) -> Array:
+        return _shortfall(mean, wanted, xp)
 
 
 class Box(ConvexSet):
@@ -69,17 +73,11 @@ class Box(ConvexSet):
     def project(self, V: Array, xp: Any) -> Array:
         return xp.clip(V, 0.0, 1.0)
 
-    def blend(self, mean: Array, wanted: Array, xp: Any) -> tuple[Array, Array]:
-        theta = xp.maximum(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
-        return _blend_towards(wanted, theta, mean, xp)
+    def _least(self, mean: Array, wanted: Array, xp: Any) -> Array:
+        return xp.maximum(_shortfall(mean, wanted, xp), _shortfall(1.0 - mean, 1.0 - wanted, xp))
 
 
 def _shortfall(mean: Array, wanted: Array, xp: Any) -> Array:
     """The least theta ≥ 0 of each row with wanted − (1 − theta)·mean ≥ 0."""
     excess = xp.max((mean - wanted) / xp.where(mean > 0, mean, xp.inf), axis=1)
     return xp.where(excess > 0, excess, 0.0)
-
-
-def _blend_towards(wanted: Array, theta: Array, mean: Array, xp: Any) -> tuple[Array, Array]:
-    """Where theta is 0, mean is what is wanted."""
-    return theta, mean + (wanted - mean) / xp.where(theta > 0, theta, 1.0)[:, None]

@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from manyclass.curvature import Curvature
 from manyclass.data.rows import Array, to_numpy
-from manyclass.fit import Iterate, Iterates, Status
+from manyclass.fit import Iterates, Status
 from manyclass.model import Evaluation, Problem
 from manyclass.solvers.base import NOTHING, REFRESH, Solver, iterate, refresh
 from manyclass.solvers.line_search import Step, backtrack
@@ -47,7 +47,7 @@ class LBFGS(Solver):
         if "pairs" in saved:
             pairs.restore(saved["pairs"], evaluation.gradient)
         n_iter += 1
-        yield self._iterate(pairs, theta, evaluation, n_iter, known)
+        yield iterate(problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
         while True:
             if known["n_steps"] in self.refresh and known["refreshed_at"] is not theta:
                 known |= {"refreshed_at": theta, "n_refreshed": curvature.n_refreshed}
@@ -64,13 +64,7 @@ class LBFGS(Solver):
             pairs.add(step, evaluation)
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
-            yield self._iterate(pairs, theta, evaluation, n_iter, known)
-
-    @staticmethod
-    def _iterate(
-        pairs: InverseHessian, theta: Array, evaluation: Evaluation, n_iter: int, known: dict[str, Any]
-    ) -> Iterate:
-        return iterate(pairs.problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
+            yield iterate(problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
 
 
 class InverseHessian:

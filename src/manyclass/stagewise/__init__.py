@@ -4,7 +4,7 @@ from manyclass.stagewise.blocks import DrawnBlocks, OriginalColumns
 from manyclass.stagewise.judges import FoldsJudge, HeldOutJudge, SmallerTrials, Trials
 from manyclass.stagewise.solver import Stagewise
 from manyclass.stagewise.stage import Stage, StagewiseModel
-from manyclass.stagewise.updates import UPDATES, Update
+from manyclass.stagewise.updates import UPDATES
 
 __all__ = [
     "UPDATES",
@@ -17,5 +17,4 @@ __all__ = [
     "Stagewise",
     "StagewiseModel",
     "Trials",
-    "Update",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums, mean_loss
+from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums
 from manyclass.model.losses.logistic import Logistic
 from manyclass.model.losses.margin import ColumnMargin, JointMargin, Mistakes
 from manyclass.model.losses.regression import EpsilonInsensitive, Huber
@@ -48,5 +48,4 @@ __all__ = [
     "Mistakes",
     "SmoothLoss",
     "loss_sums",
-    "mean_loss",
 ]
