@@ -1,7 +1,5 @@
 """M = H⁻¹ as a full matrix (*Stochastic Bound Majorization*, Algorithm 2)."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 from scipy.linalg.blas import dsyrk, dtrsm

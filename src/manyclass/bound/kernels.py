@@ -1,7 +1,5 @@
 """The recursion over the rows of a block of stochastic bound majorization, and what its curvatures loop over."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

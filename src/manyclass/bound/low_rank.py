@@ -1,7 +1,5 @@
 """H as low rank plus diagonal, always above the true sum (*Stochastic Bound Majorization*, section 3.2)."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 

@@ -1,7 +1,5 @@
 """H that grows row by row, and its inverse kept up to date (*Stochastic Bound Majorization*, section 3)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

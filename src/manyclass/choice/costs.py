@@ -1,7 +1,5 @@
 """Estimated seconds and bytes of each estimator on this machine, from the shape of the data and one small sample."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Whether features are worth generating, or the columns predict better, as they are or each in its own unit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple

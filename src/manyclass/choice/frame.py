@@ -1,8 +1,6 @@
 """The rows that models are fitted to: as given, without empty columns, in units of their columns, or in as many
 dimensions as rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

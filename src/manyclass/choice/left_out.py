@@ -9,8 +9,6 @@ g_i = p_i − y_i, A_i = ∇²Φ(z_i), C_i = (x̃_iᵀ ⊗ I) H⁻¹ (x̃_i ⊗ 
 penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

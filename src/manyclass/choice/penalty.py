@@ -1,7 +1,5 @@
 """The penalty in the units of the columns, and what a user is told of one that is far below these."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What this machine, or a device of it, does in a second: measured once in some ten milliseconds, kept on its disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

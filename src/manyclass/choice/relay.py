@@ -1,7 +1,5 @@
 """The method taken at work, and others in its place when it does not keep what was expected of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What stands for X in repeated least squares: its second moments, the space of its rows, or products with X itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from manyclass.choice.methods import Shape

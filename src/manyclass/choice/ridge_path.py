@@ -1,7 +1,5 @@
 """Least squares for a whole path of penalties: one decomposition for all rows, one for each fold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

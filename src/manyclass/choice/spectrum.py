@@ -1,7 +1,5 @@
 """How far apart the curvatures of a problem lie, as first-order methods see it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manyclass.data.rows import to_numpy

@@ -1,7 +1,5 @@
 """The command line: ``manyclass analyze``, ``fit``, ``predict``, ``evaluate``, ``summarize`` and ``merge``."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import warnings

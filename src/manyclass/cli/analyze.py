@@ -1,7 +1,5 @@
 """``manyclass analyze``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from manyclass.cli.errors import UsageError

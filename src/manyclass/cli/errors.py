@@ -1,7 +1,5 @@
 """What went wrong, in one sentence that says what to do: the only place that turns exceptions into text."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Which estimator a name on the command line stands for: a new one is one line in `ESTIMATORS`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

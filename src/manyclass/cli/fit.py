@@ -1,7 +1,5 @@
 """``manyclass fit``."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 import warnings

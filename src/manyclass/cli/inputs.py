@@ -1,7 +1,5 @@
 """The rows a command works on: read, and refused with a sentence where no model can use them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``manyclass summarize`` and ``manyclass merge``: second moments of files, and models from them."""
 
-from __future__ import annotations
-
 import time
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``manyclass predict``."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What ``--scale`` puts in front of the classifier: scikit-learn's transformers by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What stands in for the Hessian of the objective: built once, solved with many times."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar

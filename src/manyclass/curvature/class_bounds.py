@@ -3,8 +3,6 @@
 In score space, for arrays of any namespace; `manyclass.bound.kernels` has the same for one row, compiled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A unit for each column, where a d×d factor does not fit or costs too much."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manyclass.curvature.base import Curvature, mean_and_variance, solved_about, sums_of_columns

@@ -1,7 +1,5 @@
 """The Hessian itself, where all parameters together are few."""
 
-from __future__ import annotations
-
 import numpy as np
 from array_api_compat import array_namespace
 

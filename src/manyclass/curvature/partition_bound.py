@@ -1,7 +1,5 @@
 """The curvature of batch bound majorization (*Stochastic Bound Majorization*, equation 2)."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows drawn to estimate a Hessian, with the weights that keep the estimate unbiased."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One d×d factor for every class: the majorizer of *Least Squares Revisited*, Algorithm 1."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manyclass.curvature.base import MATRICES, Curvature

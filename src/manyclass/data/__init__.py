@@ -1,7 +1,5 @@
 """How rows are held and summarised, and what they are to be matched with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Numbers that no model can use, and the sentence that names one of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions of numbers and short vectors that compiled loops share."""
 
-from __future__ import annotations
-
 import math
 from functools import partial, wraps
 from typing import Any, cast

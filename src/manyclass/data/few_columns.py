@@ -4,8 +4,6 @@ Arrays of torch in the memory of the host are computed with as NumPy's, which ta
 namespaces are left to their own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

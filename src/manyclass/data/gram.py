@@ -1,7 +1,5 @@
 """Sums of Gram matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Array = Any

@@ -1,7 +1,5 @@
 """Rows in half precision on a device that multiplies such numbers many times as fast as wider ones."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How much memory there is, and how much of it may be used."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """A point near the mean of the rows, where products of rows that lie far from the origin would lose digits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}

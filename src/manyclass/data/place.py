@@ -1,7 +1,5 @@
 """Where rows lie: here, or in parts elsewhere; and how a problem on them is asked for sums."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

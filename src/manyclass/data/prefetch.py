@@ -3,8 +3,6 @@
 Rows are visited in random order, which no hardware foresees, so each would begin with waiting for main memory.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

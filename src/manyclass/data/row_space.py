@@ -1,7 +1,5 @@
 """Fewer rows than features: the same rows in as many dimensions as there are rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 

@@ -1,7 +1,5 @@
 """Where rows lie that are read in chunks, and how to get at some of them."""
 
-from __future__ import annotations
-
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence

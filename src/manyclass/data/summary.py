@@ -1,7 +1,5 @@
 """What a look at every number of X says: gaps, zeros and ranges of columns, and rows or columns that are equal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Named arrays in one file: safetensors with a kind, a version and a checksum, written whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -5,8 +5,6 @@ by spinning, tens of milliseconds long, and the threads of the other library fin
 products were NumPy's and whose small factors were SciPy's took twice as long with two threads as with one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """In which units a method should look at columns."""
 
-from __future__ import annotations
-
 import numpy as np
 
 WORTH = 0.9

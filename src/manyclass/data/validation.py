@@ -1,7 +1,5 @@
 """Bad input stops here, with one sentence that says what to do."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

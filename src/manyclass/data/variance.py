@@ -1,7 +1,5 @@
 """The variance of columns from sums over rows, and what of it is rounding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 ROUNDING = 64.0

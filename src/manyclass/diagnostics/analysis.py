@@ -1,7 +1,5 @@
 """A look at data before anything is fitted to them: what they are, how hard they are, and what to fit."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How strongly the response depends on directions of small variance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

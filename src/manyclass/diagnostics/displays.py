@@ -1,7 +1,5 @@
 """Plots of what `diagnostics` computes, as Display objects in the manner of scikit-learn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 

@@ -1,7 +1,5 @@
 """Names and numbers from data in sentences: the former must not move what stands beside them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any

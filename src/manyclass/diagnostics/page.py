@@ -3,8 +3,6 @@
 Nothing that comes from data is ever read as markup.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Whether probabilities mean what they say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `analyze` found, for people, notebooks and programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The eigenvalues of the covariance of the rows, and what follows from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

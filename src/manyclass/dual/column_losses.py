@@ -1,7 +1,5 @@
 """The formulas of losses of one score, compiled; `phi` is a `DualLoss`."""
 
-from __future__ import annotations
-
 import math
 
 from manyclass.data.compiled import clip, inner, sigmoid, soft_threshold, softplus

@@ -1,7 +1,5 @@
 """What a pass over all rows says about a primal and a dual point, and the best of both so far."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

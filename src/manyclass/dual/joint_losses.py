@@ -7,8 +7,6 @@ q = s_i‖x_i‖²/(alpha·S) in its scores, the exact step maximises
 - softmax: H(p') + p'ᵀz − (q/2)‖p' − p‖²: log p'_j + q p'_j = z_j + q p_j − λ with λ such that Σ p' = 1.
 """
 
-from __future__ import annotations
-
 import math
 
 from manyclass.data.compiled import clip, inner, log_sum_exp, project_simplex

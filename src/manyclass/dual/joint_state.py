@@ -1,7 +1,5 @@
 """The state of an ascent whose losses see all classes of a row together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An epoch of exact dual steps, and its duality gap, compiled."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

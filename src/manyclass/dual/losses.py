@@ -1,7 +1,5 @@
 """Which losses the dual solver knows, and the numbers by which its compiled formulas know them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

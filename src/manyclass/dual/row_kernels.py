@@ -6,8 +6,6 @@ negative indices), or dense rows end to end in `data` with empty `indices`. Numb
 ``fastmath`` lets the sums be reordered, so that they fill vector registers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from manyclass.data.compiled import entry, inner, number

@@ -1,7 +1,5 @@
 """Dual variables, the W that belongs to them, and the rows worth visiting."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The one ``fit`` of the package: check, encode, hold out, run, store. Subclasses hand over iterates."""
 
-from __future__ import annotations
-
 import math
 import sys
 import warnings

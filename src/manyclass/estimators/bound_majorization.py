@@ -1,7 +1,5 @@
 """Multinomial logistic regression by quadratic bounds on the partition function."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar

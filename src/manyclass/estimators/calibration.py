@@ -1,7 +1,5 @@
 """Probabilities from the scores of losses that have none, by rows that the scores were not fitted to."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What scikit-learn's callbacks are told of a fit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """What tells one fit from another: the estimator, its parameters, and the rows, as plain values."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The generators of features of a stagewise fit, each of which gives the blocks of models of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.base import clone

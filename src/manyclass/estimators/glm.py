@@ -1,7 +1,5 @@
 """Generalized linear classification with one d×d factor for all classes."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Generalized linear classification whose penalty the data choose."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral

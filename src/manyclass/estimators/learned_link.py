@@ -1,7 +1,5 @@
 """Probabilities from scores of least squares, by rows that these were not fitted to."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What linear models share: scores from coefficients, the model known beforehand, and a fit by a method chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A linear model with a link as a model of one stage: what least squares on whatever features has to be better than."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass, field, replace

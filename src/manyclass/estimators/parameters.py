@@ -1,7 +1,5 @@
 """Parameters that several estimators share: what they may be, and what random_state means."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

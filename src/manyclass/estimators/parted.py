@@ -1,7 +1,5 @@
 """``fit`` of rows that lie in parts elsewhere, and predictions of them part by part."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from copy import copy

@@ -1,7 +1,5 @@
 """Multi-class linear models by stochastic subgradient descent whose cost does not grow with n."""
 
-from __future__ import annotations
-
 import dataclasses
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """What regressors share: responses of one or several columns, and predictions from coefficients."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

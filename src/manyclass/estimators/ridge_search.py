@@ -1,7 +1,5 @@
 """The search for a penalty of the squared loss: exactly, and all from one decomposition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

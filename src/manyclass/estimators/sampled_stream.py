@@ -1,7 +1,5 @@
 """Calibrated least squares on rows in pieces: moments of all of them, and a sample of the rows for the link."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

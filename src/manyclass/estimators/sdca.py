@@ -1,7 +1,5 @@
 """Linear models by stochastic dual coordinate ascent."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real

@@ -1,7 +1,5 @@
 """What estimators share whose models are stages: fitting them, and the scores that they give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Which estimator fits which loss: one table, and the sentence for those that it does not name."""
 
-from __future__ import annotations
-
 from sklearn.utils._param_validation import InvalidParameterError
 
 LOSSES_OF: dict[str, tuple[str, ...]] = {

@@ -1,7 +1,5 @@
 """Rows that lie in parts elsewhere: map(function, parts) → tree sum → broadcast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manyclass.execution.base import Executor, Parts

@@ -1,7 +1,5 @@
 """Parts on the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

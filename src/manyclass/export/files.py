@@ -1,7 +1,5 @@
 """Coefficients as safetensors, which any program can read and which hold no code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

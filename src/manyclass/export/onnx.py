@@ -1,7 +1,5 @@
 """Models as ONNX, by skl2onnx."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

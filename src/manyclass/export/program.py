@@ -1,7 +1,5 @@
 """What a fitted model computes, as operators of ONNX: written into an ONNX file, or carried out by PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

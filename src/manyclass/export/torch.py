@@ -1,7 +1,5 @@
 """Models as PyTorch modules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manyclass.export.program import check_exportable

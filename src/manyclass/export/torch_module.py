@@ -1,7 +1,5 @@
 """The module of PyTorch that a model becomes, which is imported with PyTorch only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

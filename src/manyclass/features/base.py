@@ -1,7 +1,5 @@
 """What a generator of features is: a transformer that can draw new features again and again."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy

@@ -1,7 +1,5 @@
 """A metric of the columns that follows what is to be predicted, for a kernel of distances."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compiled rectification and pooling of filter responses: one read of each response, where NumPy takes about ten."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from manyclass.data.compiled import entry

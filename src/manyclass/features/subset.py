@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """Where a fit has come to, in a file: written whole or not at all, and read only if every byte is as it was written."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

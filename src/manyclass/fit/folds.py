@@ -1,7 +1,5 @@
 """Which rows a model is fitted to and which judge it, again and again: folds, splitters, rows from elsewhere."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any

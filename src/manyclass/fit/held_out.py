@@ -1,7 +1,5 @@
 """Rows that are kept out of a fit, to stop by."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any

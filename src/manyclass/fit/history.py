@@ -1,7 +1,5 @@
 """What a fit leaves behind of each of its iterations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What scikit-learn asks of everything that has parameters."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

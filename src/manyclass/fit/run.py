@@ -1,7 +1,5 @@
 """The one loop: solvers yield iterates, and this decides when it is enough and which of them is the model."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

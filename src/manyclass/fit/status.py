@@ -1,7 +1,5 @@
 """Why a fit ended, as a sentence that says what to do."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

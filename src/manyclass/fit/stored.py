@@ -1,7 +1,5 @@
 """What a fit knows, as JSON and arrays and back: plain values and objects of this package, and never code."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Logistic regression with a penalty that is given."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Logistic regression whose penalty folds choose."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar

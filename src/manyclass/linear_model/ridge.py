@@ -1,7 +1,5 @@
 """Least squares on −1 and 1."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar

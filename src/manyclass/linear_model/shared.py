@@ -1,7 +1,5 @@
 """Tolerances, penalties and splits as scikit-learn means them."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any, ClassVar, Self
 

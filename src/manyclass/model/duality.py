@@ -1,7 +1,5 @@
 """How far from the minimum a point is, by the dual of its problem."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

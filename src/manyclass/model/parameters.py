@@ -1,7 +1,5 @@
 """The parameters of a linear model as one array, and sums over those of each of its problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

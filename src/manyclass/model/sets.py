@@ -1,7 +1,5 @@
 """The convex sets in which predictions live, with what calibration and dual bounds need of them."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from manyclass.data.rows import Array

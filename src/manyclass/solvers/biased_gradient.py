@@ -1,7 +1,5 @@
 """Gradient descent, plain and in the plane that also holds the cross-covariance of X and Y."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, ClassVar

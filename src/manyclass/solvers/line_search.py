@@ -1,7 +1,5 @@
 """How far to go along a descent direction of a convex function, safe against rounding."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Where blocks of features come from, and their coefficients so far."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What a stage sums over the rows: its normal equations, and their right-hand side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

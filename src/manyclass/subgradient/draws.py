@@ -1,7 +1,5 @@
 """Which row comes next: a function of the seed and a counter, so that nothing is shuffled, stored or threaded."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

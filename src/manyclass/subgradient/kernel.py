@@ -1,7 +1,5 @@
 """The compiled loop: Algorithm 1 of the paper, at a cost per row of O(non-zeros × outputs) whatever n and d are."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ is g_k x, as in the equations of *Characterizing Inverse Time Dependency in Mult
 says which formula is compiled into the loop, so that nobody waits for those of other losses.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Stochastic subgradient descent with steps 1/(alpha t): what surrounds the compiled loop."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is left to choose in Algorithm 1: the first step, how many rows each has, in which order, and the model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,8 +4,6 @@ Parsing is left to pyarrow (CSV and Parquet), NumPy, SciPy, scikit-learn and lia
 optional. Files may be compressed by gzip, bzip2 or xz.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

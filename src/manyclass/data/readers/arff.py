@@ -1,7 +1,5 @@
 """ARFF, dense or sparse, read by liac-arff (the extra `arff`); labels as Mulan and MEKA declare them."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

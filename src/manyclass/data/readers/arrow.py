@@ -3,8 +3,6 @@
 Uncompressed files are mapped, and columns of lists are arrays without a copy.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Which columns of a table are features and which are the target."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Sequence

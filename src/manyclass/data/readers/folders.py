@@ -1,7 +1,5 @@
 """Which files of a folder hold the rows, and in which order."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

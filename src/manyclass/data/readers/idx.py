@@ -3,8 +3,6 @@
 The layout is described with the data: LeCun, Cortes and Burges, "The MNIST database of handwritten digits".
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """LIBSVM (svmlight) text, read by `sklearn.datasets.load_svmlight_file`."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """NumPy's .npy and .npz, and SciPy's sparse .npz."""
 
-from __future__ import annotations
-
 import io
 import math
 import zipfile

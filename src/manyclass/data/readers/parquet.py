@@ -1,7 +1,5 @@
 """Parquet, read by pyarrow."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Files as streams, decompressed by what they hold rather than by what they are called."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import errno

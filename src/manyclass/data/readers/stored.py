@@ -1,7 +1,5 @@
 """Rows that stay in their files, with the labels that have been read from these."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ The `csv` module reads the first row, which says how the others are to be read, 
 message where pyarrow refuses.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

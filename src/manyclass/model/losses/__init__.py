@@ -1,7 +1,5 @@
 """Losses by name. The same name and alpha mean the same objective in every estimator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What a loss is: how far scores are from targets, and for smooth ones the gradient map and the conjugate."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar

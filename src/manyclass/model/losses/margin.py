@@ -1,7 +1,5 @@
 """Losses with kinks, which compiled solvers minimise: here is what they are, not how they are stepped on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manyclass.data.rows import Array

@@ -1,7 +1,5 @@
 """Losses of real responses beside the squared one; r = |y − z| in each column, and ε in units of y."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manyclass.data.rows import Array
