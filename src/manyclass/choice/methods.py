@@ -1,10 +1,9 @@
 """Estimated seconds of each method for a smooth problem, and the choice that follows from them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 from manyclass.choice.rates import Rates, rates_of
 from manyclass.choice.spectrum import quadratic_steps
@@ -91,7 +90,7 @@ class Choice:
     candidates: tuple[Method, ...]
 
     @classmethod
-    def of(cls, solver: str, curvature: str, row_space: bool = False) -> Choice:
+    def of(cls, solver: str, curvature: str, row_space: bool = False) -> Self:
         """No choice: what was asked for, of which nothing is expected."""
         method = Method(solver, curvature, row_space, math.nan, math.nan, math.nan, math.nan)
         return cls(method, (method,))
@@ -162,7 +161,7 @@ class Shape:
     itemsize: int
 
     @classmethod
-    def of(cls, problem: Problem) -> Shape:
+    def of(cls, problem: Problem) -> Self:
         """The shape of the rows of a problem, and what this machine does with such rows."""
         rows, speed = problem.rows, rates_of(problem.rows)
         n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
@@ -192,7 +191,7 @@ class Shape:
         )
 
     @property
-    def rotated(self) -> Shape:
+    def rotated(self) -> Self:
         """Of the same rows in the space that they span."""
         return replace(self, d=self.n, stored=float(self.n) ** 2, dense=True)
 

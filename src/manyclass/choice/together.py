@@ -1,7 +1,5 @@
 """The problems of all folds as one: a pass reads the rows once, and multiplies them with the models of all folds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -199,27 +197,6 @@ class HessianOfEach(Hessian):
         return xp.astype(xp.reshape(solved, gradient.shape), gradient.dtype)
 
 
-class _LossOfEach:
-    """A loss of the scores of several models for each row, one after the other; in all else the loss itself."""
-
-    def __init__(self, loss: Any, n: int):
-        self.loss, self.n = loss, n
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self).get("loss"), name)
-
-    def tamed(self, Z: Array, xp: Any) -> Array:
-        return xp.reshape(self.loss.tamed(_one_model_a_row(Z, self.n, xp), xp), Z.shape)
-
-    def losses_and_mean(self, Z: Array, rows: slice, targets: _TargetsOfEach, xp: Any) -> tuple[Array, Array]:
-        if self.separable:
-            losses, P = self.loss.losses_and_mean(Z, rows, targets, xp)
-            return losses, P
-        of_each = targets.of_each(rows)
-        losses, P = self.loss.losses_and_mean(_one_model_a_row(Z, self.n, xp), slice(None), of_each, xp)
-        return xp.reshape(losses, (int(Z.shape[0]), -1)), xp.reshape(P, Z.shape)
-
-
 class _TargetsOfEach:
     """What the scores of several models are matched with, the same for each."""
 
@@ -243,6 +220,27 @@ class _TargetsOfEach:
             P -= self.dense(rows, P, xp)
             return
         self.of_each(rows).subtract(slice(None), _one_model_a_row(P, self.n, xp), xp)
+
+
+class _LossOfEach:
+    """A loss of the scores of several models for each row, one after the other; in all else the loss itself."""
+
+    def __init__(self, loss: Any, n: int):
+        self.loss, self.n = loss, n
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self).get("loss"), name)
+
+    def tamed(self, Z: Array, xp: Any) -> Array:
+        return xp.reshape(self.loss.tamed(_one_model_a_row(Z, self.n, xp), xp), Z.shape)
+
+    def losses_and_mean(self, Z: Array, rows: slice, targets: _TargetsOfEach, xp: Any) -> tuple[Array, Array]:
+        if self.separable:
+            losses, P = self.loss.losses_and_mean(Z, rows, targets, xp)
+            return losses, P
+        of_each = targets.of_each(rows)
+        losses, P = self.loss.losses_and_mean(_one_model_a_row(Z, self.n, xp), slice(None), of_each, xp)
+        return xp.reshape(losses, (int(Z.shape[0]), -1)), xp.reshape(P, Z.shape)
 
 
 def _one_model_a_row(values: Array, n: int, xp: Any) -> Array:

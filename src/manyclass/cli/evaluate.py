@@ -1,7 +1,5 @@
 """``manyclass evaluate``: how good a model is on labelled rows, block by block so that no n×k matrix is held."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -69,26 +67,6 @@ def run(
         _print_classes(model, scores)
 
 
-def _print_classes(model: Model, scores: Scores) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = scores.per_class
-    title = None
-    if len(rows) > _MANY_CLASSES:
-        title = f"the {_WORST} of {len(rows)} with the lowest F1; --json has all"
-        rows = sorted(rows, key=lambda row: row["f1"])[:_WORST]
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    table.add_column("label" if model.schema.multilabel else "class", overflow="fold")
-    for name in ("precision", "recall", "F1", "rows"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        figures = (f"{row[name]:.3f}" for name in ("precision", "recall", "f1"))
-        table.add_row(Text(shown(row["label"])), *figures, f"{row['support']:,}")
-    console().print(table, soft_wrap=False)
-
-
 @dataclass(frozen=True)
 class Scores:
     """Figures by name, those of each class, and what the reader should know about them.
@@ -121,6 +99,26 @@ def blocks(method: Callable[[Any], NDArray[Any]], X: Any, n_outputs: int) -> Ite
     """``method(X)`` over consecutive blocks of rows, which may be `Rows` of a file."""
     for _, block in as_rows(X).blocks(max(1, _BLOCK // max(X.shape[1], n_outputs))):
         yield method(block.unwrapped())
+
+
+def _print_classes(model: Model, scores: Scores) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = scores.per_class
+    title = None
+    if len(rows) > _MANY_CLASSES:
+        title = f"the {_WORST} of {len(rows)} with the lowest F1; --json has all"
+        rows = sorted(rows, key=lambda row: row["f1"])[:_WORST]
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.add_column("label" if model.schema.multilabel else "class", overflow="fold")
+    for name in ("precision", "recall", "F1", "rows"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        figures = (f"{row[name]:.3f}" for name in ("precision", "recall", "f1"))
+        table.add_row(Text(shown(row["label"])), *figures, f"{row['support']:,}")
+    console().print(table, soft_wrap=False)
 
 
 def score(model: Model, X: Any, y: Any) -> Scores:

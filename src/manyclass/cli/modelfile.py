@@ -1,13 +1,11 @@
 """Models on disk: skops files holding the estimator and what it knows of the rows it was fitted on."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +37,7 @@ class Schema:
     zero_based: bool | None = None
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Schema:
+    def of(cls, dataset: Dataset) -> Self:
         y: Any = dataset.y
         return cls(
             n_features=dataset.X.shape[1],
@@ -124,7 +122,7 @@ class Model:
     schema: Schema
 
     @classmethod
-    def of(cls, scaler: Any, classifier: Any, schema: Schema) -> Model:
+    def of(cls, scaler: Any, classifier: Any, schema: Schema) -> Self:
         """The classifier, or pipeline of a scaler and it, behind the scaling where there is one."""
         steps = [("scale", scaler), *getattr(classifier, "steps", [("classify", classifier)])]
         named = [(f"{name}_{number}" if number else name, step) for number, (name, step) in enumerate(steps)]

@@ -1,13 +1,11 @@
 """Labels as users write them, and the columns that solvers see."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,10 +63,10 @@ class Labels:
             return MatrixTargets(absent + (present - absent) * second)
         return ClassTargets(codes, self.n_classes, (absent, present))
 
-    def take(self, index: np.ndarray) -> Labels:
+    def take(self, index: np.ndarray) -> Self:
         """Those of some rows."""
         codes, indicator = (None if held is None else held[index] for held in (self.codes, self.indicator))
-        return Labels(self.classes, codes, indicator)
+        return replace(self, codes=codes, indicator=indicator)
 
     @property
     def guide(self) -> Array:
@@ -90,7 +88,7 @@ class Responses:
     unit: np.ndarray | float = 1.0
 
     @classmethod
-    def of(cls, y: Any, itemsize: int = 8) -> Responses:
+    def of(cls, y: Any, itemsize: int = 8) -> Self:
         """Arrays of other namespaces than NumPy's stay where they are; everything else is made one in float64.
 
         Models compute with floats of `itemsize` bytes.
@@ -105,7 +103,7 @@ class Responses:
             raise ValueError(f"y holds numbers of size {size:.2g}, too large to compute with: scale y{other}.")
         return cls(y)
 
-    def in_units(self, weight: Array | None) -> Responses:
+    def in_units(self, weight: Array | None) -> Self:
         """Each output over the power of two next above its standard deviation: no digit changes, and none counts for
         more than another because of the unit that it was measured in. Of a constant it is that next above its size."""
         y = to_numpy(self.guide).astype(np.float64)

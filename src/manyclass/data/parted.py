@@ -1,12 +1,10 @@
 """Rows, labels and weights that lie in parts elsewhere, as far as the head of a fit knows them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
@@ -50,7 +48,7 @@ class Seen:
     def n_rows(self) -> int:
         return sum(self.sizes.values())
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: Self) -> Self:
         sizes = self.sizes | other.sizes
         if not self.n_rows or not other.n_rows:
             return replace(self if self.n_rows else other, sizes=sizes)
@@ -106,12 +104,12 @@ class PartedRows(Rows):
             return None
         return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
 
-    def _with_shift(self, shift: Array) -> PartedRows:
+    def _with_shift(self, shift: Array) -> Self:
         twin = copy(self)
         twin.shift = shift
         return twin
 
-    def typed(self, dtype: Any) -> PartedRows:
+    def typed(self, dtype: Any) -> Self:
         twin = copy(self)
         twin.dtype = np.dtype(dtype)
         return twin

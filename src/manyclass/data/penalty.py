@@ -1,11 +1,9 @@
 """Which ridge penalty: leave-one-out and generalised cross-validation for a whole path, from one eigendecomposition."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -95,7 +93,7 @@ class Spectrum:
     vectors: Array = None
 
     @classmethod
-    def of(cls, factor: Factor, cross: Array, total_weight: float, fit_intercept: bool, share: float = 1.0) -> Spectrum:
+    def of(cls, factor: Factor, cross: Array, total_weight: float, fit_intercept: bool, share: float = 1.0) -> Self:
         """From a factor of `share` times the second moments, and Σ s_i (x_i − c)(r_i − r̄)ᵀ / S."""
         eigenvalues, vectors = factor.spectrum
         return cls(eigenvalues / share, vectors.T @ cross, total_weight, fit_intercept, vectors)

@@ -3,12 +3,10 @@
 Colours come from the classes of `page.css`, which knows whether it is light or dark.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,7 +29,7 @@ class Scale:
     log: bool = False
 
     @classmethod
-    def of(cls, values: Any, *, log: bool = False, zero: bool = False) -> Scale:
+    def of(cls, values: Any, *, log: bool = False, zero: bool = False) -> Self:
         """Wide enough for all of the values, and not of no width; `zero` begins at it."""
         values = np.asarray(values, dtype=np.float64)
         values = values[np.isfinite(values) & (values > 0)] if log else values[np.isfinite(values)]

@@ -1,8 +1,7 @@
 """Which classes are hard to tell, and from which others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Mistakes:
     pairs: tuple[tuple[int, int, int], ...] = ()  # the most frequent (class, taken for, rows), the largest first
 
     @classmethod
-    def of(cls, truth: np.ndarray, predicted: np.ndarray, n_classes: int) -> Mistakes:
+    def of(cls, truth: np.ndarray, predicted: np.ndarray, n_classes: int) -> Self:
         """From class numbers, or from indicator matrices."""
         wrong = (truth > 0) != (predicted > 0) if truth.ndim == 2 else truth != predicted
         error = float(wrong.mean())

@@ -1,10 +1,8 @@
 """A problem of `manyclass.model`, laid out for compiled loops over its dual variables."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -24,8 +22,8 @@ class DualTargets(NamedTuple):
     codes: np.ndarray
     Y: np.ndarray
 
-    def part(self, rows: slice | np.ndarray) -> DualTargets:
-        return DualTargets(self.codes[rows] if self.codes.size else self.codes, self.Y[rows] if self.Y.size else self.Y)
+    def part(self, rows: slice | np.ndarray) -> Self:
+        return self._replace(**{name: held[rows] for name, held in self._asdict().items() if held.size})
 
 
 class DualProblem:

@@ -1,13 +1,11 @@
 """Least-squares calibration: which combination of simple functions of the predictions comes nearest to the targets."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Any
+from typing import Any, Self
 
 from array_api_compat import array_namespace, device
 
@@ -159,11 +157,11 @@ class SumsOfEach:
     second: Array
     pilot: Array
 
-    def __add__(self, other: SumsOfEach) -> SumsOfEach:
+    def __add__(self, other: Self) -> Self:
         step = other.pilot - self.pilot
         first, m = other.first + other.total * step, self.second.shape[1]
         moved = other.second + step[:, None, :] * other.first[None, :m, :] + first[:, None, :] * step[None, :m, :]
-        return SumsOfEach(self.total + other.total, self.first + first, self.second + moved, self.pilot)
+        return replace(self, total=self.total + other.total, first=self.first + first, second=self.second + moved)
 
 
 def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:

@@ -1,9 +1,7 @@
 """Prediction sets from how well rows fit their own labels under models that have not seen them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class Conformity:
     by_class: list[Any]
 
     @classmethod
-    def of(cls, support: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> Conformity:
+    def of(cls, support: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> Self:
         """From the support that each row gives to each class.
 
         Support is probabilities or scores; the truth is class numbers, or the indicator matrix of several labels.

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +63,15 @@ class LBFGS(Solver):
             theta, evaluation = step.theta, step.evaluation
             n_iter, known["n_steps"] = n_iter + 1, known["n_steps"] + 1
             yield iterate(problem, pairs, theta, evaluation, n_iter, pairs=pairs.saved, **known)
+
+
+@dataclass
+class Look:
+    """What is known of a gradient g: H⁻¹g, and S g and Z g in turn, of shape (n_independent, 2·MEMORY)."""
+
+    gradient: Array
+    solved: Array
+    of_pairs: np.ndarray
 
 
 class InverseHessian:
@@ -211,12 +218,3 @@ class InverseHessian:
 def _solved(R: np.ndarray, right: np.ndarray, *, transposed: bool = False) -> np.ndarray:
     """R⁻¹ or R⁻ᵀ times a vector for each of several upper triangles; what is below them does not matter."""
     return np.stack([dtrtrs(one, vector, trans=transposed)[0] for one, vector in zip(R, right, strict=True)])
-
-
-@dataclass
-class Look:
-    """What is known of a gradient g: H⁻¹g, and S g and Z g in turn, of shape (n_independent, 2·MEMORY)."""
-
-    gradient: Array
-    solved: Array
-    of_pairs: np.ndarray

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,7 +89,7 @@ class Hessian:
     """Of all rows."""
 
     @classmethod
-    def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Hessian:
+    def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Self:
         share = problem.sum(n_sampled, sample) / max(problem.rows.n_rows, 1)
         return cls(problem, problem.map(_pieces, sample, *problem.unpack(theta)), share)
 

@@ -1,10 +1,8 @@
 """What a stagewise fit leaves behind, and the scores that it gives to rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from manyclass.data import GeneratedRows, Rows
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array
@@ -36,7 +34,7 @@ class StagewiseModel:
     def n_outputs(self) -> int:
         return int(self.stages[0].intercept.shape[0])
 
-    def mapped(self, change: Callable[[Array, Array], tuple[Array, Array]], xp: Any) -> StagewiseModel:
+    def mapped(self, change: Callable[[Array, Array], tuple[Array, Array]], xp: Any) -> Self:
         """With the coefficients and intercepts of all stages changed, side by side."""
         k = self.n_outputs
         W, b = change(
@@ -47,7 +45,7 @@ class StagewiseModel:
         stages = tuple(replace(one, coef=W[:, place], intercept=b[place]) for one, place in pairs)
         return replace(self, stages=stages)
 
-    def times(self, unit: Array) -> StagewiseModel:
+    def times(self, unit: Array) -> Self:
         """With each output times its unit, where nothing is calibrated."""
         stages = (replace(one, coef=one.coef * unit, intercept=one.intercept * unit) for one in self.stages)
         return replace(self, stages=tuple(stages))

@@ -1,8 +1,7 @@
 """Normal equations where second moments of all rows are known, and of a sample the rows themselves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from manyclass.data import Moments
 from manyclass.data.factor import Factor
@@ -35,7 +34,7 @@ class StreamedEquations(NormalEquations):
     corrections: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of_stream(cls, whole: Moments, n: float, problem: Problem, unit: Array | None = None) -> StreamedEquations:
+    def of_stream(cls, whole: Moments, n: float, problem: Problem, unit: Array | None = None) -> Self:
         """For a problem of the rows of the sample, with columns in units of their own."""
         whole = whole if unit is None else in_units(whole, unit)
         sample = Moments.of(problem.rows, problem.targets, problem.weight)

@@ -1,9 +1,8 @@
 """What has been learnt so far: all that a later chunk or fit needs to go on as if there had been no pause."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class State:
     @classmethod
     def begin(
         cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws, *, others_follow: bool = False
-    ) -> State:
+    ) -> Self:
         """W = 0, for a problem of these rows, which are those as given, and of others that follow."""
         index = np.array([draw(draws, position) for position in range(min(SAMPLED_ROWS, draws.n))])
         sample, weight = rows.take(index), None if problem.weight is None else problem.weight[index]
@@ -100,7 +99,7 @@ class State:
             and len(self.wide) == problem.rows.n_features
         )
 
-    def is_near(self, other: State) -> bool:
+    def is_near(self, other: Self) -> bool:
         """Whether rows that the other begins with are of about the size and place of those seen.
 
         Elsewhere W is wrong by orders of magnitude, which the short steps so far on do not mend.
@@ -144,7 +143,7 @@ class State:
         """Forget the losses of the rows drawn so far."""
         self.memory.totals[LOSS] = self.memory.totals[LOSS_ROWS] = 0.0
 
-    def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> State:
+    def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> Self:
         """Go on from W_t = coef; an average starts anew."""
         self.memory.totals[STEPS], self.bounded = t, False
         self.wide[:, : self.n_outputs] = coef * (self.alpha * (t + self.offsets))

@@ -1,14 +1,12 @@
 """What a reader is asked for and returns, and the rules every reader shares for numbers and labels."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +105,7 @@ class Dataset:
     full_scale: int | None = None
 
     @classmethod
-    def stored(cls, values: Any, dtype: Any, y: NDArray[Any] | None = None) -> Dataset:
+    def stored(cls, values: Any, dtype: Any, y: NDArray[Any] | None = None) -> Self:
         """Numbers as a binary file holds them; images, one per row, are flattened."""
         if not sparse.issparse(values):
             values = values.reshape(len(values), math.prod(values.shape[1:]))
@@ -123,11 +121,11 @@ class Dataset:
         """Whether the numbers may be changed in place; False for a file's own memory."""
         return bool(_numbers_of(self.X).flags.writeable)
 
-    def take(self, rows: Any) -> Dataset:
+    def take(self, rows: Any) -> Self:
         """Some of the rows, by a slice, numbers or a mask."""
         return dataclasses.replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
 
-    def compact(self) -> Dataset:
+    def compact(self) -> Self:
         """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
         X = self.X
         if not sparse.issparse(X):

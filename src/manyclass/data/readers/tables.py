@@ -4,13 +4,11 @@ A column of equally long lists (an embedding) gives one feature per entry: entry
 called ``embedding[i]``. Nulls become NaN.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +58,7 @@ class Layout:
         widths: dict[str, int],
         has_names: bool = True,
         hidden: Sequence[str] = (),
-    ) -> Layout:
+    ) -> Self:
         """The layout of a table with these columns, of which the hidden ones are neither features nor labels."""
         entries = _entries(columns, widths)
         names = [name if i is None else f"{name}[{i}]" for name, i in entries] if has_names else None
@@ -77,7 +75,7 @@ class Layout:
         return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
 
     @classmethod
-    def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Layout:
+    def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Self:
         """The layout of a table with these types; `first` gives the first row of a column."""
         widths = {}
         for field in schema:
@@ -91,7 +89,7 @@ class Layout:
                 widths[field.name] = width
         return cls.of(schema.names, request, widths, hidden=_index_columns(schema, request))
 
-    def of_features(self, schema: pa.Schema) -> Layout:
+    def of_features(self, schema: pa.Schema) -> Self:
         """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
         refuse_text(schema, list(dict.fromkeys(self.entries[j][0] for j in self.features)))
         kinds = {_stored_as(schema.field(self.entries[j][0]).type) for j in self.features}
