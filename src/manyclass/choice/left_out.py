@@ -239,11 +239,7 @@ class Check:
 
 
 def refits(
-    descent: Descent,
-    model: tuple[Array, Array],
-    n_rows: int,
-    rng: np.random.Generator,
-    among: np.ndarray | None = None,
+    descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.random.Generator, among: np.ndarray | None = None
 ) -> Check:
     """Leave rows drawn at random, `among` some, out, one after the other, and fit again from the model of all."""
     full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp

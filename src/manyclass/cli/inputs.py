@@ -71,8 +71,10 @@ def load(
         if schema is None and isinstance(given["labels"], str | Path) and not options.labels_are_named:
             check_no_other_labels(path, dataset, given["labels"])
     if in_memory:
-        if not may_be_incomplete:
-            check_finite(path, dataset, given["features"] is not None)
+        cell = None if may_be_incomplete else unusable_cell(dataset.X)
+        if cell is not None:
+            all_needed = given["features"] is not None
+            raise CommandError(refusal(path, dataset.X[cell], *cell, dataset.feature_names, all_needed))
         dataset = dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
@@ -146,11 +148,3 @@ def check_classes(name: str | Path, y: Any) -> None:
             f"{name}: {told} '{y[0]}' and fitting needs at least two classes: use more rows, or name another column "
             "with --target"
         )
-
-
-def check_finite(path: Path, dataset: Dataset, all_needed: bool) -> None:
-    """Refuse features that are missing, infinite or too large."""
-    cell = unusable_cell(dataset.X)
-    if cell is None:
-        return
-    raise CommandError(refusal(path, dataset.X[cell], cell[0], cell[1], dataset.feature_names, all_needed))

@@ -56,8 +56,7 @@ SCALERS: dict[str, Scaling] = {
         ),
     ),
     "maxabs": Scaling(
-        "columns of largest size 1",
-        lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present),
+        "columns of largest size 1", lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present)
     ),
     "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
+from manyclass.data.columns import about_mean
 from manyclass.data.rows import Array, Rows, add_to_diagonal, square
-from manyclass.data.variance import about_mean
 from manyclass.model import Problem
 
 MATRICES = 4

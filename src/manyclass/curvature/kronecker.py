@@ -1,6 +1,6 @@
 """A ⊗ Σ: the curvature between the classes times the curvature between the features."""
 
-from __future__ import annotations
+from typing import Self
 
 import numpy as np
 from array_api_compat import device
@@ -58,7 +58,7 @@ class ClassFactor:
         if u is not None:
             self.a -= weight @ (u * u)
 
-    def finish(self, a: Array) -> ClassFactor:
+    def finish(self, a: Array) -> Self:
         """All rows are in, with this sum of the `a` of their parts.
 
         Classes that are all but decided keep a floor, which keeps steps along them finite.
@@ -158,7 +158,10 @@ class Kronecker(Curvature):
             return
         sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         classes, counting, whole = problem.sum(_class_and_column_sums, sample, *problem.unpack(theta))
-        if _are_fitted(problem, counting, whole):
+        left, of_all = (to_numpy(mean_and_variance(sums, problem)[1]) for sums in (counting, whole))
+        present = of_all > 0
+        # Rows that hold the columns' variance may hardly count any more.
+        if float(counting[0, 0]) > 0 and present.any() and np.mean(left[present] / of_all[present]) < FITTED:
             self.n_refreshed += 1
             n_rows = sampled_rows(problem.rows.n_features) // 2
             self.refit(problem, problem.map(uniform_sample, n_rows, rng), theta)
@@ -234,13 +237,6 @@ def _class_and_column_sums(part: Problem, sample: RowSample, W: Array, b: Array)
         counting += sums_of_columns(block, scale * part.loss.hessian_trace(P, xp))
         whole += sums_of_columns(block, scale)
     return classes.a, counting, whole
-
-
-def _are_fitted(problem: Problem, counting: Array, whole: Array) -> bool:
-    """Whether the rows that hold the columns' variance hardly count any more."""
-    left, of_all = (to_numpy(mean_and_variance(sums, problem)[1]) for sums in (counting, whole))
-    present = of_all > 0
-    return bool(float(counting[0, 0]) > 0 and present.any() and np.mean(left[present] / of_all[present]) < FITTED)
 
 
 def class_sums(part: Problem, sample: RowSample, W: Array, b: Array) -> Array:

@@ -78,10 +78,6 @@ class KeptRows:
         gone = np.repeat(last - times, times) + np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         return self.taken(np.setdiff1d(np.arange(len(self.keys)), order[gone]))
 
-    def in_order(self) -> KeptRows:
-        """The same rows in the order of their keys, which the order in which they came has no part in."""
-        return self.taken(np.argsort(self.keys, kind="stable"))
-
     def taken(self, index: np.ndarray) -> KeptRows:
         """Some of the rows."""
         from manyclass.data import as_rows

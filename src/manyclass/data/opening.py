@@ -82,7 +82,8 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
 
     limit = as_bytes(memory_limit)
     given = None
-    if y is True or _names_column(y):
+    names_column = isinstance(y, str) and not (Path(y).suffix and Path(y).exists()) and not Path(y).is_dir()
+    if y is True or names_column:
         options["target"] = y
     elif isinstance(y, str | os.PathLike):
         options["labels"] = y
@@ -105,10 +106,6 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
     if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
         rows = rows.part(slice(0, rows.n_rows))
     return replace(found, X=rows, y=found.y if given is None else given, full_scale=None)
-
-
-def _names_column(y: Any) -> bool:
-    return isinstance(y, str) and not (Path(y).suffix and Path(y).exists()) and not Path(y).is_dir()
 
 
 def check_memory(needed: dict[str, float], limit: float | str | None, advice: str) -> None:

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 
+from manyclass.data.columns import ADDED_AT_ONCE, pilot
 from manyclass.data.gram import GramSum
 from manyclass.data.memory import times_as_large
-from manyclass.data.pilot import pilot
 from manyclass.data.place import HERE
-from manyclass.data.variance import ADDED_AT_ONCE
 
 Array = Any
 
@@ -347,7 +346,7 @@ class Rows(ABC):
     def pilot(
         self, weight: Array | None = None, far: float | None = None, *, constant: bool = False, lasting: bool = False
     ) -> Array | None:
-        """A point near the mean of the rows if some column lies far from the origin; else None (see `data.pilot`).
+        """A point near the mean of the rows if some column lies far from the origin; else None (see `data.columns`).
 
         One that is `lasting` is for other rows of the same columns, too, whatever these hold.
         """

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 
+from manyclass.data.columns import PILOT_ROWS, pilot
 from manyclass.data.dense import DenseRows
-from manyclass.data.pilot import PILOT_ROWS, pilot
 from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
 
 STORED_PER_FEATURE = 16

@@ -115,7 +115,9 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     density = seen.n_nonzero / (rows.n_rows * rows.n_features)
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
     columns = _columns(rows, seen, names)
-    scaler = _scaler(facts, columns)
+    scaler: Any = None  # to put in front of a model
+    if columns.badly_scaled or columns.largest_ratio > DIFFERENT:
+        scaler = StandardScaler() if density > 0.5 else MaxAbsScaler()
     spread, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
     with warnings.catch_warnings():
@@ -182,13 +184,6 @@ def _columns(rows: Rows, found: Ranges, names: Any) -> ColumnFacts:
         tuple(named[different].tolist()),
         float(sizes.max() / sizes.min()) if len(sizes) else 1.0,
     )
-
-
-def _scaler(rows: RowFacts, columns: ColumnFacts) -> Any:
-    """What to put in front of a model, if anything."""
-    if not columns.badly_scaled and columns.largest_ratio <= DIFFERENT:
-        return None
-    return StandardScaler() if rows.density > 0.5 else MaxAbsScaler()
 
 
 def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:

@@ -249,7 +249,17 @@ class DataReport:
             each = zip(labels.classes, labels.counts, strict=True)
             facts[1:] = [("rows of each", ", ".join(f"{shown(name)}: {count:,}" for name, count in each))]
         yield labels.nouns[1], facts
-        yield "columns", self._about_columns()
+        columns = self.columns
+        yield (
+            "columns",
+            [
+                ("constant", _listed(columns.constant)),
+                ("duplicated", _listed(columns.duplicated)),
+                ("far from the origin", _listed(columns.far_from_origin)),
+                ("of very different size", _listed(columns.badly_scaled)),
+                ("largest ratio of sizes", f"{columns.largest_ratio:.3g}"),
+            ],
+        )
         if self.hardness is not None:
             yield self._about_hardness(self.hardness)
         if self.mistakes is not None:
@@ -278,16 +288,6 @@ class DataReport:
         ):
             facts.append((name, f"{counted(n, 'row')} {'equals' if n == 1 else 'equal'} {others}"))
         return facts
-
-    def _about_columns(self) -> list[tuple[str, str]]:
-        columns = self.columns
-        return [
-            ("constant", _listed(columns.constant)),
-            ("duplicated", _listed(columns.duplicated)),
-            ("far from the origin", _listed(columns.far_from_origin)),
-            ("of very different size", _listed(columns.badly_scaled)),
-            ("largest ratio of sizes", f"{columns.largest_ratio:.3g}"),
-        ]
 
     def _about_hardness(self, hard: Hardness) -> tuple[str, list[tuple[str, str]]]:
         whole = hard.n_rows == self.rows.n_rows

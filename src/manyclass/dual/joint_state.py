@@ -1,7 +1,5 @@
 """The state of an ascent whose losses see all classes of a row together."""
 
-from typing import Any
-
 import numpy as np
 from array_api_compat import numpy as xp
 
@@ -51,21 +49,14 @@ class JointState(DualState):
         if problem.fit_intercept:
             (theta,), (q,) = Simplex().blend((problem.share @ self.a)[None, :], problem.class_share[None, :], xp)
             if theta > 0:
-                G = (1.0 - theta) * G + theta * self._cross_covariance()
-                conjugates = (1.0 - theta) * conjugates + theta * self._conjugate(q)
+                # alpha·W of a = e_y − q, whatever q is: Σ_i r_i (x_i − x̄) e_yᵀ.
+                weight, total = np.zeros_like(self.a), np.zeros_like(self.V)
+                weight[np.arange(len(weight)), problem.targets.codes] = problem.share
+                problem.gather(weight, total)
+                cross = total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share
+                G = (1.0 - theta) * G + theta * cross
+                of_q = float(q @ problem.class_share) - 1.0  # Σ r φ*(p_i) where every p_i is q
+                if problem.loss.entropic:
+                    of_q = float(np.sum(q[q > 0] * np.log(q[q > 0])))
+                conjugates = (1.0 - theta) * conjugates + theta * of_q
         return GapTerms(losses, float(np.sum(W**2)), conjugates, float(np.sum(G**2)))
-
-    def _conjugate(self, q: np.ndarray) -> float:
-        """Σ r φ*(p_i) where every p_i is q."""
-        if not self.problem.loss.entropic:
-            return float(q @ self.problem.class_share) - 1.0
-        return float(np.sum(q[q > 0] * np.log(q[q > 0])))
-
-    def _cross_covariance(self) -> Any:
-        """Σ_i r_i (x_i − x̄) e_yᵀ: alpha·W of a = e_y − q, whatever q is."""
-        problem = self.problem
-        weight = np.zeros_like(self.a)
-        weight[np.arange(len(weight)), problem.targets.codes] = problem.share
-        total = np.zeros_like(self.V)
-        problem.gather(weight, total)
-        return total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share

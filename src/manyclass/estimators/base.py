@@ -151,9 +151,12 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         rows, y = check_labelled(self, X, y, memory_limit=memory_limit)
         self._check_rows(rows)
         weight = self._row_weights(rows, y, sample_weight)  # before `_encode` sets what predictions need
-        labels = vars(self).get("classes_")
+        before = vars(self).get("classes_")
         encoded = self._encode(rows, y)
-        keeps_labels = _are_same(labels, vars(self).get("classes_"))
+        labels = vars(self).get("classes_")  # of responses there are none
+        keeps_labels = labels is before
+        if labels is not None and before is not None:
+            keeps_labels = bool(np.array_equal(to_numpy(before), to_numpy(labels)))
         task = replace(self._task(rows, encoded, weight, clock), keeps_labels=keeps_labels)
         task.problem.memory_limit = limit
         check_memory(self._memory(task.problem), memory_limit, self._memory_advice)
@@ -376,13 +379,6 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         if isinstance(history, dict):
             state["history_"] = [Record(**dict(zip(history["fields"], row, strict=True))) for row in history["values"]]
         super().__setstate__(state)
-
-
-def _are_same(labels: Any, others: Any) -> bool:
-    """Of responses there are none."""
-    if labels is None or others is None:
-        return labels is others
-    return bool(np.array_equal(to_numpy(labels), to_numpy(others)))
 
 
 def outside() -> int:

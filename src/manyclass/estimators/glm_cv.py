@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.factor import varying
-from manyclass.data.labels import Labels, encode_chunk
+from manyclass.data.labels import encode_chunk
 from manyclass.data.penalty import SEEN, penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
@@ -279,8 +279,9 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             )
         if mode == "folds":
             if isinstance(cv, tuple) and len(cv) == 2 and getattr(cv[0], "ndim", 1) == 2:
-                fold, outside = self._held_out(task, *cv)
-                found = [fold]
+                rows, y = check_rows(self, *cv, reset=False)
+                outside = encode_chunk(y, self.classes_, None, type(self).__name__, several=self.multilabel_)
+                found = [Fold(task.weight, np.arange(rows.n_rows), rows, False)]
             else:
                 y = to_numpy(task.encoded.guide)
                 found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
@@ -306,11 +307,6 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         """What rows weigh that are left out of the models that judge by them."""
         weight, codes = None if task.weight is None else to_numpy(task.weight), to_numpy(task.encoded.guide)
         return of_known(weight, known_to_others(codes, weight)) if codes.ndim == 1 else weight
-
-    def _held_out(self, task: Task, X: Any, y: Any) -> tuple[Fold, Labels]:
-        rows, y = check_rows(self, X, y, reset=False)
-        labels = encode_chunk(y, self.classes_, None, type(self).__name__, several=self.multilabel_)
-        return Fold(task.weight, np.arange(rows.n_rows), rows, False), labels
 
     def _fallback(self, task: Task) -> Any:
         alphas = np.atleast_1d(np.nan)

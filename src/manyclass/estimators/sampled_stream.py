@@ -53,8 +53,9 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
         self._kept = self._kept.merge(other._kept, self.kept_rows) if "_kept" in vars(self) else other._kept
 
     def _solve(self, clock: Clock) -> None:
-        # Which rows are held out is drawn by their places.
-        kept = self._kept.in_order() if self._is_sampled else self._kept
+        kept = self._kept
+        if self._is_sampled:  # held out are some by their places, in which the order of the stream has no part
+            kept = kept.taken(np.argsort(kept.keys, kind="stable"))
         rows = as_rows(kept.X)
         codes = None if self.multilabel_ else np.searchsorted(self.classes_, kept.y)
         labels = Labels(self.classes_, codes, kept.y if self.multilabel_ else None)

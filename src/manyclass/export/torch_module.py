@@ -51,10 +51,6 @@ class Exported(torch.nn.Module):
         return values[wanted]
 
 
-def _items(values: Any) -> Any:
-    return tuple(values.reshape(-1).tolist())
-
-
 OPERATORS: dict[str, Any] = {
     "Add": lambda torch, a, b: a + b,
     "Sub": lambda torch, a, b: a - b,
@@ -74,7 +70,7 @@ OPERATORS: dict[str, Any] = {
     "Gather": lambda torch, a, index, axis: a.index_select(axis, index),
     "CumSum": lambda torch, a, axis: a.cumsum(dim=int(axis)),
     "TopK": lambda torch, a, k, axis: a.topk(int(k[0]), dim=axis).values,
-    "ReduceSum": lambda torch, a, axes, keepdims: a.sum(dim=_items(axes), keepdim=bool(keepdims)),
-    "ReduceMax": lambda torch, a, axes, keepdims: a.amax(dim=_items(axes), keepdim=bool(keepdims)),
+    "ReduceSum": lambda torch, a, axes, keepdims: a.sum(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
+    "ReduceMax": lambda torch, a, axes, keepdims: a.amax(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
 }
 """What PyTorch does for each operator."""

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.pilot import FAR_FROM_ORIGIN
+from manyclass.data.columns import FAR_FROM_ORIGIN
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.fit import Parametrised

@@ -104,8 +104,6 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
     """
     present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
-    if not len(present):
-        return fold
     same, along, classes = _places(rows, strata, weight, present)
     least = np.full(classes.max() + 1, np.inf)
     np.minimum.at(least, classes, along)

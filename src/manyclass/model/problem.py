@@ -12,10 +12,10 @@ import numpy as np
 
 from manyclass.data import Rows, Targets
 from manyclass.data.cells import LARGEST, OVERFLOW
+from manyclass.data.columns import about_mean
 from manyclass.data.few_columns import add_row
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
-from manyclass.data.variance import about_mean
 from manyclass.model.losses import Loss
 from manyclass.model.parameters import Parameters
 from manyclass.model.sums import (

@@ -197,21 +197,20 @@ class _Text:
                     named = [j for j, one in zip(text, kinds, strict=True) if one == kind]
                     example = f" ('{row[named[0]].strip()[:40]}' in line {rows.line_num})"
                     columns = [self.names[j] for j in named]
-                    return holds_text(columns, example) if kind is None else _holds_numbers(columns, example, kind)
+                    if kind is None:
+                        return holds_text(columns, example)
+                    subject = "column {} holds" if len(columns) == 1 else "columns {} hold"
+                    _, what, how, option = _NUMBERS[kind]
+                    return DataFileError(
+                        f"{subject.format(quoted(columns))} {what}{example}: save the file {how}, for instance by "
+                        f"pandas' read_csv({option}) and to_csv"
+                    )
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
 
 
 def _written(cell: str) -> int | None:
     """Which of `_NUMBERS` it is, if any."""
     return next((kind for kind, (pattern, *_) in enumerate(_NUMBERS) if pattern.fullmatch(cell)), None)
-
-
-def _holds_numbers(columns: Sequence[str], example: str, kind: int) -> DataFileError:
-    subject = f"column {quoted(columns)} holds" if len(columns) == 1 else f"columns {quoted(columns)} hold"
-    _, what, how, option = _NUMBERS[kind]
-    return DataFileError(
-        f"{subject} {what}{example}: save the file {how}, for instance by pandas' read_csv({option}) and to_csv"
-    )
 
 
 def _delimiter(source: Source) -> str:

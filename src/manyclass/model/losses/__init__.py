@@ -38,12 +38,4 @@ RESPONSE_LOSSES: dict[str, Callable[[float], Loss]] = {
 }
 """Of real responses, beside "squared", from their epsilon."""
 
-__all__ = [
-    "LOSSES",
-    "RESPONSE_LOSSES",
-    "SMOOTH_LOSSES",
-    "Loss",
-    "Mistakes",
-    "SmoothLoss",
-    "loss_sums",
-]
+__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "Mistakes", "SmoothLoss", "loss_sums"]

@@ -1,16 +1,20 @@
-"""A point near the mean of the rows, where products of rows that lie far from the origin would lose digits."""
+"""What the columns of rows say of them: a point near their mean, and their variance, but for what of it is rounding."""
 
 from typing import Any
 
 FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 """By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
 of uncentred columns would lose the square of it in relative accuracy."""
-
-
 ROUNDING = 4.0
 """Units in the last place of its mean up to which a column, unless of whole numbers, is constant but for rounding."""
 PILOT_ROWS = 1 << 10
 """First and last rows that are looked at, each."""
+OF_SQUARES = 64.0
+"""Units in the last place of its mean square that the variance of a constant column may be away from 0."""
+ALIKE = 1.0 / 256.0
+"""Of so many units, for each row: numbers that are all the same may all be rounded the same way when they are added."""
+ADDED_AT_ONCE = 1 << 10
+"""Rows whose numbers a processor adds in their own precision, where that is not float64's."""
 
 
 def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bool = False) -> Any:
@@ -46,3 +50,13 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bo
     # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
     held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
     return xp.where(differs, xp.astype(held, xp.float64), values[0, :])
+
+
+def about_mean(mean: Any, mean_square: Any, rows: Any) -> Any:
+    """The variance of each column of `Rows`, float64; 0 where it is rounding."""
+    variance, xp = mean_square - mean**2, rows.xp
+    is_wide = rows.moments_itemsize == 8
+    precision = 2.0**-52 if is_wide else rows.precision
+    n = rows.n_rows if is_wide else min(rows.n_rows, ADDED_AT_ONCE)
+    rounding = OF_SQUARES * max(rows.moments_precision, ALIKE * n * precision)
+    return xp.where(variance > rounding * mean_square, variance, xp.zeros_like(variance))
