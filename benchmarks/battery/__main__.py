@@ -41,12 +41,19 @@ class Part(StrEnum):
     CLASSES = "classes"
 
 
+DRAWN = (Part.SHAPES, Part.ODD, Part.DRAWN, Part.CLASSES)
+"""Parts that draw their own cases."""
+
+
 def main(
+    more: Annotated[list[str] | None, typer.Argument(help="More names or files, after --data.")] = None,
     quick: Annotated[bool, typer.Option(help="Small cases at one alpha, 10 s each.")] = False,
     names: Annotated[
         list[str] | None, typer.Option("--data", help="Names of cases (a part will do), or files.")
     ] = None,
-    part: Annotated[list[Part] | None, typer.Option(help="All by default.")] = None,
+    part: Annotated[
+        list[Part] | None, typer.Option(help="All by default; of cases that are named, those that are about them.")
+    ] = None,
     alpha: Annotated[list[float] | None, typer.Option()] = None,
     seeds: Annotated[tuple[int, int], typer.Option(help="Of the shapes: from, and up to but without.")] = (0, 300),
     limit: Annotated[float, typer.Option(help="Seconds of each run.")] = 60.0,
@@ -60,6 +67,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each result, and no tables.")] = False,
 ) -> None:
     """Race the default of GLMClassifier with its peers and our own other methods, and look at every default."""
+    names = [*(names or []), *(more or [])] or None
     limit = min(limit, 10.0) if quick else limit
     suffix = ("_quick" if quick else "") + ("_chosen" if names else "")
     if against is not None:
@@ -67,7 +75,7 @@ def main(
         return
     found = [name for name in chosen(names or []) if names or not quick or size(name) <= cases.LARGEST_QUICK]
     alphas = alpha or ([1e-4] if quick else list(cases.ALPHAS))
-    for one in part or Part:
+    for one in part or [one for one in Part if not (names and one in DRAWN)]:
         print("" if as_json else f"== {one}", end="" if as_json else "\n", flush=True)
         if one is Part.SPEED:
             publish_speed(list(raced(found, alphas, limit, n_threads, known, as_json)), limit, suffix, as_json)
@@ -92,7 +100,7 @@ def main(
             some = found if names else THREADED[:2] if quick else THREADED
             raced_threads = (one for name in some for one in threads.contest(name, limit))
             publish_threads([shown(one, threads.rows_of, as_json) for one in raced_threads], suffix, as_json)
-        elif not names:
+        else:
             counts, n_rows = ([1000], 10_000) if quick else (list(classes.CLASSES), classes.N_ROWS)
             publish_classes(counts, n_rows, limit, suffix, as_json)
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from array_api_compat import numpy as xp
 
-from manyclass.data import ClassTargets, MatrixTargets
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.data.targets import FEW, column_totals
 
 
@@ -23,3 +23,15 @@ def test_classes_are_columns_of_two_values(values, n_rows, rng):
         np.testing.assert_allclose(held.toarray() if sp.issparse(held) else held, expected, rtol=1e-6)
         np.testing.assert_allclose(column_totals(held, xp), expected.sum(axis=0), rtol=1e-5)
         np.testing.assert_allclose(MatrixTargets(Y).weighted(slice(None), s, like, xp), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_totals_are_the_sums_of_the_columns(values, weighted, rng):
+    rows, codes = as_rows(rng.standard_normal((70, 2))), rng.integers(5, size=70)
+    weight = rng.uniform(size=70) if weighted else None
+    targets = ClassTargets(codes, 6, values)
+    Y = targets.dense(slice(None), np.zeros(0), np)
+    expected = Y.sum(axis=0) if weight is None else weight @ Y
+    np.testing.assert_allclose(targets.totals(weight, rows), expected, rtol=1e-12)
+    np.testing.assert_allclose(MatrixTargets(Y).totals(weight, rows), expected, rtol=1e-12)

@@ -116,3 +116,17 @@ def test_the_best_of_many_classes_are_those_that_sorting_all_finds(n_classes, n)
     kept = scores.copy()
     np.testing.assert_array_equal(largest(scores, n), np.argsort(-scores, axis=1, kind="stable")[:, :n])
     np.testing.assert_array_equal(scores, kept)
+
+
+@pytest.mark.parametrize("shape", [(60, 150), (150, 60)])
+def test_a_path_of_least_squares_whose_matrix_does_not_fit_is_descended_or_refused(shape, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=shape[0])
+    X = rng.standard_normal((3, shape[1]))[y] + 3.0 * rng.standard_normal(shape)
+    exact = GLMClassifierCV([1.0, 10.0], loss="squared", cv=3, tol=1e-6).fit(X, y)
+    monkeypatch.setattr("manyclass.estimators.glm_cv.room_for", lambda limit: 1e4)
+    other = GLMClassifierCV([1.0, 10.0], loss="squared", cv=3, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(other.scores_, exact.scores_, rtol=1e-3)
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 1e5)
+    with pytest.raises(MemoryError, match="use GLMClassifier"):
+        GLMClassifierCV([1.0, 10.0], loss="squared", cv="gcv").fit(X, y)

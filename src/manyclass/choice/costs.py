@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from manyclass.choice.frame import occurring
 from manyclass.choice.methods import Shape, choose
-from manyclass.choice.representations import represent, tries_penalties
+from manyclass.choice.representations import fits_beside, represent, tries_penalties
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.stagewise.judges import KEPT_SCORES, LEAST_ROWS
 
 FOLDS, MANY_ROWS = 5, 10_000
 """Parts in which calibrated least squares is cross-validated, and rows from which it holds some out instead."""
@@ -21,9 +22,10 @@ DUAL_PASSES = 20
 """Passes that dual ascent is expected to take to a gap of 1e-3."""
 SCORES = 3
 """Blocks of scores that a loss holds at a time: the scores, what it makes of them, and labels beside these."""
-PREDICTIONS, TRIED = 3, 4
-"""Matrices of the predictions of all rows in calibrated least squares: the predictions, how they move, and labels; and
-those of each fit that tries penalties, for the penalty that is tried and those before, which may not be gone yet."""
+PREDICTIONS, TRIED, NOTED = 4, 4, 3
+"""Matrices of the predictions of all rows in calibrated least squares: the predictions, how they move, what a longer
+step makes of them, and labels; those of each fit that tries penalties, for the penalty that is tried and those before,
+which may not be gone yet; and those of the rows of each fold that a link is learned from."""
 DUALS, COEFFICIENTS = 3, 5
 """Matrices in float64 while the gap of dual ascent is measured, with a number for each row and output: the dual
 variables, their positive and their negative parts; and as large as the coefficients: those of each part, of both, and
@@ -67,7 +69,7 @@ def _linear(problem: Problem, loss: str) -> Iterator[Cost]:
 
 
 def _calibrated(problem: Problem) -> Iterator[Cost]:
-    n_folds = FOLDS if problem.rows.n_rows < MANY_ROWS else 0
+    n_folds = fits_beside(problem, FOLDS) if problem.rows.n_rows < MANY_ROWS else 0
     tries = tries_penalties(problem)
     try:
         best = represent(problem, n_folds=n_folds, chooses_alpha=True, tries=tries)[0]
@@ -75,7 +77,9 @@ def _calibrated(problem: Problem) -> Iterator[Cost]:
         return
     # Each fold has a fit of its own, which penalties are tried with; or one to all rows that are not held out has.
     predictions = PREDICTIONS + (max(n_folds, 1) * TRIED if tries else n_folds)
-    memory = best.memory + float(predictions * problem.rows.itemsize * problem.rows.n_rows * problem.n_outputs)
+    noted = NOTED * n_folds * max(KEPT_SCORES, LEAST_ROWS * problem.n_outputs)
+    numbers = predictions * problem.rows.n_rows * problem.n_outputs + noted
+    memory = best.memory + float(problem.rows.itemsize * numbers)
     fits = memory <= room_for(problem.memory_limit)
     yield Cost("CalibratedLeastSquaresClassifier", "calibrated", best.name, best.seconds, memory, fits)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from manyclass.data.generated import in_units
+from manyclass.data.memory import require
 from manyclass.data.row_space import RowSpace
 from manyclass.data.rows import Array
 from manyclass.fit.folds import Fold
@@ -55,6 +56,8 @@ class Frame:
             near = near.variant(rows=in_units(near.rows, self.unit), shift=shift)
         self.problem = self._unrotated = near
         if rotate:
+            what, advice = f"The space of {near.rows.n_rows} rows", "use GLMClassifier, which can do without"
+            require(RowSpace.memory(near.rows), given.memory_limit, what, advice)
             self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)
             self.problem = near.variant(rows=self.space.rows, shift=None)
 

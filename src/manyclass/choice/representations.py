@@ -1,5 +1,6 @@
 """What stands for X in repeated least squares: its second moments, the space of its rows, or products with X itself."""
 
+import math
 from dataclasses import dataclass
 
 from manyclass.choice.methods import Shape
@@ -7,6 +8,7 @@ from manyclass.data.memory import require
 from manyclass.model import Problem
 from manyclass.model.calibrator import WIDE_FEATURES, is_joint
 from manyclass.stagewise.equations import SAMPLED_ROWS
+from manyclass.stagewise.judges import ENOUGH_ROWS
 
 SOLVES = 8
 """Least-squares problems that a fit is expected to solve, one after the other."""
@@ -45,6 +47,17 @@ def tries_penalties(problem: Problem, n_powers: int = BASIS) -> bool:
     take longer than all the rest.
     """
     return problem.rows.n_rows >= problem.rows.n_features and problem.n_outputs * n_powers <= WIDE_FEATURES
+
+
+def fits_beside(problem: Problem, n_folds: int, n_powers: int = BASIS) -> int:
+    """How many of the fits to all rows but those of a fold say when to stop.
+
+    Of more functions of predictions than features, what the moments of all rows spare such a fit is less than
+    calibration takes; so those are enough whose folds together have `ENOUGH_ROWS`.
+    """
+    if n_powers * problem.n_outputs <= problem.rows.n_features:
+        return n_folds
+    return min(n_folds, math.ceil(ENOUGH_ROWS * n_folds / problem.rows.n_rows))
 
 
 def represent(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, device, is_numpy_namespace, is_torch_namespace
 
-from manyclass.data.rows import Array
+from manyclass.data.rows import Array, Rows, slices, to_numpy
 
 FEW = 1 << 15
 """Numbers up to which a matrix is sooner made and multiplied than one in CSR form."""
@@ -35,6 +35,9 @@ class Targets(Protocol):
 
     def weighted(self, rows: slice, weight: Array | None, like: Array, xp: Any) -> Any:
         """s_i y_i of some rows for `Rows.rmatmat`: as `dense`, or in CSR form where most of it is 0."""
+
+    def totals(self, weight: Array | None, rows: Rows) -> Array:
+        """Σ s_i y_i of all rows, in float64."""
 
     def take(self, index: np.ndarray) -> Targets:
         """The targets of the rows named by an integer array."""
@@ -73,6 +76,13 @@ class ClassTargets:
         each = np.full(len(codes), self.values[1], dtype=like.dtype)
         each = each if weight is None else each * weight
         return sp.csr_array((each, codes, np.arange(len(codes) + 1)), shape=(len(codes), self.n_outputs))
+
+    def totals(self, weight: Array | None, rows: Rows) -> Array:
+        xp, absent, present = rows.xp, *self.values
+        of_rows = rows.ones(rows.n_rows) if weight is None else weight
+        codes, of_rows = to_numpy(self.codes), to_numpy(of_rows).astype(np.float64)
+        of_classes = np.bincount(codes, of_rows, self.n_outputs)
+        return rows.asarray(absent * of_rows.sum() + (present - absent) * of_classes, dtype=xp.float64)
 
     def dot(self, rows: slice, Z: Array, xp: Any) -> Array:
         absent, present = self.values
@@ -131,6 +141,13 @@ class MatrixTargets:
 
     def weighted(self, rows: slice, weight: Array | None, like: Array, xp: Any) -> Array:
         return _weighted(self.dense(rows, like, xp), weight)
+
+    def totals(self, weight: Array | None, rows: Rows) -> Array:
+        total, like = rows.zeros((self.n_outputs,), dtype=rows.xp.float64), rows.zeros((0,))
+        for where in slices(rows.n_rows, 1 << 16):
+            of_rows = None if weight is None else weight[where]
+            total += column_totals(self.weighted(where, of_rows, like, rows.xp), rows.xp)
+        return total
 
     def take(self, index: np.ndarray) -> MatrixTargets:
         return MatrixTargets(take_rows(self.Y, index))

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.costs import FOLDS, MANY_ROWS
 from manyclass.choice.features import LeftOut
 from manyclass.choice.frame import Frame, occurring
-from manyclass.choice.representations import represent, tries_penalties
+from manyclass.choice.representations import fits_beside, represent, tries_penalties
 from manyclass.choice.ridge_path import moments_by_fold
 from manyclass.data import MatrixTargets, Rows
 from manyclass.data.rows import Array, to_numpy
@@ -168,11 +168,12 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
             fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
+        n_judging = fits_beside(near, n_folds, len(self.basis))
         tries = self.alpha == "auto" and tries_penalties(near, len(self.basis))
         if task.saved is None:
             # What is told where the time is over before anything is chosen; so in all that choose.
             self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
-            ways = represent(near, n_folds=n_folds, chooses_alpha=self.alpha == "auto", tries=tries)
+            ways = represent(near, n_folds=n_judging, chooses_alpha=self.alpha == "auto", tries=tries)
             self.choice_ = {
                 "features": self._features(given),
                 "representation": ways[0].name,
@@ -185,9 +186,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         trials = self._trials(problem, fold, parts, task)
         tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
         few = trials.few()
-        # What the moments of all rows spare a fit to some is less than calibrating more functions than features takes.
-        judging = few if len(self.basis) * problem.n_outputs > problem.rows.n_features else trials
-        judge = None if fold is None else FoldsJudge(judging)
+        judge = None if fold is None else FoldsJudge(trials if n_judging == n_folds else few)
         iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
         return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
 

@@ -13,6 +13,7 @@ from manyclass.choice.features import advice
 from manyclass.choice.ridge_path import RidgePath
 from manyclass.data.factor import varying
 from manyclass.data.labels import encode_chunk
+from manyclass.data.memory import room_for
 from manyclass.data.penalty import SEEN, penalties, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
@@ -20,7 +21,7 @@ from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
-from manyclass.estimators.ridge_search import RidgeSearch, seconds_of_ridge
+from manyclass.estimators.ridge_search import RidgeSearch, memory_of_ridge, seconds_of_ridge
 from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
@@ -255,7 +256,9 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         return None if np.ndim(self.alphas) == 0 else len(self.alphas) + 2
 
     def _iterates(self, task: Task) -> Iterates:
-        is_exact = task.problem.loss.quadratic and seconds_of_ridge(task.problem) < task.clock.left
+        problem, is_asked_for = task.problem, isinstance(self.cv, str)
+        is_exact = problem.loss.quadratic and seconds_of_ridge(problem) < task.clock.left
+        is_exact = is_exact and (is_asked_for or memory_of_ridge(problem) <= room_for(problem.memory_limit))
         kind = RidgeSearch if is_exact else DescentSearch
         judge = self._judge(task)
         if self.alpha_per_output:

@@ -8,8 +8,7 @@ from manyclass.choice import Choice, in_turn
 from manyclass.choice.frame import Frame
 from manyclass.data import Rows
 from manyclass.data.few_columns import add_row
-from manyclass.data.rows import Array, slices
-from manyclass.data.targets import column_totals
+from manyclass.data.rows import Array
 from manyclass.data.threads import blas_threads, threads_of_products
 from manyclass.estimators.base import Estimator, Task
 from manyclass.fit import Iterates, changed
@@ -80,12 +79,7 @@ def constant_model(problem: Problem) -> tuple[Array, Array]:
 
 
 def _target_sum(part: Problem) -> Array:
-    rows, xp = part.rows, part.xp
-    total, like = rows.zeros((part.n_outputs,), dtype=xp.float64), rows.zeros((0,))
-    for where in slices(rows.n_rows, 1 << 16):
-        weight = None if part.weight is None else part.weight[where]
-        total += column_totals(part.targets.weighted(where, weight, like, xp), xp)
-    return total
+    return part.targets.totals(part.weight, part.rows)
 
 
 def by_choice(model: LinearModel, task: Task, choose: Callable[[Problem], Choice]) -> Iterates:

@@ -10,6 +10,7 @@ from manyclass.choice.methods import Shape
 from manyclass.choice.rates import rates
 from manyclass.choice.ridge_path import RidgePath, moments_by_fold
 from manyclass.data import Moments
+from manyclass.data.memory import require
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.search import Search
@@ -61,6 +62,8 @@ class RidgeSearch(Search):
         """Of all rows, and the moments of those of each fold."""
         self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, wide=wide, drops_empty=True)
         problem = self.frame.problem
+        what = f"The second moments of {problem.rows.n_features} columns"
+        require(memory_of_ridge(problem), given.memory_limit, what, "use GLMClassifier, which can do without")
         full, fitted = moments_by_fold(problem, self.plan.folds)
         return RidgePath(full, problem.fit_intercept), list(fitted)
 
@@ -111,6 +114,11 @@ def seconds_of_ridge(problem: Problem) -> float:
     """Until the first model: those of the moments, and of a decomposition."""
     shape = Shape.of(problem)
     return min(shape.gram_of_rows(), shape.gram(shape.n)) + _seconds_of_spectrum(problem)
+
+
+def memory_of_ridge(problem: Problem) -> float:
+    """Bytes of a matrix, its eigenvectors, and what these are made from."""
+    return 3 * 8.0 * min(occurring(problem)[0].rows.shape) ** 2
 
 
 def _seconds_of_spectrum(problem: Problem) -> float:
