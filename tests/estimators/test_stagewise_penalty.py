@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from manyclass import StagewiseClassifier, StagewiseRegressor
@@ -10,6 +10,8 @@ from manyclass.features import (
     FeatureSubset,
     RandomFourierFeatures,
 )
+from manyclass.fit import Status
+from manyclass.fit.run import OutOfTime
 from manyclass.stagewise import UPDATES
 
 
@@ -109,3 +111,23 @@ def test_copies_are_found_among_tensors(rng):
     model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", n_components=200, random_state=0)
     once, twice = (clone(model).fit(torch.as_tensor(X[some]), torch.as_tensor(y[some])).alpha_ for some in (i[:300], i))
     assert twice == pytest.approx(once, rel=1e-3)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1e9])
+def test_little_time_leaves_least_squares_on_the_columns_and_much_time_does_not(seconds, rng, monkeypatch):
+    X, y = rng.standard_normal((300, 5)), rng.integers(3, size=300)
+    X[:, :3] += 2.0 * np.eye(3)[y]
+
+    def out_of_time(self, task):
+        raise OutOfTime
+
+    usual = StagewiseClassifier(random_state=0).fit(X, y)
+    if seconds == 1.0:
+        monkeypatch.setattr(StagewiseClassifier, "_choice", out_of_time)
+    model = StagewiseClassifier(random_state=0, max_time=seconds).fit(X, y)
+    if seconds == 1.0:
+        assert model.status_ is Status.MAX_TIME and model.alpha_ > 0.0 and model.coef_.shape == (3, 5)
+        assert model.score(X, y) > 0.7
+    else:
+        assert_array_equal(model.decision_function(X), usual.decision_function(X))
+        assert model.alpha_ == usual.alpha_ and model.status_ == usual.status_

@@ -23,8 +23,6 @@ from manyclass.choice.features import (
     in_units_is_no_worse,
     weight_of_copies,
 )
-from manyclass.choice.frame import Frame, occurring
-from manyclass.choice.representations import represent
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array, Rows, to_numpy
@@ -43,7 +41,6 @@ from manyclass.fit.held_out import folds_by_content
 from manyclass.model import Problem
 from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials, StagewiseModel
 from manyclass.stagewise.blocks import Blocks
-from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 
 COPIES = 5
 """Matrices of a block's size that are there while its normal equations are made."""
@@ -84,18 +81,17 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
             return (yield from self._generated(task))
         if task.saved is None:
             self.choice_ = {"features": "auto", "representation": "auto", "errors": {}}
+            if task.clock.max_time is not None:
+                yield from self._at_first(task)
             self.choice_ = self._choice(task)
+            problem.alpha = 0.0
         features = self.choice_["features"]
         if features == LINKED:
             return (yield from self._rival(task, self.choice_["errors"]).iterates())
         if features not in (COLUMNS, IN_UNITS):
             return (yield from self._generated(task))
         unit = column_units(problem) if features == IN_UNITS else None
-        frame = Frame(problem, unit=unit, drops_empty=True)
-        equations: dict[int, Equations] = {}
-        if self.choice_["representation"] != "moments":
-            equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
-        return (yield from self._on_columns(task, frame, equations))
+        return (yield from self._least_squares(task, self.choice_["representation"], unit))
 
     def _generated(self, task: Task) -> Iterates:
         choice = vars(self).get("choice_", {})
@@ -158,7 +154,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         guide = task.encoded.guide
         errors = errors_of_representations(problem, unit, generators, guide, self.n_components, left_out)
         bandwidths = better_bandwidths(problem, generators, errors, guide, self.n_components, left_out)
-        way = represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
+        way = self._way(problem)
         suffice = columns_suffice(errors, problem.rows.n_features)
         given, in_units = (COLUMNS, IN_UNITS) if suffice else (FOURIER, FOURIER_IN_UNITS)
         features = in_units if in_units_is_better(errors, given, in_units) else given

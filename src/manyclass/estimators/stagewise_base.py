@@ -1,5 +1,6 @@
 """What estimators share whose models are stages: fitting them, and the scores that they give."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -8,7 +9,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.choice.features import LeftOut
-from manyclass.choice.frame import Frame
+from manyclass.choice.frame import Frame, occurring
+from manyclass.choice.representations import represent
 from manyclass.data import Rows
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.threads import blas_threads, multiplications, threads_for
@@ -16,12 +18,13 @@ from manyclass.estimators.base import Estimator, Task
 from manyclass.estimators.classifier import Classifier
 from manyclass.estimators.linear import constant_model
 from manyclass.fit import Clock, Iterate, Iterates, changed
+from manyclass.fit.history import NAN
 from manyclass.model import LOSSES, Problem
 from manyclass.model.calibrator import Calibrator
 from manyclass.model.sets import Box, ConvexSet, Simplex
 from manyclass.stagewise import UPDATES, HeldOutJudge, Stage, Stagewise, StagewiseModel, Trials
 from manyclass.stagewise.blocks import Blocks, OriginalColumns
-from manyclass.stagewise.equations import Equations
+from manyclass.stagewise.equations import SAMPLED_ROWS, Equations, ProductEquations
 from manyclass.stagewise.judges import Judge
 
 
@@ -75,6 +78,24 @@ class StagewiseEstimator(Estimator):
         )
         solver.trials = trials
         return (yield from of_given(solver.iterates(task.saved), frame))
+
+    def _way(self, problem: Problem) -> str:
+        """What stands for the columns in least squares on them."""
+        return represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
+
+    def _least_squares(self, task: Task, way: str, unit: Array | None = None) -> Iterates:
+        """On the columns, as they are or in these units."""
+        frame = Frame(task.problem, unit=unit, drops_empty=True)
+        equations: dict[int, Equations] = {}
+        if way != "moments":
+            equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
+        return (yield from self._on_columns(task, frame, equations))
+
+    def _at_first(self, task: Task) -> Iterator[Iterate]:
+        """What there is where the time is over before anything is chosen: anything else is better."""
+        for one in self._least_squares(task, self._way(task.problem)):
+            yield replace(one, n_iter=0, measure=NAN, rank=math.inf, held_out_loss=None, state=None)
+            break
 
     def _solver(
         self,

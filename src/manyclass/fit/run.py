@@ -79,7 +79,7 @@ class Iterate:
     reached : Status
         What it means that `measure` is at or below ``tol``.
     rank : float, optional
-        By which iterates are compared, the least being the best; the objective by default.
+        By which iterates are compared, the least being the best, any better than infinity; the objective by default.
     held_out_loss : float, optional
         Where the solver knows it: the mean loss of the held-out rows.
     details : dict
@@ -278,7 +278,8 @@ class Run:
         reached = self._reached(iterate)
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
         by_objective = loss is None and iterate.rank is None
-        is_better = not self._best or (self._is_lower(record) if by_objective else rank < self._best[0][0])
+        is_first = not self._best or self._best[0][0] == math.inf
+        is_better = is_first or (self._is_lower(record) if by_objective else rank < self._best[0][0])
         self._since_best = 0 if is_better else self._since_best + 1
         # Of equal held-out losses it is the later.
         if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
