@@ -38,6 +38,26 @@ def test_it_has_the_unit_of_most_columns_and_is_left_alone_in_small_ones():
     assert penalty(1e-3) == usual_penalty(np.zeros(4), 5, lambda: np.zeros((4, 1))) == USUAL
 
 
+@pytest.mark.parametrize("n_rows", [50, 40_000, np.inf])
+def test_it_has_the_unit_of_all_columns_where_no_row_is_long(n_rows):
+    def penalty(unit):
+        return usual_penalty(unit**2 * np.array([0.1, 0.2, 0.4]), n_rows, lambda: np.zeros((3, 1)))
+
+    assert penalty(1e-4) == pytest.approx(1e-4 * penalty(1e-2)) == pytest.approx(1e-6 * penalty(0.1))
+    assert USUAL <= penalty(1.0) <= max(USUAL, 0.2 / n_rows)
+    steps = [penalty(unit) for unit in np.logspace(-4, 1, 200)]
+    assert np.all(np.diff(np.log(steps)) > -1e-9) and np.all(np.diff(np.log(steps)) < 0.12)
+
+
+@pytest.mark.parametrize("name", sorted(SCALED))
+def test_volts_are_as_good_as_microvolts(rng, name):
+    X = rng.standard_normal((400, 5))
+    z = X @ rng.standard_normal((5, 3))
+    y = z[:, 0] if name == "SDCARegressor" else z.argmax(axis=1)
+    volts, microvolts = (getattr(manyclass, name)().fit(unit * X, y).score(unit * X, y) for unit in (1e-3, 1e3))
+    assert volts > microvolts - 0.02
+
+
 @pytest.mark.parametrize(("told", "holds_back"), [(1e-4, False), (0.2, True)])
 def test_columns_in_small_units_are_not_held_back_where_they_tell_something(told, holds_back):
     variance = np.array([1e6, 1e6, 1e6, 0.2, 0.2])
@@ -66,8 +86,8 @@ def test_few_rows_have_the_penalty_of_one_row_and_a_row_of_weight_two_is_two(rng
 def test_many_rows_are_not_held_back_where_most_columns_are_rare(n_rows):
     """By what no number of rows takes away: rare columns say as much as others where there are rows enough."""
 
-    def penalty(variance, n_rows):
-        return usual_penalty(np.full(9, variance), n_rows, lambda: np.zeros((9, 1)))
+    def penalty(variance, n_rows):  # beside a column that others are rare to
+        return usual_penalty(np.append(np.full(9, variance), 1.0), n_rows, lambda: np.zeros((10, 1)))
 
     rare = penalty(1e-6, n_rows)
     assert rare == pytest.approx(min(USUAL, max(1.0 / n_rows, 1e-6 * UNTOLD**0.5 / (1.0 - UNTOLD**0.5))))

@@ -22,7 +22,8 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
 
     alpha ‖W‖² has the unit of x². The median, as a few columns in units of their own, such as a price, must not decide
     for the others. Smaller variances do not make `USUAL` smaller: those of words are small because words are rare, not
-    because of their unit. 1/n weighs as much as one row, a prior by which coefficients of labels are about as large as
+    because of their unit; but that of all columns together does, where it is below half of 1, the squared length that
+    texts and embeddings have: beside `USUAL` itself no coefficients could tell much of such rows. 1/n weighs as much as one row, a prior by which coefficients of labels are about as large as
     1 in units of the columns; few rows need it, and many no more where `USUAL` would hold most columns back, as those
     of words, however many rows speak for these. Of responses in any unit, or of the first rows of many, `n_rows` is
     infinite.
@@ -39,18 +40,19 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
         return USUAL
     median = float(np.median(varying))
     of_one_row = 1.0 / n_rows
-    alpha = max(USUAL, median * max(USUAL, of_one_row))
+    least = USUAL * min(1.0, 2.0 * float(varying.sum()))
+    alpha = max(least, median * max(USUAL, of_one_row))
 
     def untold(variance: Any) -> Any:
         return (alpha / (alpha + variance)) ** 2
 
     if 0.0 < of_one_row < USUAL and untold(median) > UNTOLD:
         alpha = max(of_one_row, median / (UNTOLD**-0.5 - 1.0))
-    if alpha > USUAL and untold(varying.min()) > untold(median) + UNTOLD:
+    if alpha > least and untold(varying.min()) > untold(median) + UNTOLD:
         told = to_numpy(cross())[varies] ** 2 / varying[:, None]
         told /= np.maximum(told.sum(axis=0), 1e-300)
-        while alpha > USUAL and untold(varying) @ told.mean(axis=1) > untold(median) + UNTOLD:
-            alpha = max(0.5 * alpha, USUAL)
+        while alpha > least and untold(varying) @ told.mean(axis=1) > untold(median) + UNTOLD:
+            alpha = max(0.5 * alpha, least)
     return alpha
 
 

@@ -38,8 +38,9 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, the median
         variance of the columns that vary times 1e-4 or, of fewer than 10 000 rows, 1/n (``C=1`` where columns have
         variance 1), if that is more; and less where that would hold back columns in smaller units that tell much of y
-        (flags beside prices), or, of more rows, most columns (words), but not below 1/n. n is the sum of the weights,
-        or the number of those above 0, if that is more.
+        (flags beside prices), or, of more rows, most columns (words), but not below 1/n. Where all columns together
+        have a variance below 1/2 it is as much smaller. n is the sum of the weights, or the number of those above 0, if
+        that is more.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
