@@ -23,10 +23,10 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     alpha ‖W‖² has the unit of x². The median, as a few columns in units of their own, such as a price, must not decide
     for the others. Smaller variances do not make `USUAL` smaller: those of words are small because words are rare, not
     because of their unit; but that of all columns together does, where it is below half of 1, the squared length that
-    texts and embeddings have: beside `USUAL` itself no coefficients could tell much of such rows. 1/n weighs as much as one row, a prior by which coefficients of labels are about as large as
-    1 in units of the columns; few rows need it, and many no more where `USUAL` would hold most columns back, as those
-    of words, however many rows speak for these. Of responses in any unit, or of the first rows of many, `n_rows` is
-    infinite.
+    texts and embeddings have: beside `USUAL` itself no coefficients could tell much of such rows. 1/n weighs as much as
+    one row, a prior by which coefficients of labels are about as large as 1 in units of the columns; few rows need it,
+    and many no more where `USUAL` would hold most columns back, as those of words, however many rows speak for these.
+    Of responses in any unit, or of the first rows of many, `n_rows` is infinite.
 
     Where most columns are prices, flags beside them may tell all there is. Of a column that explains the share r² of a
     response by itself, alpha leaves r² (alpha/(alpha + variance))² unexplained; over r² of all columns that must be
