@@ -38,3 +38,10 @@ def test_rows_from_elsewhere_judge_models_of_rotated_rows(rng):
         for a in model.alphas_
     ]
     np.testing.assert_allclose(np.ravel(model.scores_), wanted, rtol=1e-3)
+
+
+def test_rows_are_not_rotated_where_there_is_no_room(monkeypatch):
+    given = Problem(as_rows(np.ones((12, 30))), ClassTargets(np.arange(12) % 3, 3), SMOOTH_LOSSES["softmax"], 0.1)
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 5e3)
+    with pytest.raises(MemoryError, match="The space of 12 rows would take"):
+        Frame(given, rotate=True)

@@ -11,7 +11,7 @@ from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, SDCAClass
 from manyclass.choice import choose
 from manyclass.choice.costs import costs
 from manyclass.choice.methods import Shape
-from manyclass.choice.representations import represent
+from manyclass.choice.representations import fits_beside, represent
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.data.labels import encode
@@ -194,3 +194,11 @@ def test_features_of_more_columns_take_longer_to_draw():
         for X in (row, wide)
     )
     assert many > 2 * few
+
+
+def test_folds_of_enough_rows_judge_where_calibration_takes_longer_than_least_squares():
+    assert fits_beside(problem(6000, 30, 10), 5) == 5  # as many functions as features
+    assert fits_beside(problem(6000, 29, 10), 5) == 2
+    assert fits_beside(problem(1500, 29, 10), 5) == 5
+    assert fits_beside(problem(6000, 29, 10), 5, 2) == 5
+    assert fits_beside(problem(6000, 29, 10), 0) == 0

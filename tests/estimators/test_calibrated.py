@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.choice.representations import Representation
+from manyclass.estimators.learned_link import LearnedLink
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
 from manyclass.stagewise import judges
@@ -335,10 +336,15 @@ def test_scores_that_are_calibrated_have_a_link_where_rows_left_out_ask_for_it(r
 
 
 def test_of_rows_left_out_some_are_enough_for_a_temperature_though_they_lack_classes(rng, monkeypatch):
-    monkeypatch.setattr(judges, "KEPT_SCORES", 1)  # so that 40 of each fold are taken
+    monkeypatch.setattr(judges, "KEPT_SCORES", 1)
+    monkeypatch.setattr(judges, "LEAST_ROWS", 40)  # of each fold
+    seen, found = [], LearnedLink._link_of
+    monkeypatch.setattr(LearnedLink, "_link_of", lambda *told: seen.append(told[1]) or found(*told))
     n_classes, d = 120, 800
     y = np.repeat(np.arange(n_classes), 5)
     X = 0.3 * rng.standard_normal((n_classes, d))[y] + rng.standard_normal((len(y), d))
     model = CalibratedLeastSquaresClassifier().fit(X, y)
     assert [stage.calibration for stage in model.models_[0].stages] == [None]
     assert 0.0 < model.temperature_ < 1.0
+    (left_out,) = seen
+    assert len(left_out.scores) == 200 and np.all(left_out.weight > 0) and not left_out.labels.any(axis=0).all()

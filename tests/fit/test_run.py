@@ -241,3 +241,9 @@ def test_details_are_looked_up_like_fields():
 def test_every_status_is_a_sentence():
     for status in Status:
         assert str(status).endswith(".") and len(str(status)) > 20
+
+
+def test_what_is_given_for_want_of_another_gives_way_to_any():
+    ranks = {1: math.inf, 2: None, 3: None}
+    outcome = run(toy([0.1, 8.0, 9.0], rank=lambda value: ranks[{0.1: 1, 8.0: 2, 9.0: 3}[value]]))
+    assert outcome.model == 2 and run(toy([0.1], rank=lambda value: math.inf)).model == 1

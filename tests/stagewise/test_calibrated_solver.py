@@ -304,3 +304,11 @@ def test_labels_without_probability_are_those_that_the_projection_leaves_without
     several = Problem(F.rows, MatrixTargets(np.array([[1.0], [0.0], [0.0]])), LOSSES["calibrated"], 0.0)
     update = UPDATES["calibrated"](several, Calibrator((1, 2, 3), Box()))
     assert update.errors(np.array([[-0.1], [1.2], [0.4]]), None) == pytest.approx((2 / 3, 2 / 3))
+
+
+def test_steps_are_not_longer_where_there_is_no_room_for_what_they_make(monkeypatch):
+    X, y = problem()
+    long = [record.details["length"] for record in solve(X, ClassTargets(y, 4), max_iter=4).history]
+    monkeypatch.setattr("manyclass.stagewise.solver.room_for", lambda limit: 8.0 * 4 * len(X) - 1.0)
+    short = [record.details["length"] for record in solve(X, ClassTargets(y, 4), max_iter=4).history]
+    assert max(long) > 1.0 and set(short) == {1.0}

@@ -10,7 +10,7 @@ import pytest
 from manyclass import CalibratedLeastSquaresClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
-from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, Judge, Score, Trials
+from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, FoldsJudge, Judge, Score, Trials
 from manyclass.stagewise.updates import wrong_labels
 
 
@@ -108,3 +108,26 @@ def test_a_label_has_no_probability_where_rounding_alone_would_leave_it_one(excl
     F = Problem(as_rows(np.zeros((4, 1))), targets, SMOOTH_LOSSES["squared"], 1.0)
     domain = SimpleNamespace(exclusive=exclusive)
     assert wrong_labels(F, P, None, domain) == (3.0, 2.0, 4.0)
+
+
+def test_folds_keep_the_scores_of_the_stage_with_the_least_loss_also_where_a_run_goes_on():
+    class Known(FoldsJudge):
+        def score(self, update, state):
+            self.plain = Score(1.0, 0.5, 1000.0)
+            return Score(state, state, 1000.0)
+
+    kept, now = [], []
+
+    def judge():
+        return Known(SimpleNamespace(judges=[SimpleNamespace(keep=lambda: kept.append(now[-1]))], fits=[]))
+
+    first = judge()
+    for loss in (0.3, 0.2, 0.4):
+        now.append(loss)
+        first(None, loss)
+    second = judge()
+    second.resume(first.state())
+    for loss in (0.25, 0.1):
+        now.append(loss)
+        second(None, loss)
+    assert kept == [0.3, 0.2, 0.1]
