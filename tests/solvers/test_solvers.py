@@ -10,6 +10,7 @@ from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.fit import Status
 from manyclass.model import SMOOTH_LOSSES, Evaluation, Problem
 from manyclass.solvers import SOLVERS, newton_cg
+from manyclass.solvers.base import iterate
 from manyclass.solvers.lbfgs import KEPT, MEMORY, InverseHessian
 from manyclass.solvers.line_search import STEEP, Step, backtrack, stretched
 from tests import problems
@@ -315,3 +316,15 @@ def test_a_step_that_fails_on_a_sample_is_tried_on_more_rows(monkeypatch, rng):
     monkeypatch.setattr(newton_cg, "backtrack", lambda *a, **o: None if failing and failing.pop() else given(*a, **o))
     found = problems.run(F, SOLVERS["newton-cg"], CURVATURES["kronecker"], tol=1e-6, max_iter=100)
     assert found.status is Status.CONVERGED and not failing
+
+
+@pytest.mark.parametrize(("n_iter", "asked", "expected"), [(0, None, 5), (20, None, 5), (80, None, 20), (80, 1, 1)])
+def test_the_longer_a_fit_without_a_penalty_takes_the_more_steps_have_to_have_gained_nothing(
+    n_iter, asked, expected, rng
+):
+    F = Problem(
+        as_rows(rng.standard_normal((30, 3))), ClassTargets(np.arange(30) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0
+    )
+    theta = F.rows.zeros((4, 2))
+    told = iterate(F, CURVATURES["identity"](F, rng), theta, F.value_and_gradient(theta), n_iter, looks_back=asked)
+    assert told.looks_back == expected and told.reached is Status.STATIONARY

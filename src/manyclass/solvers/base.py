@@ -18,8 +18,8 @@ from manyclass.model import Evaluation, Problem
 from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
-LOOKS_BACK = 5
-"""Iterations that say whether there is something left to gain, where steps are short."""
+LOOKS_BACK, SHARE_BACK = 5, 0.25
+"""Iterations that say whether there is something left to gain, where steps are short; or such a share of all."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -143,7 +143,7 @@ def iterate(
     evaluation: Evaluation,
     n_iter: int,
     *,
-    looks_back: int = LOOKS_BACK,
+    looks_back: int | None = None,
     **more: Any,
 ) -> Iterate:
     """The point theta as the loop sees it; `more` is what its solver has to know beside it to go on from there.
@@ -151,8 +151,8 @@ def iterate(
     For alpha > 0 with the relative duality gap, (F − D)/F(zero model), which where next to nothing of that is left has
     to be the smaller; for alpha = 0 with ½⟨∇F, H⁻¹∇F⟩/F(zero model),
     what a step in the metric of the curvature would gain if that were the Hessian. As it may be far from that, the last
-    iterations, `looks_back` of them, must not have gained more than `tol` either. Neither changes with the units of X,
-    with n or with k.
+    iterations, `looks_back` of them, must not have gained more than `tol` either: what takes many gains in few of them.
+    Neither changes with the units of X, with n or with k.
     """
 
     def model() -> tuple[Array, Array]:
@@ -169,5 +169,6 @@ def iterate(
         told["strictness"] = strictness(evaluation.value / unit)
     else:
         told["measure"] = 0.5 * problem.inner(gradient, curvature.solve(gradient)) / unit
+        looks_back = looks_back or max(LOOKS_BACK, int(SHARE_BACK * n_iter))
         told |= {"looks_back": looks_back, "unit": unit, "reached": Status.STATIONARY}
     return Iterate(model, evaluation.value, n_iter, problem.n_passes, **told)
