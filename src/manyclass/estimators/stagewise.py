@@ -290,7 +290,8 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
     ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (in
     seconds) and before_calibration (the objective before a calibration); for a linear model with a link one per
     iteration of `GLMClassifier`, whose objective it is. ``n_iter_`` is how often all blocks of all
-    models have been visited.
+    models have been visited. With `max_time` and features to choose, the first record is least squares on the columns,
+    which is the model where the time is over before anything is chosen.
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
     ConvergenceWarning is issued. "softmax" and "logistic" have a link. For "squared" ``predict_proba`` is
