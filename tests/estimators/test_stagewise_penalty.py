@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from manyclass import StagewiseClassifier, StagewiseRegressor
+from manyclass.choice.features import IN_UNITS
 from manyclass.features import (
     FeatureSubset,
     RandomFourierFeatures,
@@ -117,11 +118,14 @@ def test_copies_are_found_among_tensors(rng):
 def test_little_time_leaves_least_squares_on_the_columns_and_much_time_does_not(seconds, rng, monkeypatch):
     X, y = rng.standard_normal((300, 5)), rng.integers(3, size=300)
     X[:, :3] += 2.0 * np.eye(3)[y]
-    X[:, 3] *= 1e3  # so that the penalty chosen is in units of the columns
+    X[:, 3] *= 1e3
 
     def out_of_time(self, task):
         raise OutOfTime
 
+    # So that a penalty is chosen once more, of other columns.
+    chosen = {"features": IN_UNITS, "representation": "moments", "errors": {}}
+    monkeypatch.setattr(StagewiseClassifier, "_choice", lambda self, task: chosen)
     usual = StagewiseClassifier(random_state=0).fit(X, y)
     if seconds == 1.0:
         monkeypatch.setattr(StagewiseClassifier, "_choice", out_of_time)
