@@ -341,7 +341,7 @@ def test_of_rows_left_out_some_are_enough_for_a_temperature_though_they_lack_cla
     seen, found = [], LearnedLink._link_of
     monkeypatch.setattr(LearnedLink, "_link_of", lambda *told: seen.append(told[1]) or found(*told))
     n_classes, d = 120, 800
-    y = np.repeat(np.arange(n_classes), 5)
+    y = rng.permutation(np.repeat(np.arange(n_classes), 5))
     X = 0.3 * rng.standard_normal((n_classes, d))[y] + rng.standard_normal((len(y), d))
     model = CalibratedLeastSquaresClassifier().fit(X, y)
     assert [stage.calibration for stage in model.models_[0].stages] == [None]
