@@ -29,9 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Closed by a shell. The first file that is opened would take its place.
             raise CommandError("there is no standard output to write to: leave it open, or send it to a file")
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_details, **_more: print(
-                f"manyclass: warning: {_one_line(str(message))}", file=sys.stderr
-            )
+            warnings.showwarning = _one_line_warning
             code = app(args=arguments, standalone_mode=False, prog_name="manyclass")
         sys.stdout.flush()
         if code == 130:
@@ -62,6 +60,10 @@ def _leave_cleanly_on_termination() -> Any:
         return signal.signal(signal.SIGTERM, leave)
     except ValueError:
         return None  # not the main thread
+
+
+def _one_line_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
+    print(f"manyclass: warning: {_one_line(str(message))}", file=sys.stderr)
 
 
 def _one_line(text: str) -> str:

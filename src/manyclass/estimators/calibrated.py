@@ -217,7 +217,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         trials = Trials([], [], [], self.tol)
 
         def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
-            trials.judges.append(HeldOutJudge(judging, keeps_scores=fold is not None))
+            trials.judges.append(HeldOutJudge(judging, len(trials.judges) if fold is not None else None))
             trials.shares.append(share)
             fit = self._solver(part, lambda number: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
             fit.chooses_alpha = False

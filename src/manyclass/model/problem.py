@@ -163,10 +163,10 @@ class Problem(Parameters):
         plain = self.variant(rows=self.rows.recipe(), targets=None, weight=None, on_block=nothing)
         return self.rows.place.parts.broadcast(plain)
 
-    def sample(self, n_rows: int) -> np.ndarray:
-        """Up to so many rows of positive weight, by index; always the same."""
+    def sample(self, n_rows: int, seed: int = 0) -> np.ndarray:
+        """Up to so many rows of positive weight, by index; always the same of a seed."""
         present = present_rows(self.rows.n_rows, self.rows.place.gather(self.weight))
-        return np.sort(np.random.default_rng(0).choice(present, min(n_rows, len(present)), replace=False))
+        return np.sort(np.random.default_rng(seed).choice(present, min(n_rows, len(present)), replace=False))
 
     def taken(self, index: np.ndarray) -> Problem:
         """That of some rows, with their weights, brought here."""

@@ -115,7 +115,7 @@ class HeldOutJudge(Judge):
     _given = ("weight",)
 
     weight: Array  # of the rows that score; 0 for the others
-    keeps_scores: bool = False
+    seed: int | None = None  # by which the rows are drawn whose scores are kept, if any; alike rows are in many folds
     latest: Score | None = field(default=None, init=False)
     kept: Array = field(default=None, init=False)
     """Scores of the stage with the least loss, before they are projected, of `some` of these rows."""
@@ -126,9 +126,10 @@ class HeldOutJudge(Judge):
 
     def before_calibration(self, update: Update, state: Array) -> None:
         self._first = self._look(update, state)
-        if self.keeps_scores:
+        if self.seed is not None:
             problem, xp = update.problem, update.xp
-            index = problem.variant(weight=self.weight).sample(max(KEPT_SCORES // problem.n_outputs, LEAST_ROWS))
+            n_kept = max(KEPT_SCORES // problem.n_outputs, LEAST_ROWS)
+            index = problem.variant(weight=self.weight).sample(n_kept, self.seed)
             place = problem.rows.asarray(index, xp.int64)
             self.kept = xp.take(state, place, axis=0)
             labels = problem.targets.take(index).dense(slice(None), self.kept, xp)
