@@ -233,6 +233,15 @@ def test_a_link_is_fitted_to_as_many_rows_as_leave_time_for_the_model(monkeypatc
     np.testing.assert_allclose(some.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.1)
 
 
+def test_time_is_left_for_a_link_that_follows_the_run(monkeypatch):
+    X, y, _, _ = problem(4)
+    monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 5.0)
+    monkeypatch.setattr("manyclass.estimators.calibration.SECONDS_OF_LINK", 2.4e-3)  # 200 rows, four outputs: 1.9 s
+    model = SDCAClassifier("hinge", calibrate="sigmoid", tol=0.0, max_iter=10**9, max_time=2.0).fit(X, y)
+    assert model.status_ is Status.MAX_TIME
+    assert model.history_[-1].seconds < 1.0
+
+
 @pytest.mark.parametrize("max_time", [None, 60])
 def test_rows_of_classes_that_no_other_row_has_say_nothing_of_the_temperature(max_time, monkeypatch):
     X, y, _, _ = problem(4)

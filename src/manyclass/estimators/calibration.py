@@ -20,10 +20,11 @@ from manyclass.fit import Outcome, Status
 from manyclass.fit.folds import folds, known_to_fold, of_known
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
+from manyclass.model.sigmoids import constant_sigmoids, fit_sigmoids
 from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
-PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 5e-6
+PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 4e-7
 """Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on, or a
 fifth of all where these are kept aside; and what a link takes for one of them and an output."""
 
@@ -80,6 +81,7 @@ class CrossCalibrated(LinearClassifier):
         found = self._left_out(task) if is_enough else None
         if found is None:
             self._aside = _aside(task, 0.05 * left / (SECONDS_OF_LINK * n_outputs))
+            task.clock.set_aside = SECONDS_OF_LINK * n_outputs * len(self._aside)
         else:
             judging, index = _some(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
             Z, known = (array[index] for array in found)
@@ -138,7 +140,7 @@ class CrossCalibrated(LinearClassifier):
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
             Y = targets.dense(slice(None), Z[:0], xp)
             weight = None if task.weight is None else in_copies(to_numpy(task.weight).astype(np.float64))
-            return np.array([self._sigmoid(z, y, weight) for z, y in zip(Z.T, Y.T, strict=True)]).T
+            return self._sigmoids(Z, Y, weight)
         link = SMOOTH_LOSSES[self._link]
         if n_outputs == 1 and link.column_loss is not None:
             link = SMOOTH_LOSSES[link.column_loss]
@@ -152,18 +154,16 @@ class CrossCalibrated(LinearClassifier):
             slope = slope if _is_clearly_less(steep, less) else self._steepest
         return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
 
-    def _sigmoid(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-        """Slope and offset of one output, or 0 and that of all rows alike where scores tell the less the larger they
-        are, or differ by what `tol` may have left over and tell nothing clearly."""
-        from sklearn.calibration import _SigmoidCalibration
-
-        link = _SigmoidCalibration().fit(z, y, weight)
-        if 0.0 <= -link.a_ <= self._steepest:
-            return -link.a_, -link.b_
-        constant = _SigmoidCalibration().fit(0.0 * z, y, weight)
-        sign = np.where(y > 0, 1.0, -1.0)
-        steep, alike = (np.logaddexp(0.0, sign * (one.a_ * z + one.b_)) for one in (link, constant))
-        return (-link.a_, -link.b_) if link.a_ < 0.0 and _is_clearly_less(steep, alike) else (0.0, -constant.b_)
+    def _sigmoids(self, Z: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Those of all rows alike where scores tell the less the larger they are, or differ by what `tol` may have left
+        over and tell nothing clearly."""
+        links, alike = fit_sigmoids(Z, Y, weight), constant_sigmoids(Y, weight)
+        for j in np.flatnonzero((links[0] < 0) | (links[0] > self._steepest)):
+            sign = np.where(Y[:, j] > 0, -1.0, 1.0)
+            told, untold = (np.logaddexp(0.0, sign * (one[0, j] * Z[:, j] + one[1, j])) for one in (links, alike))
+            if links[0, j] < 0 or not _is_clearly_less(told, untold):
+                links[:, j] = alike[:, j]
+        return links
 
     @property
     def _steepest(self) -> float:

@@ -23,10 +23,10 @@ class OutOfTime(Exception):  # noqa: N818
 
 
 class Clock:
-    """Seconds since the start of a fit, and its limit."""
+    """Seconds since the start of a fit, its limit, and how many of them are for what follows the run."""
 
     def __init__(self, max_time: float | None = None):
-        self.max_time, self.started = max_time, time.perf_counter()
+        self.max_time, self.started, self.set_aside = max_time, time.perf_counter(), 0.0
 
     @property
     def seconds(self) -> float:
@@ -35,7 +35,7 @@ class Clock:
     @property
     def deadline(self) -> float:
         """By ``time.perf_counter``; infinite without a limit."""
-        return float("inf") if self.max_time is None else self.started + self.max_time
+        return float("inf") if self.max_time is None else self.started + self.max_time - self.set_aside
 
     @property
     def left(self) -> float:
