@@ -29,8 +29,9 @@ def _weights(Y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def _softened(Y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    ones, zeros = (((Y > 0) == kind) @ w for kind in (True, False))
-    return np.where(Y > 0, ((ones + 1) / (ones + 2))[:, None], (1 / (zeros + 2))[:, None])
+    ones = (Y > 0) @ w
+    high, low = (ones + 1) / (ones + 2), 1 / (w.sum() - ones + 2)
+    return low[:, None] + (high - low)[:, None] * (Y > 0)
 
 
 def _newton(Z: np.ndarray, T: np.ndarray, w: np.ndarray) -> np.ndarray:
