@@ -13,7 +13,7 @@ from manyclass.choice.descent import Descent, has_turned, stride
 from manyclass.choice.methods import Method
 from manyclass.choice.together import Together
 from manyclass.curvature import CURVATURES
-from manyclass.estimators import search
+from manyclass.estimators import descent_search
 from manyclass.fit import Clock, Status
 from manyclass.fit.run import OutOfTime
 from tests import problems
@@ -33,16 +33,17 @@ def test_before_anything_is_known_of_their_cost_the_next_penalty_follows():
 def test_a_path_is_crossed_in_the_time_that_there_is(seconds):
     """Where each penalty takes no more than twice as long as the one before it, and as long as the first."""
     place, left, visited = 0, seconds, 0
-    while place < 40 and left > 0:
-        place += stride(40 - place, 0.5, left)
+    while place < 40 and (step := stride(40 - place, 0.5, left)):
+        place += step
         left -= 1.0
         visited += 1
-    assert place == 40 or (left <= 0 and place >= 20)
+    assert place == 40 or (left < 1.0 and place >= 20)
     assert visited >= min(seconds, 40) / 2
 
 
-def test_out_of_time_the_next_penalty_is_the_last():
-    assert stride(17, 1.0, -1.0) == 17
+@pytest.mark.parametrize("left", [-1.0, 1.9])
+def test_without_time_for_twice_the_last_penalty_none_follows(left):
+    assert stride(17, 1.0, left) == 0
 
 
 def test_folds_behind_the_first_take_fewer_passes_than_by_themselves(monkeypatch):
@@ -66,7 +67,7 @@ def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, together, m
     refresh = kind.refresh
     monkeypatch.setattr(kind, "refresh", lambda self, *given: looks.append(1) or refresh(self, *given))
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
-    monkeypatch.setattr(search, "path_method", lambda *given: method)
+    monkeypatch.setattr(descent_search, "path_method", lambda *given: method)
     model = GLMClassifierCV(alphas=np.logspace(-1, -4, 5), cv=4).fit(X[:600] / 16.0, y[:600])
     # That of the model that is kept, and where a curvature begins by a look.
     assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2
@@ -102,7 +103,7 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     X, y = rng.standard_normal((6000, 3)), rng.integers(0, 3, 6000)
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
     monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: False))
-    monkeypatch.setattr(search, "path_method", lambda *given: method)
+    monkeypatch.setattr(descent_search, "path_method", lambda *given: method)
     monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 2)
     options = {"alphas": [1e-2, 1e-4], "cv": 3, "tol": 1e-6}
     handed_over = GLMClassifierCV(**options).fit(X, y)

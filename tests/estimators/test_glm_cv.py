@@ -304,12 +304,22 @@ def test_a_callable_that_would_be_given_scores_for_rows_is_refused():
 
 def test_without_time_to_compare_the_middle_penalty_is_fitted_to_all_rows(digits, monkeypatch):
     X, _, y, _ = digits
-    monkeypatch.setattr("manyclass.estimators.search.seconds_of_path", lambda *_: 100.0)
+    monkeypatch.setattr("manyclass.choice.descent.seconds_of_path", lambda *_: 100.0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = GLMClassifierCV(max_time=30.0).fit(X, y)
     assert model.status_ is Status.MAX_TIME and model.alpha_ == model.alphas_[len(model.alphas_) // 2]
     assert np.isnan(model.scores_).all() and np.isnan(model.best_score_) and model.score(X, y) > 0.9
     assert model.duality_gap_ <= 1e-3
+
+
+def test_with_time_for_some_of_the_folds_these_judge_from_the_middle_penalty_on(digits, monkeypatch):
+    X, _, y, _ = digits
+    monkeypatch.setattr("manyclass.choice.descent.seconds_of_path", lambda _, *counts: 3.0 * np.prod(counts))
+    model = GLMClassifierCV(max_time=30.0).fit(X, y)  # 9 s for three penalties of a fold
+    is_tried = np.isfinite(model.scores_)
+    assert is_tried.shape == (2, 10) and not is_tried[:, :5].any() and is_tried[:, 5:7].all()
+    assert model.coefs_paths_.shape[:2] == (2, 10)
+    assert model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("loss", ["softmax", "squared"])

@@ -370,7 +370,7 @@ def test_nothing_is_fitted_again_where_that_is_not_asked_for(monkeypatch):
     def refuse(*_):
         raise AssertionError("fitted again")
 
-    monkeypatch.setattr("manyclass.estimators.search.DescentSearch._refitted", refuse)
+    monkeypatch.setattr("manyclass.estimators.descent_search.DescentSearch._refitted", refuse)
     assert np.array_equal(ours.LogisticRegressionCV(Cs=4, cv=3, refit=False).fit(X, y).coef_, expected.coef_)
     StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)  # asks for a penalty only
     with pytest.raises(AssertionError, match="again"):

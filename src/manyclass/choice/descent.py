@@ -52,6 +52,17 @@ def seconds_of_path(method: Method, n_alphas: int, n_paths: int) -> float:
     return WARM * math.sqrt(method.passes) * n_alphas * n_paths * method.per_pass
 
 
+def folds_in_time(method: Method, n_folds: int, left: float) -> int:
+    """Of which three penalties can be compared, and all rows be fitted to with the best; 0 where of none."""
+    of_one = seconds_of_path(method, 3, 1)
+    return n_folds if n_folds * of_one <= left else max(int(left / of_one) - 1, 0)
+
+
+def first_place(method: Method, n_alphas: int, n_folds: int, left: float) -> int:
+    """The largest penalty, or the middle one where there is no time for all: the largest alone tell next to nothing."""
+    return 0 if seconds_of_path(method, n_alphas, n_folds) <= left else n_alphas // 2
+
+
 def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> Curvature:
     """One that all fits share; it is looked at before a fit, and starts are near enough."""
     kind = CURVATURES[method.curvature]
@@ -285,12 +296,12 @@ def _is_better(scores: np.ndarray, values: list[np.ndarray | None], one: int, ot
 
 
 def stride(to_go: int, spent: float, left: float) -> int:
-    """How far on the next penalty of a path is: one, or as many as the seconds that are left ask for.
+    """How far on the next penalty of a path is: one, or as many as the seconds that are left ask for; 0 without time.
 
     The next ones take longer than the last, and are counted twice.
     """
     affordable = max(left, 0.0) / (2.0 * spent) if spent > 0 else math.inf
-    return max(1, math.ceil(to_go / (1.0 + affordable)))
+    return 0 if affordable < 1.0 else max(1, math.ceil(to_go / (1.0 + affordable)))
 
 
 def mean_model(models: list[tuple[Array, Array]], problems: list[Problem]) -> tuple[Array, Array]:

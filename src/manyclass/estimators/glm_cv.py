@@ -19,10 +19,11 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
+from manyclass.estimators.descent_search import DescentSearch
 from manyclass.estimators.judge import Judge
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
 from manyclass.estimators.ridge_search import RidgeSearch, memory_of_ridge, seconds_of_ridge
-from manyclass.estimators.search import DescentSearch, Plan, Search, Selected
+from manyclass.estimators.search import Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds, known_to_others, mean_scores, of_known, without_score
@@ -119,8 +120,9 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
 
     Notes
     -----
-    Where `max_time` is expected not to suffice for one penalty in each fold, the model is that of the middle penalty,
-    and ``scores_`` are NaN.
+    Where `max_time` is expected not to suffice for all penalties, a path begins at the middle one; where for three of
+    them in each fold, there are ``scores_`` of the first folds only; where in none, the model is that of the middle
+    penalty, and ``scores_`` are NaN.
 
     One penalty is for all columns. Where the smallest of a grid that was not given is the best, and larger than the
     variance of some column, a warning says that they should be standardised.

@@ -120,6 +120,11 @@ class Judge:
         options = {} if weight is None or not takes_weights(self._scorer) else {"sample_weight": weight[keep]}
         return float(self._scorer(self.classifier, Z[keep], y, **options))
 
+    def judged(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
+        """The score, and those of the rows that count, where it is a mean of these."""
+        values = self.values(Z, truth)
+        return self.score(Z, truth, weight), values if values is None or weight is None else values[weight > 0]
+
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
         """Of each row, its labels together where there are several."""
         P = to_numpy(self.classifier._link_probabilities(Z))

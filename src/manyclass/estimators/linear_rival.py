@@ -239,13 +239,13 @@ def _penalty_of_labels(
     Few labels are present, and the model of the least log loss is so seldom sure of one that it predicts hardly any.
     """
     rows, d, counts = part.rows, part.rows.n_features, []
-    for models, (_, judging) in zip(model.coefs_paths_, splits, strict=True):
+    for models, (_, judging) in zip(model.coefs_paths_, splits, strict=False):  # those there was time for
         some, present = rows.take(judging), y[judging] > 0
         scores = [to_numpy(some.matmat(rows.asarray(one[:, :d].T))) + one[:, d:].sum(axis=1) for one in models]
         predicted = np.stack(scores) > 0
         counts.append(np.stack([(predicted & present).sum(axis=2), predicted.sum(axis=2) + present.sum(axis=1)]))
     right, named = np.concatenate(counts, axis=2)
-    wrong, judging = named - 2 * right, np.concatenate([judging for _, judging in splits])
+    wrong, judging = named - 2 * right, np.concatenate([judging for _, judging in splits[: len(counts)]])
     weight = np.ones(len(judging)) if part.weight is None else to_numpy(part.weight)[judging]
     errors, f1 = wrong @ weight, 2 * (right @ weight) / np.maximum(named @ weight, 1e-300)
     least = int(np.argmin(errors))

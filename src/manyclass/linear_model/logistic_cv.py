@@ -10,8 +10,9 @@ from sklearn.utils import metadata_routing
 
 from manyclass.data.rows import to_numpy
 from manyclass.estimators.base import Task
+from manyclass.estimators.descent_search import DescentSearch
 from manyclass.estimators.judge import Judge
-from manyclass.estimators.search import DescentSearch, Plan
+from manyclass.estimators.search import Plan
 from manyclass.fit import Iterates, Outcome
 from manyclass.linear_model.logistic import Logistic, centred
 from manyclass.linear_model.shared import Folds, gap

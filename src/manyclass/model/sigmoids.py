@@ -31,7 +31,8 @@ def _weights(Y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 def _softened(Y: np.ndarray, w: np.ndarray) -> np.ndarray:
     ones = (Y > 0) @ w
     high, low = (ones + 1) / (ones + 2), 1 / (w.sum() - ones + 2)
-    return low[:, None] + (high - low)[:, None] * (Y > 0)
+    T: np.ndarray = np.where(Y > 0, high[:, None], low[:, None])
+    return T
 
 
 def _newton(Z: np.ndarray, T: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -1,0 +1,279 @@
+"""The search for a penalty by descents from larger to smaller ones, where sums of squares are not enough."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manyclass.choice.descent import (
+    TURNED,
+    Descent,
+    JointDescent,
+    first_place,
+    folds_in_time,
+    has_turned,
+    mean_model,
+    of_folds,
+    path_curvature,
+    path_method,
+    stride,
+)
+from manyclass.choice.frame import Frame, occurring
+from manyclass.choice.left_out import (
+    check_room,
+    is_exact,
+    left_out_scores,
+    mended,
+    refits,
+    seconds_left_out,
+    wants_row_space,
+)
+from manyclass.choice.methods import Method, choose
+from manyclass.choice.relay import in_turn
+from manyclass.choice.together import Together
+from manyclass.curvature import Curvature
+from manyclass.data.rows import BLOCK_BYTES, Array
+from manyclass.estimators.search import Plan, Search
+from manyclass.fit import Iterate, Iterates, Outcome, Run, Status, restore
+from manyclass.fit.folds import mean_scores
+from manyclass.fit.run import OutOfTime
+from manyclass.model import Problem
+
+_TABLES = ("scores", "likelihoods", "paths", "n_iter")
+SHARPER = 1e-3
+"""Of tol, for fits to few rows that are left out one by one."""
+
+
+class DescentSearch(Search):
+    """From large to small penalties, all folds at once, until the score has turned."""
+
+    def iterates(self) -> Iterates:
+        plan, clock, saved = self.plan, self.task.clock, self.task.saved
+        given, _ = occurring(self.task.problem)
+        # A step for each row left out is one from the minimum, which fits to few rows are far from though their gap is
+        # small: what tells them from it are directions that the loss hardly sees.
+        is_wide = given.rows.n_rows <= 2 * given.rows.n_features
+        leaves_each_out = plan.mode == "loo" or plan.leave_one_out
+        last_tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
+        tol = last_tol if plan.mode == "loo" else self.tol
+        method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
+        rotate = method.row_space or (leaves_each_out and wants_row_space(given))
+        left = clock.left - (3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0)
+        n_folds = folds_in_time(method, plan.n_judged, left) if saved is None else saved["n_folds"]
+        plan = self._of_folds(n_folds)
+        # One penalty for each output, or one for the least generalised error, takes the whole path.
+        is_short = n_folds == 0 or (saved is None and (plan.per_output or plan.mode == "gcv"))
+        problem = self._framed(method.row_space if is_short else rotate, leaves_each_out)
+        curvature = path_curvature(problem, method, self.task.rng)
+
+        def descent(one: Problem, leader: Descent | None = None, tol: float = tol) -> Descent:
+            kind, given = JointDescent if isinstance(one, Together) else Descent, (clock, tol, self.max_iter)
+            ratio = 1.0 if isinstance(one, Together) else self.alpha_of(1.0, one.total_weight)
+            return kind(one, curvature, *given, leader, problem, ratio)
+
+        if is_short or (plan.mode == "loo" and saved is None and clock.max_time is not None):
+            # In case there is no time to leave out all rows once, which is long after the fit.
+            status = yield from self._middle(descent(problem))
+            if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
+                return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
+        descents = self._descents(descent, None if saved is None else len(saved["minima"]))
+        known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
+        known["first"] = first_place(method, len(plan.alphas), n_folds, math.inf if plan.is_whole else left)
+        if saved is not None:
+            known = self._resume(saved, curvature, descents)
+        last: Any = None
+        state = partial(self._state, method, curvature, descents, known)
+        for last in self._down(descents, known):
+            if saved is None:  # else it is the one that has been yielded before
+                yield replace(last[0], state=state if known["tried"] else None)
+            saved = None
+        self._check_scores()
+        status = Status.MAX_TIME if known.get("is_late") else None
+        if not plan.refits:
+            return status
+        outcome = self._refitted(problem, last_tol, last[1])
+        passes = last[0].n_passes + outcome.n_passes
+        record = {
+            "objective": outcome.history[-1].objective if outcome.history else last[0].objective,
+            "n_iter": max(last[0].n_iter, outcome.n_iter),
+            "duality_gap": outcome.duality_gap,
+            "details": {"alpha": self.best_alpha, "score": float(np.nanmax(mean_scores(self.scores)))},
+        }
+        rank = -1.0 - len(plan.alphas)
+        yield Iterate(lambda: self.selected(outcome.model), n_passes=passes, rank=rank, **record)
+        if outcome.status in (Status.MAX_TIME, Status.INTERRUPTED):
+            return outcome.status
+        if plan.leave_one_out:
+            more = self._left_out(descent(problem, tol=last_tol), outcome.model)
+            yield Iterate(lambda: self.selected(outcome.model, **more), n_passes=passes + 2, rank=rank - 1, **record)
+        return status or outcome.status
+
+    def _of_folds(self, number: int) -> Plan:
+        """The plan, with the first of its folds alone where there is no time for all."""
+        if 0 < number < self.plan.n_judged:
+            self.plan = replace(self.plan, folds=self.plan.folds[:number])
+            self.__post_init__()
+        return self.plan
+
+    def _framed(self, rotate: bool, leaves_each_out: bool) -> Problem:
+        """The problem that is fitted to, of the frame that is set."""
+        given = self.task.problem
+        # What a tiny penalty leaves of the curvature, and squares of small columns, are rounding in float32.
+        is_small = given.rows.n_rows * given.rows.row_bytes <= BLOCK_BYTES
+        self.frame = Frame(
+            given, rotate=rotate, wide=leaves_each_out and is_small and is_exact(given), drops_empty=True
+        )
+        if leaves_each_out:
+            check_room(self.frame.problem)
+        return self.frame.problem
+
+    def _descents(self, descent: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
+        """One of all folds, or one for each with the first as their leader."""
+        problem, weights = self.frame.problem, [fold.weight for fold in self.plan.folds]
+        together = Together.pays(problem, weights) if n_saved is None else n_saved < len(weights)
+        if together:
+            found = [descent(Together(problem, weights, partial(self.alpha_of, 1.0)))]
+        else:
+            first, *others = of_folds(problem, weights)
+            leader = descent(first)
+            found = [leader, *(descent(one, leader) for one in others)]
+        for one in found:
+            one.problem.n_passes = 0
+        return found
+
+    def _middle(self, full: Descent) -> Iterates:
+        """Where there is no time to compare three penalties: the middle one, of all rows."""
+        alpha = float(self.plan.alphas[len(self.plan.alphas) // 2])
+        found = full.attempt(alpha)
+        last = found.history[-1].objective if found.history else math.nan
+        more: dict[str, Any] = {"duality_gap": found.duality_gap, "rank": 1.0, "details": {"alpha": alpha}}
+        yield Iterate(lambda: self.selected(found.model, alpha), last, found.n_iter, found.n_passes, **more)
+        return found.status
+
+    def _refitted(self, problem: Problem, tol: float, start: tuple[Array, Array]) -> Outcome:
+        """To all rows with the best penalty, by the methods that are right for this one fit, from the mean of folds."""
+        problem.alpha = self.best_alpha
+        iterates = in_turn(choose(problem, tol), problem, self.task.rng, start, lambda _: None, clock=self.task.clock)
+        return Run(self.task.clock, tol, self.max_iter)(iterates, lambda: start)
+
+    def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
+        Z = left_out_scores(full.problem, *model, self.task.clock)
+        found: dict[str, Any] = {"left_out": mended(full, model, Z)}
+        if self.plan.n_refits:
+            found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
+        return found
+
+    def _state(
+        self, method: Method, curvature: Curvature, descents: list[Descent], known: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All that a run has to know to go on after a penalty."""
+        minima = [(list(one.known), one.problem.n_passes) for one in descents]
+        held = {name: getattr(self, name) for name in _TABLES} | {"n_folds": self.plan.n_judged}
+        return {"method": method, "down": known, "minima": minima, "rng": self.task.rng, "curvature": curvature, **held}
+
+    def _resume(self, saved: dict[str, Any], curvature: Curvature, descents: list[Descent]) -> dict[str, Any]:
+        """Bring everything to where it was in another run, and what `_down` knew there."""
+        self.task.rng.bit_generator.state = saved["rng"].bit_generator.state
+        restore(curvature, saved["curvature"])
+        for one, (minima, n_passes) in zip(descents, saved["minima"], strict=True):
+            one.known.extend(minima)
+            one.problem.n_passes = n_passes
+        vars(self).update({name: saved[name] for name in _TABLES})
+        return dict(saved["down"])
+
+    def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
+        """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""
+        plan, clock, place, spent = self.plan, self.task.clock, -1, 0.0
+        while True:
+            tried, values, kept = known["tried"], known["values"], known["kept"]
+            if tried:
+                place = tried[-1]
+                details = {"alpha": float(plan.alphas[place]), "score": float(mean_scores(self.scores)[place])}
+                passes = float(sum(one.problem.n_passes for one in descents))
+                counts = {"n_iter": known["n_iter"], "n_passes": passes, "rank": -float(place), "details": details}
+                yield Iterate(partial(self.selected, kept), known["objective"], **counts), kept
+                turned = not plan.is_whole and self._has_turned(descents, known)
+                if turned or place + 1 == len(plan.alphas):
+                    return
+            started, left = clock.seconds, math.inf if plan.is_whole else clock.left
+            step = stride(len(plan.alphas) - 1 - place, spent, left) if tried else known["first"] + 1
+            place += step
+            if step == 0:
+                known["is_late"] = True
+                return
+            alpha = plan.alphas[place]
+            try:
+                outcomes = [found for one in descents for found in one.fits(float(alpha))]
+            except (OutOfTime, KeyboardInterrupt):
+                if not tried and descents[0].known:  # what the first fit has come to is better than nothing
+                    yield self._unfinished(descents[0], float(alpha))
+                raise
+            for number, outcome in enumerate(outcomes):
+                self.keep(number, place, outcome.model)
+                self.n_iter[number, place] = outcome.n_iter
+                judged = self._judged(number, descents[0].problem, outcome.model)
+                for table, (score, _) in zip(self._tables, judged, strict=True):
+                    table[number, place] = score
+            values.append([of_rows for _, of_rows in judged])
+            if kept is None or self.best_place == place:
+                problems = [problem for one in descents for problem in one.problems]
+                kept = mean_model([outcome.model for outcome in outcomes], problems)
+            n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
+            objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
+            tried.append(place)
+            spent = clock.seconds - started
+            known.update(kept=kept, n_iter=n_iter, objective=objective)
+
+    def _has_turned(self, descents: list[Descent], known: dict[str, Any]) -> bool:
+        tried = known["tried"]
+        if len(tried) <= TURNED:
+            return False
+        if "nothing" not in known:
+            known["nothing"] = self._of_nothing(descents)
+        # Short models may be right as often as good ones: what a smaller penalty improves they are not.
+        return all(
+            has_turned(
+                np.hstack([[[score] for score, _ in nothing], table[:, tried]]),
+                [nothing[-1][1], *(values[place] for values in known["values"])],
+            )
+            for place, (table, nothing) in enumerate(zip(self._tables, known["nothing"], strict=True))
+        )
+
+    @property
+    def _tables(self) -> list[np.ndarray]:
+        """Of each judge."""
+        return [self.scores, self.likelihoods][: len(self.judges)]
+
+    def _of_nothing(self, descents: list[Descent]) -> list[list[tuple[float, np.ndarray | None]]]:
+        """By each judge, of each fold: how good a model without a coefficient is."""
+        models = [model for one in descents for model in one.models_at(one.problem.constant_model())]
+        if self.plan.mode == "loo":
+            W, b = models[0]
+            found = [self._judged_left_out(b + 0.0 * self.frame.problem.rows.matmat(W))]
+        else:
+            found = [self._judged(number, descents[0].problem, model) for number, model in enumerate(models)]
+        return [list(of_judge) for of_judge in zip(*found, strict=True)]
+
+    def _unfinished(self, first: Descent, alpha: float) -> tuple[Iterate, tuple[Array, Array]]:
+        """The model of a fit to the first penalty that was cut short, as `_down` would yield it."""
+        problem, model = first.problem, first.model_at(first.known[-1][1])
+        return Iterate(lambda: self.selected(model, alpha), math.nan, 0, problem.n_passes, rank=1.0), model
+
+    def _judged(
+        self, number: int, problem: Problem, model: tuple[Array, Array]
+    ) -> list[tuple[float, np.ndarray | None]]:
+        """By each judge: the score of a model, and those of single rows where there is one fold."""
+        if self.plan.mode == "loo":
+            return self._judged_left_out(left_out_scores(problem, *model, self.task.clock))
+        fold = self.plan.folds[number]
+        truth, weight = self.truth_and_weight(fold)
+        Z = self.frame.scores(fold, *model)
+        found = [one.judged(Z, truth, weight) for one in self.judges]
+        return found if self.plan.n_judged == 1 else [(score, None) for score, _ in found]
+
+    def _judged_left_out(self, Z: Array) -> list[tuple[float, np.ndarray | None]]:
+        truth, weight = self.judge.truth(slice(None)), self.plan.judging_weight
+        return [one.judged(Z, truth, weight) for one in self.judges]
