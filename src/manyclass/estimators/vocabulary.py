@@ -2,9 +2,15 @@
 
 from sklearn.utils._param_validation import InvalidParameterError
 
+from manyclass.model import SMOOTH_LOSSES
+from manyclass.model.losses.squared import Calibrated
+
+# Generalised linear models take every loss whose link is given, so that a new one is a line in one registry.
+_WITH_LINK = tuple(name for name, loss in SMOOTH_LOSSES.items() if not isinstance(loss, Calibrated))
+
 LOSSES_OF: dict[str, tuple[str, ...]] = {
-    "GLMClassifier": ("softmax", "logistic", "squared", "sparsemax"),
-    "GLMClassifierCV": ("softmax", "logistic", "squared", "sparsemax"),
+    "GLMClassifier": _WITH_LINK,
+    "GLMClassifierCV": _WITH_LINK,
     "CalibratedLeastSquaresClassifier": ("calibrated",),
     "StagewiseClassifier": ("squared", "calibrated", "softmax", "logistic"),
     "PegasosClassifier": (
