@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
-from manyclass.choice.penalty import UNTOLD, USUAL, advice_on_penalty, usual_penalty
+from manyclass.choice.penalty import UNTOLD, USUAL, advice_on_penalty, penalty_of_columns, usual_penalty
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
 from tests.problems import texts
@@ -47,6 +47,25 @@ def test_it_has_the_unit_of_all_columns_where_no_row_is_long(n_rows):
     assert USUAL <= penalty(1.0) <= max(USUAL, 0.2 / n_rows)
     steps = [penalty(unit) for unit in np.logspace(-4, 1, 200)]
     assert np.all(np.diff(np.log(steps)) > -1e-9) and np.all(np.diff(np.log(steps)) < 0.12)
+
+
+@pytest.mark.parametrize("name", ["BoundMajorizationClassifier", "GLMClassifier", "SDCAClassifier"])
+@pytest.mark.parametrize("n_wild", [1, 20])
+def test_a_few_wild_rows_do_not_hold_the_others_back(rng, name, n_wild):
+    X = rng.standard_normal((800, 6))
+    y = (X @ rng.standard_normal((6, 3))).argmax(axis=1)
+    spoilt = X.copy()
+    spoilt[:n_wild] *= 1e4
+    model = getattr(manyclass, name)().fit(spoilt[:400], y[:400])
+    assert model.alpha_ < 20 * getattr(manyclass, name)().fit(X[:400], y[:400]).alpha_
+    assert model.score(X[400:], y[400:]) > 0.85
+
+
+def test_a_wild_row_that_is_not_seen_counts_for_a_hundred_at_most(rng):
+    X = rng.standard_normal((30_000, 2))
+    X[12_345] = 1e7
+    problem = Problem(as_rows(X), ClassTargets(np.arange(30_000) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0)
+    assert penalty_of_columns(problem) < 100 * USUAL
 
 
 @pytest.mark.parametrize("name", sorted(SCALED))

@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.data.penalty import OUTLYING, SEEN
 from manyclass.data.rows import Array, to_numpy
+from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
 
 USUAL = 1e-4
 """On columns of unit variance."""
 UNTOLD = 1e-3
 """Share of what columns tell of the responses, each by itself, that a penalty may leave untold."""
+OF_MEDIAN = 128
+"""Rows that tell a median, at most; it decides which cells are a hundred times that."""
 NEXT_TO_NONE = 1e-6
 """A penalty, over the mean variance of the columns, that holds nothing back before rows are all but fitted."""
 
@@ -58,7 +62,33 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
 
 def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
     n_rows = problem.n_counted if counts_rows else math.inf
-    return usual_penalty(problem.feature_variance, n_rows, lambda: problem.cross_covariance)
+    given = to_numpy(problem.feature_variance)
+    variance = variance_of_most_rows(problem, given)
+    shorter = np.sqrt(variance / np.where(given > 0, given, 1.0))[:, None]
+    return usual_penalty(variance, n_rows, lambda: to_numpy(problem.cross_covariance) * shorter)
+
+
+def variance_of_most_rows(problem: Problem, variance: np.ndarray) -> np.ndarray:
+    """That of columns where no cell counts for more than `OUTLYING` times the median one.
+
+    A few rows in other units, or that say -999 where nothing is known, must not decide for all others. Where the median
+    is that of the most frequent number itself, as of flags and of sparse rows, nothing says which cells are too large.
+    Least squares is left as the sums over all rows have it, by which streams know it.
+    """
+    rows = problem.rows
+    if getattr(problem.loss, "quadratic", False) or not (rows.can_be_centred and are_in_memory(rows)):
+        return variance
+    index = problem.sample(min(SEEN, max(SEEN**2 // rows.n_features, 2)))
+    weight = None if problem.weight is None else to_numpy(problem.weight)[index]
+    square = to_numpy(rows.take(index).dense()).astype(np.float64)
+    some = square[:: math.ceil(len(index) / OF_MEDIAN)]  # a view, as medians take longer than all else
+    if problem.fit_intercept:
+        square -= np.median(some, axis=0)
+    square *= square
+    median = np.median(some, axis=0)
+    most = np.where(median > 0, OUTLYING * median, np.inf)
+    all_told, told = (np.average(part, axis=0, weights=weight) for part in (square, np.minimum(square, most)))
+    return np.asarray(np.minimum(variance * told / np.where(all_told > 0, all_told, 1.0), most))
 
 
 def advice_on_penalty(problem: Problem) -> str:

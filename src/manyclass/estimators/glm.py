@@ -40,7 +40,7 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         variance 1), if that is more; and less where that would hold back columns in smaller units that tell much of y
         (flags beside prices), or, of more rows, most columns (words), but not below 1/n. Where all columns together
         have a variance below 1/2 it is as much smaller. n is the sum of the weights, or the number of those above 0, if
-        that is more.
+        that is more. But for least squares, the variances are those of most rows: a few wild ones do not count.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
