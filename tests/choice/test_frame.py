@@ -5,6 +5,7 @@ from numpy.testing import assert_allclose
 from manyclass import GLMClassifier, GLMClassifierCV
 from manyclass.choice.frame import Frame
 from manyclass.data import ClassTargets, as_rows
+from manyclass.fit import Clock, OutOfTime
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -27,6 +28,19 @@ def test_a_model_has_the_same_scores_in_every_frame(rotate, in_units, far, fit_i
     back = frame.project((coef, intercept))
     assert_allclose(back[0], W, rtol=1e-6, atol=1e-6)
     assert_allclose(back[1], b, rtol=1e-6, atol=1e-5 * (1.0 + far))
+
+
+def test_rows_are_not_rotated_where_there_is_no_time_to(rng):
+    given = Problem(
+        as_rows(rng.standard_normal((12, 30))), ClassTargets(np.arange(12) % 3, 3), SMOOTH_LOSSES["softmax"], 0.1
+    )
+    ahead = []
+    given.on_block = lambda seconds=0.0: ahead.append(seconds)
+    Frame(given, rotate=True)
+    assert max(ahead) > 0.0
+    given.on_block = Clock(1e-9).check
+    with pytest.raises(OutOfTime):
+        Frame(given, rotate=True)
 
 
 def test_rows_from_elsewhere_judge_models_of_rotated_rows(rng):

@@ -11,7 +11,7 @@ from manyclass import CalibratedLeastSquaresClassifier, GLMClassifier, SDCAClass
 from manyclass.choice import choose
 from manyclass.choice.costs import costs
 from manyclass.choice.methods import Shape
-from manyclass.choice.representations import fits_beside, represent
+from manyclass.choice.representations import fits_beside, represent, soon_enough
 from manyclass.choice.spectrum import quadratic_steps
 from manyclass.data import ClassTargets, MatrixTargets, as_rows, memory
 from manyclass.data.labels import encode
@@ -131,6 +131,14 @@ def test_columns_that_are_hardly_ever_present_get_no_matrix_that_takes_longer_th
         alone = {one.name: one.seconds for one in represent(given, n_folds=5, chooses_alpha=True)}
         for one in ways:
             assert (one.seconds > alone[one.name]) == (one.name != "products")
+
+
+def test_what_stands_for_the_columns_has_a_solution_within_the_time_that_there_is():
+    ways = represent(problem(2000, 4000, 10, sparse=False), n_folds=5, chooses_alpha=True)
+    fastest, first = ways[0], min(ways, key=lambda way: way.set_up)
+    assert all(0.0 < way.set_up < way.seconds for way in ways) and first is not fastest
+    for seconds, wanted in ((np.inf, fastest), (fastest.set_up, first), (0.0, first)):
+        assert soon_enough(ways, seconds) is wanted
 
 
 def test_what_calibration_is_told_to_take_is_what_the_estimator_expects():

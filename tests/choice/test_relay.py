@@ -208,3 +208,18 @@ def test_a_method_without_a_step_gives_way_to_others():
     X, y = load_iris(return_X_y=True)
     model = GLMClassifier(1 / 150, warm_start=True).fit(1e3 * X, y).fit(X, y)
     assert model.status_ is Status.CONVERGED and model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("max_time", "first"),
+    [(None, "newton"), (1e4, "newton"), (500.0, "quasi-newton"), (20.0, "gradient"), (1.0, "gradient")],
+)
+def test_the_first_is_the_one_that_gets_farthest_in_the_time_that_there_is(max_time, first):
+    given, *_ = problems.problem("softmax", alpha=1e-6)
+    best = replace(SURE, set_up=900.0, per_pass=1.0)
+    middle = replace(ROTATED, row_space=False, set_up=100.0, passes=1000, per_pass=1.0)
+    worst = replace(SLOW, set_up=5.0, passes=1000, per_pass=10.0)
+    changes, choice = [], Choice(best, (best, middle, worst, replace(worst, set_up=0.0, fits=False)))
+    iterates = in_turn(choice, given, np.random.default_rng(0), None, changes.append, clock=Clock(max_time))
+    next(iterates)
+    assert [one.solver for one in changes] == ([] if first == best.solver else [first])

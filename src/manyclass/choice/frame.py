@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manyclass.choice.methods import Shape
 from manyclass.data.generated import in_units
 from manyclass.data.memory import require
 from manyclass.data.row_space import RowSpace
@@ -58,6 +59,7 @@ class Frame:
         if rotate:
             what, advice = f"The space of {near.rows.n_rows} rows", "use GLMClassifier, which can do without"
             require(RowSpace.memory(near.rows), given.memory_limit, what, advice)
+            near.on_block(Shape.of(near).seconds_of_rotation)
             self.space = RowSpace(near.rows, near.feature_mean if near.fit_intercept else None)
             self.problem = near.variant(rows=self.space.rows, shift=None)
 

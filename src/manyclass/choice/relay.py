@@ -46,9 +46,13 @@ def in_turn(
     the cost model, so that a fit does not depend on what else the machine does. With the `saved` state of an iterate of
     another run, those that followed it follow.
     """
-    left = [one for one in choice.candidates if one is not choice.method and one.fits]
-    known = _begun(choice.method, left, 0, 0.0, given.n_passes, PATIENCE * choice.method.seconds)
-    if saved is not None:
+    if saved is None:
+        first = choice.method if clock is None else _farthest(choice, clock.left)
+        if first is not choice.method:
+            on_change(first)
+        left = [one for one in choice.candidates if one is not first and one.fits]
+        known = _begun(first, left, 0, 0.0, given.n_passes, PATIENCE * first.seconds)
+    else:
         known = saved["relay"]
         rng.bit_generator.state = saved["random"]
     while True:
@@ -92,6 +96,16 @@ def in_turn(
         left = [one for one in left if one is not method]
         passes += iterate.n_passes
         known = _begun(method, left, before + iterate.n_iter, spent + taken, passes, patience)
+
+
+def _farthest(choice: Choice, seconds: float) -> Method:
+    """The method chosen, or, where these seconds are too few for it, the one that gets through most of its passes."""
+    if not choice.method.seconds > seconds:  # nor where nothing is expected of it
+        return choice.method
+    able = [one for one in choice.candidates if one.fits and one.set_up < seconds]
+    if not able:
+        return min((one for one in choice.candidates if one.fits), key=lambda one: one.set_up)
+    return max(able, key=lambda one: (seconds - one.set_up) / max(one.seconds - one.set_up, 1e-9))
 
 
 def _begun(

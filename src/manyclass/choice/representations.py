@@ -35,9 +35,16 @@ class Representation:
     name: str
     seconds: float
     memory: float
+    set_up: float = 0.0
+    """Of the seconds, those before the first solution."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.seconds:.2g} s, {self.memory / 1e9:.2g} GB"
+
+
+def soon_enough(ways: tuple[Representation, ...], seconds: float) -> Representation:
+    """The fastest that has a solution within these seconds, or the one that has it first."""
+    return next((way for way in ways if way.set_up < seconds), min(ways, key=lambda way: way.set_up))
 
 
 def tries_penalties(problem: Problem, n_powers: int = BASIS) -> bool:
@@ -80,9 +87,9 @@ def represent(
         choosing = speed.seconds_of_decomposition(of.d) + of.hessian(of.d, n if n < 4 * of.d else 0.0)
         repeated = fits * (cholesky + SOLVES * (solve + 2.0 * of.seconds_of_pass()))
         matrices = 2.0 * of.gram(n) + n_folds * READS * of.d**2 / speed.stream
-        seconds = before + matrices + (choosing if chooses_alpha else 0.0) + (TRIALS if tries else 1.0) * repeated
-        seconds += beside
-        return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES)
+        set_up = before + matrices + (choosing if chooses_alpha else 0.0)
+        seconds = set_up + (TRIALS if tries else 1.0) * repeated + beside
+        return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES, set_up)
 
     found = [with_matrix("moments", shape, 0.0)]
     if not problem.rows.place.is_here:
@@ -96,9 +103,8 @@ def represent(
         speed.seconds_of_decomposition(sampled) + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
-    found.append(
-        Representation("products", choosing + steps * shape.seconds_of_pass() + beside, 8.0 * d * k * (SOLVES + 6))
-    )
+    seconds = choosing + steps * shape.seconds_of_pass() + beside
+    found.append(Representation("products", seconds, 8.0 * d * k * (SOLVES + 6), choosing))
     least, what = min(one.memory for one in found), f"Coefficients for {d} features and {k} outputs"
     room = require(least, problem.memory_limit, what, "use fewer features, or PegasosClassifier")
     return tuple(sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds))

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.costs import FOLDS, MANY_ROWS
 from manyclass.choice.features import LeftOut
 from manyclass.choice.frame import Frame, occurring
-from manyclass.choice.representations import fits_beside, represent, tries_penalties
+from manyclass.choice.representations import fits_beside, represent, soon_enough, tries_penalties
 from manyclass.choice.ridge_path import moments_by_fold
 from manyclass.data import MatrixTargets, Rows
 from manyclass.data.rows import Array, to_numpy
@@ -176,7 +176,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
             ways = represent(near, n_folds=n_judging, chooses_alpha=self.alpha == "auto", tries=tries)
             self.choice_ = {
                 "features": self._features(given),
-                "representation": ways[0].name,
+                "representation": soon_enough(ways, task.clock.left).name,
                 "estimates": {str(way): way.seconds for way in ways},
             }
         way = self.choice_["representation"]

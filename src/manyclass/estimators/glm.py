@@ -76,10 +76,10 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     choice_ : dict
         The solver and curvature taken, whether the rows were first rotated into as many dimensions as there are rows
         (``row_space``, for fewer rows than features: exact for a ridge penalty), and the estimated seconds of every
-        method that could serve (``estimates``); and what took its place, because it needed more than twice what was
-        expected of it or, for float32 rows, was kept from ``tol`` by rounding, which the same with products in float64
-        is not (``changed_to``). The speed of this machine is measured once, and kept in the user's cache folder
-        or that which the environment variable ``MANYCLASS_CACHE`` names.
+        method that could serve (``estimates``); and what took its place, because `max_time` is too short for it, it
+        needed more than twice what was expected of it or, for float32 rows, was kept from ``tol`` by rounding, which
+        the same with products in float64 is not (``changed_to``). The speed of this machine is measured once, and kept
+        in the user's cache folder or that which the environment variable ``MANYCLASS_CACHE`` names.
     duality_gap_ : float
         For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
     <shared>
