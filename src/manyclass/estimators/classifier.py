@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Classifier(ClassifierMixin, Estimator):
         -------
         scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
-        Z = self._scores(self._fitted_rows(X))
+        Z = self._by_blocks(X, lambda scores: scores)
         return Z[:, 0] if self._is_single(Z) else Z
 
     @by_part
@@ -113,15 +114,18 @@ class Classifier(ClassifierMixin, Estimator):
             In the order of ``classes_``. Rows sum to 1, except for multi-label models, where each column is the
             probability of one label.
         """
-        return self._probabilities(self._scores(self._fitted_rows(X)))
+        return self._by_blocks(X, self._probabilities)
 
     @available(gives_probabilities)
     @by_part
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
-        P = self.predict_proba(X)
+
+        def log_probabilities(scores: Array) -> Array:
+            return array_namespace(scores).log(self._probabilities(scores))
+
         with np.errstate(divide="ignore"):
-            return array_namespace(P).log(P)
+            return self._by_blocks(X, log_probabilities)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right.
@@ -150,6 +154,19 @@ class Classifier(ClassifierMixin, Estimator):
     @abstractmethod
     def _probabilities(self, scores: Array) -> Array:
         """Of the classes, of shape (n_rows, n_classes), from scores, which may be overwritten."""
+
+    def _by_blocks(self, X: Any, function: Callable[[Array], Array]) -> Array:
+        """What a function makes of the scores of blocks of rows, as one array: no second one of its size is made."""
+        rows = self._fitted_rows(X)
+        made: Array = None
+        for part, block in rows.blocks(rows.rows_per_block(int(self.classes_.shape[0]))):
+            found = function(self._scores(block))
+            if int(found.shape[0]) == rows.n_rows:
+                return found
+            if made is None:
+                made = rows.zeros((rows.n_rows, int(found.shape[1])), found.dtype)
+            made[part, :] = found
+        return made
 
     def _labels_and_probabilities(self, X: Any) -> tuple[Array, Array]:
         """What `predict` and `predict_proba` give, for the price of one."""
