@@ -14,7 +14,7 @@ from manyclass.choice.representations import Representation
 from manyclass.estimators.learned_link import LearnedLink
 from manyclass.features import FeatureSubset
 from manyclass.fit import Status
-from manyclass.stagewise import judges
+from manyclass.stagewise import Trials, judges
 from tests.problems import texts
 
 
@@ -349,3 +349,22 @@ def test_of_rows_left_out_some_are_enough_for_a_temperature_though_they_lack_cla
     (left_out,) = seen
     assert len(left_out.scores) == 200 and np.all(left_out.weight > 0) and not left_out.labels.any(axis=0).all()
     assert left_out.labels.any(axis=0).sum() > 80  # and not the same 40 in every fold
+
+
+@pytest.mark.parametrize("early_stopping", ["auto", True])
+def test_ctrl_c_while_penalties_are_compared_leaves_least_squares(rng, monkeypatch, early_stopping):
+    X = rng.standard_normal((3000, 10))
+    y = (X @ rng.standard_normal((10, 4))).argmax(axis=1)
+    step, calls = Trials.step, []
+
+    def interrupted(trials, runs, alpha):
+        calls.append(alpha)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return step(trials, runs, alpha)
+
+    monkeypatch.setattr(Trials, "step", interrupted)
+    with pytest.warns(ConvergenceWarning, match="nterrupted"):
+        model = CalibratedLeastSquaresClassifier(early_stopping=early_stopping).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED and len(model.history_) == 1
+    assert model.score(X, y) > 0.8 and model.alpha_ > 0

@@ -15,7 +15,7 @@ from manyclass.data.rows import BLOCK_BYTES
     [
         (GLMClassifier(), 250_000),
         (GLMClassifier(loss="logistic"), 100_000),
-        (SDCAClassifier(loss="hinge", calibrate="sigmoid", max_iter=1), 70_000),
+        (SDCAClassifier(loss="hinge", calibrate="sigmoid", max_iter=1), 50_000),
         (CalibratedLeastSquaresClassifier(max_iter=1, early_stopping=False), 100_000),
     ],
     ids=lambda given: type(given).__name__,

@@ -166,6 +166,7 @@ class Trials:
     judges: list[HeldOutJudge]  # those of the fits
     shares: list[float]  # of the weight that each judges by
     tol: float = 0.0  # as of the fit to all rows, below which no stage of any is worth another
+    interrupted: bool = field(default=False, init=False)  # by Ctrl-C, while penalties were compared
 
     def few(self) -> Trials:
         """The first of these, whose rows are enough: with many outputs each fit takes as long as that of all rows."""
@@ -209,14 +210,18 @@ class Trials:
         score_of: Callable[[float, float], Score],
         is_better: Callable[[Score, Score], bool],
     ) -> float:
-        """The last penalty on the way by that factor before one that is not better, or for which there is no time."""
+        """The last penalty on the way by that factor before one that is not better, or for which there is no time.
+
+        Ctrl-C ends the way as well, and whoever asks is to end soon then: so that there is a model.
+        """
         least: Score | None = None
         now = time.perf_counter()
         until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
         while True:
             try:
                 found = score_of(alpha, until)
-            except OutOfTime:
+            except (OutOfTime, KeyboardInterrupt) as end:
+                self.interrupted = isinstance(end, KeyboardInterrupt)
                 break
             if least is not None and not is_better(found, least):
                 break

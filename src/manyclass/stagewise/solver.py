@@ -165,7 +165,9 @@ class _Fit:
                 began, phases = time.perf_counter(), _Phases()
                 self._fit_block(index, visit, phases)
                 before_calibration, gain, status = NAN, NAN, None
-                if is_last:
+                if solver.trials is not None and solver.trials.interrupted:
+                    status = Status.INTERRUPTED  # while penalties were compared, of which one is a model
+                elif is_last:
                     # Held-out rows may say that the first calibration is to be left out.
                     may_drop = not visit and self.update.calibrates and solver.n_models == 1
                     if solver.judge is not None and may_drop:
@@ -182,7 +184,7 @@ class _Fit:
                 self.visit = visit + is_last
                 yield self._iterate(gain, before_calibration, phases)
                 if status or 2.0 * time.perf_counter() - began > solver.clock.deadline:
-                    return Status.MAX_TIME
+                    return status or Status.MAX_TIME
         return None
 
     def model(self, n_stages: int, keeps_calibration: bool = True, doubt: float = NAN) -> StagewiseModel:
