@@ -13,8 +13,8 @@ from manyclass.data.few_columns import add_product, product
 from manyclass.data.gram import GramSum
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, HALF, Array, RowArrays, Rows, slices
 
-PANEL = 512
-"""Columns of a Gram matrix that are summed at a time."""
+PANEL, TILE = 512, 256
+"""Columns of a Gram matrix that are summed at a time, and rows and columns that are mirrored."""
 
 
 class DenseRows(Rows):
@@ -160,16 +160,12 @@ class _SymmetricSum(GramSum):
             self.total[below, columns] += values[:, below].T @ panel
 
     def result(self) -> Array:
-        _mirror_lower(self.total)
-        return self.total
-
-
-def _mirror_lower(matrix: np.ndarray, step: int = 256) -> None:
-    """Copy the lower triangle to the upper, tile by tile: a whole transpose would miss the cache at every entry."""
-    size = len(matrix)
-    for start in range(0, size, step):
-        stop = min(start + step, size)
-        tile = matrix[start:stop, start:stop]
-        tile[:] = np.tril(tile) + np.tril(tile, -1).T
-        for below in range(stop, size, step):
-            matrix[start:stop, below : below + step] = matrix[below : below + step, start:stop].T
+        """With the upper triangle, copied tile by tile: a whole transpose would miss the cache at every entry."""
+        matrix, size = self.total, len(self.total)
+        for start in range(0, size, TILE):
+            stop = min(start + TILE, size)
+            tile = matrix[start:stop, start:stop]
+            tile[:] = np.tril(tile) + np.tril(tile, -1).T
+            for below in range(stop, size, TILE):
+                matrix[start:stop, below : below + TILE] = matrix[below : below + TILE, start:stop].T
+        return matrix
