@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_n_features, _check_sample_weight, va
 from manyclass.data import as_rows
 from manyclass.data.memory import as_bytes, room_for
 from manyclass.data.opening import is_stored, opened
+from manyclass.data.readers.dataset import reads_as_number
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
 from manyclass.execution import check_here
 
@@ -121,14 +122,7 @@ def check_columns(X: Any) -> None:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a string that is no number."""
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
+    return isinstance(value, str) and not reads_as_number(value)
 
 
 def check_labelled(

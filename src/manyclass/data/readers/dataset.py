@@ -255,3 +255,11 @@ def as_indicator(values: NDArray[Any], names: Sequence[str] | None, start: int =
             "the columns of several labels must hold 0 or 1"
         )
     return values.astype(np.int8)
+
+
+def reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

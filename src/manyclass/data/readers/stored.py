@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request, quoted
+from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request, quoted, reads_as_number
 from manyclass.data.stores import Pieces, Repeated, Store, stacked
 
 SURVEYED_BYTES = 16 << 20
@@ -173,7 +173,4 @@ def _all_labels(parts: list[Any]) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def by_number(name: str) -> tuple[int, float, str]:
-    try:
-        return 0, float(name), name
-    except ValueError:
-        return 1, 0.0, name
+    return (0, float(name), name) if reads_as_number(name) else (1, 0.0, name)

@@ -28,6 +28,7 @@ from manyclass.data.readers.dataset import (
     as_labels,
     holds_text,
     quoted,
+    reads_as_number,
 )
 from manyclass.data.readers.source import Source, first_line
 from manyclass.data.readers.tables import Layout
@@ -179,7 +180,7 @@ class _Text:
         """The cell that pyarrow cannot read, or the row that has too many or too few."""
         read = set(self.layout.needed) - {self.layout.label_column}
         numeric = [j for j, name in enumerate(self.names) if name in read]
-        is_read = [_is_truth if self.types[name] == pa.bool_() else _is_number for name in self.names]
+        is_read = [_is_truth if self.types[name] == pa.bool_() else reads_as_number for name in self.names]
         with self.source.text() as file:
             rows = csv.reader(file, delimiter=self.delimiter)
             for row in rows:
@@ -227,7 +228,7 @@ def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Re
     names = [cell.strip() for cell in cells]
     if request.feature_names and set(request.feature_names) <= set(names):
         return True
-    numbers = [float(cell) for cell in cells if _is_number(cell)]
+    numbers = [float(cell) for cell in cells if reads_as_number(cell)]
     counts_up = numbers == list(range(len(numbers)))
     if len(numbers) == len(cells):
         return counts_up and len(cells) > 3  # a row of so many that counts is no coincidence
@@ -243,9 +244,9 @@ def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Re
 
 def _is_name(cell: str, j: int, below: Sequence[Sequence[str]]) -> bool:
     """Whether it is text, of which there is none below it."""
-    if _is_number(cell) or _is_truth(cell) or cell in _MISSING or not any(map(str.isalpha, cell)):
+    if reads_as_number(cell) or _is_truth(cell) or cell in _MISSING or not any(map(str.isalpha, cell)):
         return False
-    return _all(_is_number, j, below) or _all(_is_truth, j, below)
+    return _all(reads_as_number, j, below) or _all(_is_truth, j, below)
 
 
 def _all(test: Callable[[str], bool], j: int, rows: Sequence[Sequence[str]]) -> bool:
@@ -256,11 +257,3 @@ def _all(test: Callable[[str], bool], j: int, rows: Sequence[Sequence[str]]) -> 
 
 def _is_truth(cell: str) -> bool:
     return cell in _TRUE or cell in _FALSE
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
