@@ -85,9 +85,7 @@ class PartedRows(Rows):
 
     def recipe(self) -> Rows:
         """How the rows of a part are read, to be sent there."""
-        twin = copy(self)
-        twin.place, twin.seen = HERE, replace(self.seen, sizes={}, labels=None, counts=None)
-        return twin
+        return self._like(place=HERE, seen=replace(self.seen, sizes={}, labels=None, counts=None))
 
     def held(self, X: Any) -> Rows:
         """The rows of a part, there."""
@@ -104,15 +102,16 @@ class PartedRows(Rows):
             return None
         return np.asarray(self.seen.pilot / self.seen.n_far, np.float32).astype(np.float64)
 
-    def _with_shift(self, shift: Array) -> Self:
+    def _like(self, **changes: Any) -> Self:
         twin = copy(self)
-        twin.shift = shift
+        vars(twin).update(changes)
         return twin
 
+    def _with_shift(self, shift: Array) -> Self:
+        return self._like(shift=shift)
+
     def typed(self, dtype: Any) -> Self:
-        twin = copy(self)
-        twin.dtype = np.dtype(dtype)
-        return twin
+        return self._like(dtype=np.dtype(dtype))
 
     def take(self, index: np.ndarray) -> Rows:
         """A few rows, brought here."""
