@@ -108,7 +108,7 @@ def _exactly(problem: Problem, theta: Array) -> Array:
         C = xp.reshape(half @ X[:, :, None], (-1, k, k))
         Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
         v, u = problem.loss.hessian(P, xp)
-        share = _share(problem, block.ones(block.n_rows) if weight is None else weight)[:, None, None]
+        share = _share(problem, block.weights(weight))[:, None, None]
         AC = v[:, :, None] * C
         if u is not None:
             AC = AC - u[:, :, None] * (u[:, None, :] @ C)
@@ -126,7 +126,7 @@ def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
     """
     xp, rows, rng = problem.xp, problem.rows, np.random.default_rng(0)
     Z, g, V = (xp.concat(parts) for parts in zip(*_curved(problem, W, b), strict=True))
-    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
+    weight = rows.weights(problem.weight)
     share = _share(problem, weight)
     ahead = _seconds_of_output(Shape.of(problem))
     # H is alpha·I where rows are all but fitted.
@@ -219,7 +219,7 @@ def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
 def _not_alone(problem: Problem) -> np.ndarray:
     """Rows of weight without which others have each of their classes, and where labels are no classes lack the rest."""
     xp, rows, S = problem.xp, problem.rows, problem.total_weight
-    weight = rows.ones(rows.n_rows) if problem.weight is None else problem.weight
+    weight = rows.weights(problem.weight)
     out = xp.clip(xp.astype(weight, xp.float64), max=1.0)[:, None]
     Y = xp.astype(problem.targets.dense(slice(None), rows.zeros((0,)), xp), xp.float64)
     present = S * xp.astype(problem.target_mean, xp.float64)[None, :]
@@ -243,7 +243,7 @@ def refits(
 ) -> Check:
     """Leave rows drawn at random, `among` some, out, one after the other, and fit again from the model of all."""
     full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp
-    weight = full.rows.ones(full.rows.n_rows) if full.weight is None else full.weight
+    weight = full.rows.weights(full.weight)
     S, present = full.total_weight, present_rows(full.rows.n_rows, weight) if among is None else among
     chosen = np.sort(rng.choice(present, min(n_rows, len(present)), replace=False))
     found: list[Any] = []

@@ -110,7 +110,7 @@ def _magnitudes(part: Problem) -> tuple[Array, float]:
     extra = 1.0 if part.fit_intercept else 0.0
     total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
     intercept = 0.0
-    ones = rows.ones(rows.n_features)[:, None]
+    ones = rows.zeros((rows.n_features, 1)) + 1.0
     for _, block, weight in part.blocks():
         magnitude = block.map(abs)
         size = magnitude.matmat(ones) + extra

@@ -170,4 +170,4 @@ def with_ones(block: Rows, problem: Problem, center: Array) -> Array:
     if not problem.fit_intercept:
         return dense
     dense = dense - xp.astype(center, dense.dtype)[None, :]
-    return xp.concat([dense, block.ones(block.n_rows)[:, None]], axis=1)
+    return xp.concat([dense, block.weights()[:, None]], axis=1)

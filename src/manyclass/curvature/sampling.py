@@ -40,7 +40,7 @@ class RowSample:
             if weight is not None:
                 index = self.index
                 weight = weight[part] if index is None else xp.take(weight, rows.asarray(index[part], xp.int64), axis=0)
-            scale = rows.ones(block.n_rows) if self.scale is None else rows.asarray(self.scale[part])
+            scale = block.weights(None if self.scale is None else rows.asarray(self.scale[part]))
             yield part, block, scale if weight is None else scale * weight
 
 

@@ -98,7 +98,7 @@ class DenseRows(Rows):
         if self.n_features > int(W.shape[1]):
             return super().affine(W, b)
         # A column of ones costs less than a pass over the result.
-        ones, concat = self.ones(self.n_rows), self.xp.concat
+        ones, concat = self.weights(), self.xp.concat
         return concat([self.dense(), ones[:, None]], axis=1) @ concat([W, b[None, :]], axis=0)
 
     def _add_rmatmat(self, R: Array, out: Array) -> None:

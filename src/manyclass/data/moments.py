@@ -380,7 +380,7 @@ class MomentSums:
             block = block.part(slice(0, block.n_rows))  # once for both products
         block = block.for_moments()
         self.gram.add(block, weight)
-        first = (block.ones(block.n_rows) if weight is None else weight)[:, None]
+        first = block.weights(weight)[:, None]
         self.n = self.n + (block.n_rows if weight is None else xp.sum(xp.astype(weight > 0, xp.int64)))
         self.weight = self.weight + xp.sum(first, dtype=xp.float64)
         if Y is not None and int(Y.shape[1]):

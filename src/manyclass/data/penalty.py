@@ -66,7 +66,7 @@ def outweighing(variances: Array, usual: float = math.inf) -> float:
 
 def usual_scale(seen: Rows) -> float:
     """The largest penalty that does not leave next to nothing of most of the rows seen."""
-    lengths = to_numpy(seen.map(square).matmat(seen.ones(seen.n_features)[:, None]))
+    lengths = to_numpy(seen.map(square).matmat(seen.zeros((seen.n_features, 1)) + 1.0))
     return OUTLYING * float(np.median(lengths)) or math.inf
 
 
@@ -242,7 +242,7 @@ def path_of_rows(
     if fit_intercept:
         rows = rows.shifted(rows.mean(weight))
         R = R - (xp.mean(R, axis=0) if weight is None else weight @ R / S)
-    root = rows.ones(rows.n_rows)[:, None] if weight is None else xp.sqrt(weight)[:, None]
+    root = rows.weights(None if weight is None else xp.sqrt(weight))[:, None]
     root = xp.astype(root, xp.float64)
     squares, U = eigh_in_place(rows.outer() * (root * root[:, 0]))
     kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)

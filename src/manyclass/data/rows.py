@@ -296,8 +296,9 @@ class Rows(ABC):
     def zeros(self, shape: tuple[int, ...], dtype: Any = None) -> Array:
         return self.xp.zeros(shape, dtype=self.dtype if dtype is None else dtype, device=self.device)
 
-    def ones(self, n: int) -> Array:
-        return self.xp.ones(n, dtype=self.dtype, device=self.device)
+    def weights(self, given: Array | None = None) -> Array:
+        """Those given of the rows, or 1 for each."""
+        return self.xp.ones(self.n_rows, dtype=self.dtype, device=self.device) if given is None else given
 
     def rmatmat(self, R: Array, out: Array | None = None) -> Array:
         """Xᵀ R, of shape (n_features, n_outputs), in float64 sums over blocks of rows; added to `out` if given."""
@@ -333,7 +334,7 @@ class Rows(ABC):
     def column_sums(self, function: Callable[[Array], Array] | None, weight: Array | None) -> tuple[Array, float]:
         """Σ s f(x) of each column, float64, for an elementwise f with f(0) = 0, and Σ s."""
         xp = self.xp
-        weight = self.ones(self.n_rows) if weight is None else xp.astype(weight, self.dtype, copy=False)
+        weight = xp.astype(self.weights(weight), self.dtype, copy=False)
         total = self.zeros((self.n_features, 1), dtype=xp.float64)
         # Short blocks: a product over rows in float32 must not lose digits before it is added in float64.
         step, short = self.rows_per_block(1), times_as_large(self.device) * ADDED_AT_ONCE

@@ -79,7 +79,7 @@ class ClassTargets:
 
     def totals(self, weight: Array | None, rows: Rows) -> Array:
         xp, absent, present = rows.xp, *self.values
-        of_rows = rows.ones(rows.n_rows) if weight is None else weight
+        of_rows = rows.weights(weight)
         codes, of_rows = to_numpy(self.codes), to_numpy(of_rows).astype(np.float64)
         of_classes = np.bincount(codes, of_rows, self.n_outputs)
         return rows.asarray(absent * of_rows.sum() + (present - absent) * of_classes, dtype=xp.float64)

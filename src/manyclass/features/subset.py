@@ -21,7 +21,7 @@ def _largest_first(values: np.ndarray) -> np.ndarray:
 def _frequency(rows: Rows, weight: Array | None) -> np.ndarray:
     """Weight of the rows in which each column is not zero."""
     xp = rows.xp
-    mass = (rows.ones(rows.n_rows) if weight is None else weight)[:, None]
+    mass = rows.weights(weight)[:, None]
     total = rows.zeros((rows.n_features, 1), dtype=xp.float64)
     for part, block in rows.blocks(rows.rows_per_block(1)):
         block.map(lambda values: xp.astype(values != 0, rows.dtype)).rmatmat(mass[part, :], total)

@@ -170,7 +170,7 @@ def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
     xp, k = rows.xp, part.n_outputs
     for where, block in rows.blocks(rows.rows_per_block(k * m)):
         values = xp.astype(block.dense(), xp.float64)
-        weight = rows.ones(block.n_rows) if part.weight is None else part.weight[where]
+        weight = block.weights(None if part.weight is None else part.weight[where])
         weight = xp.astype(weight, xp.float64)[:, None]
         columns = [g(values) if callable(g) else _power(values, g) for g in calibrator.basis]
         columns.append(part.targets.dense(where, values, xp) - values)

@@ -176,7 +176,7 @@ class Problem(Parameters):
 
     def weights_of(self, inside: Array) -> tuple[Array, Array]:
         """Weights of all rows in two parts, each 0 where the other is not: those inside, and the others."""
-        weight = self.rows.ones(self.rows.n_rows) if self.weight is None else self.weight
+        weight = self.rows.weights(self.weight)
         mask = self.rows.asarray(inside)
         return weight * mask, weight * (1.0 - mask)
 

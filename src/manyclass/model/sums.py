@@ -70,7 +70,7 @@ def gradient_sums(
         if weight is not None:
             losses, P = weighed(losses, weight, xp), weighed(P, weight, xp)
         total = total + xp.sum(losses, axis=None if is_one else 0, dtype=xp.float64)
-        residual_sum += xp.astype(block.ones(block.n_rows) @ P, xp.float64)
+        residual_sum += xp.astype(block.weights() @ P, xp.float64)
         block.rmatmat(P, gradient)
     return float(total) if is_one else to_numpy(total), gradient, residual_sum
 

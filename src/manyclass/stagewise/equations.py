@@ -258,8 +258,7 @@ class ProductEquations(Equations):
     def _root(self) -> Array:
         """√h of each row, as a column."""
         problem, xp = self.problem, self.problem.xp
-        weight = problem.rows.ones(problem.rows.n_rows) if problem.weight is None else problem.weight
-        return xp.sqrt(xp.astype(weight, xp.float64))[:, None]
+        return xp.sqrt(xp.astype(problem.rows.weights(problem.weight), xp.float64))[:, None]
 
     def _of_rows(self, Z: Array) -> Array:
         """X̃ᵀZ."""
@@ -330,8 +329,7 @@ class ProductEquations(Equations):
         own = (responses.residual(responses.stage, responses.state, slice(i, i + 1)) for i in self.sample.tolist())
         R = xp.concat([xp.astype(each, xp.float64) for each in own])
         part = problem.taken(self.sample)
-        weight = part.rows.ones(len(self.sample)) if part.weight is None else part.weight
-        weight = xp.astype(weight, xp.float64)
+        weight = xp.astype(part.rows.weights(part.weight), xp.float64)
         alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
         if problem.rows.n_rows >= MANY * len(self.sample) and not _tells(list(errors)):
             return self.share * self._best_of_others(responses, part.rows, R, weight)

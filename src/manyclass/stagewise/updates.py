@@ -170,7 +170,7 @@ NONE = 1e-6
 def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: ConvexSet) -> tuple[float, float, float]:
     """Σ s of rows that are wrong, of those whose label has no probability, and of all."""
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
-    unforeseen, weight = wrong + 0.0, part.rows.ones(part.rows.n_rows) if weight is None else weight
+    unforeseen, weight = wrong + 0.0, part.rows.weights(weight)
     # Before calibration predictions are anywhere.
     is_anywhere = domain.exclusive and part.rows.n_rows > 0 and bool(xp.min(state) < 0.0)
     for where, block in _blocks(state):

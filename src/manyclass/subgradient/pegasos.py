@@ -61,7 +61,7 @@ class Pegasos:
         self.targets = _targets(problem)
         weight = problem.weight
         if weight is None:
-            weight = np.empty(0, dtype=problem.rows.dtype) if self._unit == 1.0 else rows.ones(rows.n_rows)
+            weight = np.empty(0, dtype=problem.rows.dtype) if self._unit == 1.0 else rows.weights()
         # Relative to the mean weight of the rows so far.
         self.weights = kernel.Weights(np.ascontiguousarray(weight), self._unit, self._squares(seen))
 
