@@ -116,6 +116,4 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _layout(table: pa.Table, request: Request) -> Layout:
-    if not len(table):
-        raise NoRowsError("it has no rows")
-    return Layout.of_schema(table.schema, request, lambda name: table[name].slice(0, 1))
+    return Layout.of_schema(table.schema, len(table), request, lambda name: table[name].slice(0, 1))

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from manyclass.data.readers.dataset import Dataset, NoRowsError, Request
+from manyclass.data.readers.dataset import Dataset, Request
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.stored import Chain
 from manyclass.data.readers.tables import Layout, label_column, labels_of
@@ -80,10 +80,7 @@ def _opened(source: Source) -> pq.ParquetFile:
 
 
 def _layout(file: pq.ParquetFile, request: Request) -> Layout:
-    if not file.metadata.num_rows:
-        raise NoRowsError("it has no rows")
-
     def first(name: str) -> Any:
         return next(file.iter_batches(batch_size=1, columns=[name])).column(0)
 
-    return Layout.of_schema(file.schema_arrow, request, first)
+    return Layout.of_schema(file.schema_arrow, file.metadata.num_rows, request, first)

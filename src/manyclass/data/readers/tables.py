@@ -19,6 +19,7 @@ from manyclass.data.readers.columns import TARGET_NAMES, choose_columns
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
+    NoRowsError,
     Request,
     as_indicator,
     as_labels,
@@ -75,8 +76,10 @@ class Layout:
         return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
 
     @classmethod
-    def of_schema(cls, schema: pa.Schema, request: Request, first: Callable[[str], pa.Array]) -> Self:
+    def of_schema(cls, schema: pa.Schema, n_rows: int, request: Request, first: Callable[[str], pa.Array]) -> Self:
         """The layout of a table with these types; `first` gives the first row of a column."""
+        if not n_rows:
+            raise NoRowsError("it has no rows")
         widths = {}
         for field in schema:
             if is_list(field.type):
