@@ -9,7 +9,6 @@ from manyclass.diagnostics import analyze
 
 
 def run(path: Path | None, options: DataOptions, page: Path | None, force: bool, as_json: bool) -> None:
-    """Report on a file of rows with labels."""
     if page is not None:
         check_writable(page, force)
     if path is None and options != DataOptions():

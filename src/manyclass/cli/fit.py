@@ -101,7 +101,6 @@ class Fitted:
 
 
 def run(request: FitRequest) -> None:
-    """Fit, judge, save and report."""
     with progress_line("reading") as progress:
         fitted = _fit(request, progress)
         model, scores = fitted.model, None

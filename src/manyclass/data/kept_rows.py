@@ -79,7 +79,6 @@ class KeptRows:
         return self.taken(np.setdiff1d(np.arange(len(self.keys)), order[gone]))
 
     def taken(self, index: np.ndarray) -> KeptRows:
-        """Some of the rows."""
         from manyclass.data import as_rows
 
         X = as_rows(self.X).take(index).unwrapped()

@@ -64,7 +64,6 @@ class Labels:
         return ClassTargets(codes, self.n_classes, (absent, present))
 
     def take(self, index: np.ndarray) -> Self:
-        """Those of some rows."""
         codes, indicator = (None if held is None else held[index] for held in (self.codes, self.indicator))
         return replace(self, codes=codes, indicator=indicator)
 

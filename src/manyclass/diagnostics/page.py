@@ -101,7 +101,6 @@ def table(caption: str, names: Sequence[str], rows: Sequence[Sequence[Any]], wor
 
 
 def document(title: str, subtitle: str, *parts: Any) -> str:
-    """A whole page."""
     found = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', "".join(parts))
     links = (tag("a", Html(text), href=f"#{name}") for name, text in found)
     head = (

@@ -21,8 +21,6 @@ FLAT = 1e-7
 
 @dataclass(frozen=True)
 class Step:
-    """A step that has been taken."""
-
     theta: Array
     evaluation: Evaluation  # at theta
     length: np.ndarray  # of each independent problem

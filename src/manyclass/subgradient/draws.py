@@ -14,8 +14,6 @@ _DOUBLE_STEP = 2.0**-53
 
 
 class Draws(NamedTuple):
-    """How rows are drawn."""
-
     allowed: np.ndarray  # the rows that may be drawn; empty for all of them
     n: int  # rows to draw from
     key: np.uint64  # the seed
