@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -39,6 +40,7 @@ from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
+from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
@@ -55,16 +57,16 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
     data `StagewiseClassifier` on random Fourier features by Newton's steps: of two bandwidths, for the better of these
     with a learned metric and with other penalties, and with twice and half the bandwidth for as long as that is better;
-    for other data least squares (`StagewiseClassifier`) where it takes no longer than that path, or, of several labels
-    per row, `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of
-    one size.
-    They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the held-
-    out rows do not tell from the best, go on to more rows (successive halving), but no linear model that is clearly
-    worse than generated features, nor are these tried where a linear model makes no error on many rows. Fewer than 3000
-    rows are cross-validated. Of models within a standard error of the best accuracy those are left that have hardly
-    more log loss than the least (of several labels per row, the one with the best micro-averaged F1 score), and the
-    best of these is fitted to all rows; where these are more than its features and `max_time` leaves time, it has more,
-    or is averaged with others on other features.
+    for other data least squares (`StagewiseClassifier`) where it takes no longer than that path; of several labels per
+    row `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of one
+    size.
+    They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
+    held-out rows do not tell from the best, go on to more rows (successive halving), but no linear model that is
+    clearly worse than generated features, nor are these tried where a linear model makes no error on many rows. Fewer
+    than 3000 rows are cross-validated. Of models within a standard error of the best accuracy those are left that have
+    hardly more log loss than the least (of several labels per row, the one with the best micro-averaged F1 score, each
+    at the threshold of its probabilities that serves it), and the best of these is fitted to all rows; where these are
+    more than its features and `max_time` leaves time, it has more, or is averaged with others on other features.
 
     Parameters
     ----------
@@ -87,6 +89,10 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         The model, fitted to all rows if there was time: an estimator of this package, or a pipeline of a scaler and it.
     best_params_ : dict
         Its parameters.
+    threshold_ : float
+        Of several labels per row, the probability from which on one is predicted: that with the best micro-averaged F1
+        score on rows left out, of those that cost no more accuracy than these can tell; else 0.5, from which
+        ``best_estimator_``, and what is exported of it, always predicts.
     best_path_ : list of float
         Larger penalties that were fitted before, each fit beginning where the one before ended (``warm_start``); empty
         where it was fitted by its parameters alone, which end within ``tol`` of the same minimum.
@@ -230,7 +236,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
                 if entry.model is None:
                     return None
                 known = {name: value for name, value in vars(self).items() if name[-1] == "_"}
-                return known | {"best_estimator_": _behind(scalers[entry.candidate.scaling], entry.model)}
+                best = _behind(scalers[entry.candidate.scaling], entry.model)
+                return known | {"best_estimator_": best, "threshold_": entry.threshold}
 
             accuracy = None if best is None else best.accuracy
             metadata = Metadata(given, trying=str(entry.candidate), n_rows=n_rows, best_accuracy=accuracy)
@@ -260,7 +267,11 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         """
         options = {} if top_k is None else {"top_k": top_k}
         model, rows = self._asked(X)
-        return model.predict(rows, **options)
+        if self.threshold_ == THRESHOLDS[0] or options:
+            return model.predict(rows, **options)
+        P = model.predict_proba(rows)
+        xp = array_namespace(P)
+        return xp.astype(P > self.threshold_, xp.int64)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""
@@ -291,7 +302,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
         self.best_estimator_ = _behind(scaler, model)
         self.best_params_ = model.get_params(deep=False)
-        self.best_score_ = float("nan")
+        self.best_score_, self.threshold_ = float("nan"), chosen.threshold
         if chosen.scores:
             self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss
 

@@ -150,19 +150,6 @@ def test_no_linear_model_goes_on_that_is_clearly_worse_than_generated_features(o
     assert search._going_on(tried) == tried[:n_going_on]
 
 
-@pytest.mark.parametrize(("accuracies", "expected"), [((0.80, 0.79), 1), ((0.90, 0.79), 0)])
-def test_of_several_labels_the_f1_score_decides_where_accuracies_cannot_be_told_apart(accuracies, expected):
-    """And not the log loss, of which a model that is sure that all labels are absent has little."""
-    X, y = np.zeros((400, 1)), np.arange(1200).reshape(400, 3) % 2
-    search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0)
-    entries = []
-    for alpha, accuracy, f1 in zip(PENALTIES, accuracies, (0.2, 0.5), strict=False):
-        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
-        one.scores, one.n_judged = {0: Score(accuracy, f1, np.full(400, f1), np.ones(400), f1)}, 400
-        entries.append(one)
-    assert search.choose(entries) is entries[expected]
-
-
 def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
     """By more than a standard error in a sixth of the cases; without regard to weights in more than a quarter."""
     rng, wrong = np.random.default_rng(0), []
@@ -245,16 +232,6 @@ def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
 
     search.all_rows = SimpleNamespace(n_rows=60, fit=interrupted)
     assert search.refit(path[1]) is tried and tried.status_ is Status.INTERRUPTED
-
-
-def test_calibration_is_tried_for_sparse_labels_with_the_scaling_that_has_served_best(few, rng):
-    X = sp.random_array((200, 12), density=0.3, format="csr", rng=rng) @ sp.diags_array(10.0 ** np.arange(-3, 9))
-    Y = (np.asarray(X[:, :3].todense()) > 0).astype(int)
-    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
-    assert len({one["scaling"] for one in board}) == 2
-    calibrated = [one["scaling"] for one in board if one["estimator"] == "CalibratedLeastSquaresClassifier"]
-    others = [one for one in board if one["estimator"] == "GLMClassifier"]
-    assert calibrated == [max(others, key=lambda one: one["accuracy"])["scaling"]]
 
 
 CLASSIFIERS = [name for name in ESTIMATORS if name.endswith(("Classifier", "CV"))]

@@ -212,12 +212,13 @@ def candidates(
         for share in shares
     ]
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
-    if not is_generated:
+    if multilabel or not is_generated:
         # Of one class a row calibration takes longer than all else, for errors that a link of least squares has, too.
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
         if multilabel:
             squared = CalibratedLeastSquaresClassifier(random_state=seed)
-        listed += [Candidate(squared, name, True, follows=("scaling",)) for name in scalings]
+        follows = () if multilabel else ("scaling",)
+        listed += [Candidate(squared, name, True, follows=follows) for name in scalings]
     if is_generated:
         listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel)
     for one in listed:

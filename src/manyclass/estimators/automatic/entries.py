@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.estimators.automatic.candidates import Candidate, Parts, chosen_parameters
-from manyclass.estimators.automatic.scores import Score, mean_score
+from manyclass.estimators.automatic.scores import THRESHOLDS, Score, mean_score
 
 QUICK = 1.0
 """Seconds that are not worth saving where rows are few."""
@@ -28,6 +28,7 @@ class Entry:
     n_passes: float = 1.0  # over the rows, of its fit
     seconds: float = 0.0
     n_judged: int = 0  # rows that it was judged by
+    threshold: float = THRESHOLDS[0]  # of probabilities, from which on labels are predicted
     leader: Entry | None = None  # whose fits, at a larger penalty, its own began from
     beside: Entry | None = None  # the best so far, next to which it was tried
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
@@ -114,9 +115,12 @@ class Entry:
         """What can be told of the log loss: n rows without an error tell none below 1/n."""
         return max(self.log_loss, 1.0 / self.n_judged)
 
-    @property
-    def f1(self) -> float:
-        return float(np.mean([one.f1 for one in self.scores.values()]))
+    def threshold_for_f1(self, level: float) -> tuple[float, float]:
+        """Of several labels per row, the threshold with the best F1 score of those that leave the accuracy at `level`
+        or above, and this score; a negative one where none does."""
+        accuracies, f1 = np.mean([np.asarray(one.cells) for one in self.scores.values()], axis=0)
+        place = int(np.argmax(np.where(accuracies >= level, f1, -1.0)))
+        return THRESHOLDS[place], float(f1[place]) if accuracies[place] >= level else -1.0
 
     @property
     def standard_error(self) -> float:

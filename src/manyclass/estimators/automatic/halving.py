@@ -229,29 +229,6 @@ class Halving:
             self._has_time(late, sum(one.seconds_with(parts) for one in late), time.perf_counter())
         return going_on[0], [one for one in alive if one in going_on]
 
-    def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, if the best on fewer rows is one of them, or had time on more; else of
-        those: what more rows make of others says nothing of it. By accuracy, of those within a standard error of it,
-        the best of those with hardly more log loss than the least, as log losses may be told apart. Of several labels
-        per row few are present, and what is sure that all are absent has little: so the best by their F1 score."""
-        best = self.best([one for one in ranked if one.scores.keys() == ranked[0].scores.keys()])
-        taken, why = best, "with less log loss"
-        if self.objective == "accuracy":
-            level = best.accuracy - best.standard_error
-            near = [one for one in ranked if one.scores.keys() == best.scores.keys() and one.accuracy >= level]
-            if self.seen.y.ndim == 1:
-                least = min(near, key=lambda one: one.log_loss)
-                taken = self.best([one for one in near if not one.has_more_loss(least)])
-            else:
-                taken = max(near, key=lambda one: one.f1)
-                why = f"with an F1 score of {taken.f1:.3g}, not {best.f1:.3g}, over all labels"
-        if taken is best:
-            why = f"the best on {best.n_judged:,} rows that it had not seen"
-        else:
-            why = f"within the error of judging of the best, {best.told()}, and {why}"
-        self.why.append(f"Taken: {taken.told()}, {why}.")
-        return taken
-
     def _round(
         self, alive: list[Entry], parts: Parts, before: Sequence[Entry] = (), *, one_at_least: bool = False
     ) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The fit of what a search has taken to all rows, or to as many as there is time for."""
+"""What a search takes, and its fit to all rows, or to as many as there is time for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,32 @@ UNTIL_CUT_SHORT = {"early_stopping": True, "n_iter_no_change": 10**9}
 
 
 class Search(Halving):
-    """Successive halving, and the fit of its choice."""
+    """Successive halving, its choice, and the fit of that."""
+
+    def choose(self, ranked: list[Entry]) -> Entry:
+        """The best of those that came furthest, if the best on fewer rows is one of them, or had time on more; else of
+        those: what more rows make of others says nothing of it. By accuracy, of those within a standard error of it,
+        the best of those with hardly more log loss than the least, as log losses may be told apart. Of several labels
+        per row few are present, and what is sure that all are absent has little: so the best by their F1 score, each
+        at the threshold that serves it best within that error."""
+        judged = [one for one in ranked if one.scores.keys() == ranked[0].scores.keys()]
+        best = self.best(judged)
+        taken, why = best, f"the best on {best.n_judged:,} rows that it had not seen"
+        if self.objective == "accuracy":
+            level, its = best.accuracy - best.standard_error, "with less log loss"
+            if self.seen.y.ndim == 1:
+                near = [one for one in judged if one.accuracy >= level]
+                least = min(near, key=lambda one: one.log_loss)
+                taken = self.best([one for one in near if not one.has_more_loss(least)])
+            else:
+                taken = max(judged, key=lambda one: one.threshold_for_f1(level)[1])
+                taken.threshold, f1 = taken.threshold_for_f1(level)
+                its = f"labels predicted from a probability of {taken.threshold:g} on have an F1 score of {f1:.3g}"
+                why += f"; {its}"
+            if taken is not best:
+                why = f"within the error of judging of the best, {best.told()}, and {its}"
+        self.why.append(f"Taken: {taken.told()}, {why}.")
+        return taken
 
     def averaged(self, chosen: Entry, ranked: list[Entry]) -> Entry:
         """The mean of models on the features of several kernels, the best of them first, where the rows that judged

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.metrics import f1_score
 
 from manyclass.data.rows import to_numpy
 
 EVIDENCE_BYTES = 1 << 25
 """Up to which it is kept what a model says of the rows that judge it."""
+
+
+THRESHOLDS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
+"""Of the probability of a label, which is predicted from there on: as few of many labels are present, more than half of
+those with a probability a little below 1/2 are missed by the first."""
 
 
 class Score(NamedTuple):
@@ -22,7 +25,7 @@ class Score(NamedTuple):
     log_loss: float
     losses: np.ndarray  # of each row
     weights: np.ndarray  # in the means
-    f1: float = math.nan  # of the labels that are present, where there are several per row
+    cells: np.ndarray | None = None  # of several labels per row: accuracy and micro-averaged F1 score, by threshold
     evidence: np.ndarray | None = None  # log-probabilities
 
 
@@ -45,15 +48,27 @@ def mean_score(scores: list[Score], y: np.ndarray, classes: np.ndarray) -> Score
 
 
 def _score(labels: np.ndarray, P: np.ndarray, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None) -> Score:
-    right, f1 = labels == y, math.nan
+    right, cells = labels == y, None
+    weights = np.ones(len(y)) if weight is None else weight
     if y.ndim == 2:
-        f1 = float(f1_score(y, labels, average="micro", sample_weight=weight, zero_division=0.0))
+        cells = _cells(labels, P, y, weights)
         losses = -np.where(y > 0, np.log(P), np.log(1.0 - P)).mean(axis=1)
         right = right.mean(axis=1)
     else:
         losses = -np.log(P[np.arange(len(y)), np.searchsorted(classes, y)])
-    weights = np.ones(len(y)) if weight is None else weight
     accuracy, log_loss = (float(np.average(values, weights=weights)) for values in (right, losses))
     # Half precision is enough for numbers between -37 and 0, of which a mean is taken.
     evidence = np.log(P).astype(np.float16) if y.ndim == 1 and 2 * P.size <= EVIDENCE_BYTES else None
-    return Score(accuracy, log_loss, losses, weights, f1, evidence)
+    return Score(accuracy, log_loss, losses, weights, cells, evidence)
+
+
+def _cells(labels: np.ndarray, P: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Accuracy and micro-averaged F1 score at each of `THRESHOLDS`; 0 of no label that is present or predicted."""
+    present, found = y > 0, []
+    for threshold in THRESHOLDS:
+        predicted = labels > 0 if threshold == THRESHOLDS[0] else P > threshold
+        counts = ((predicted & present).sum(axis=1), predicted.sum(axis=1), present.sum(axis=1))
+        right, guessed, there = (float(weights @ count) for count in counts)
+        wrong = guessed + there - 2.0 * right
+        found.append((1.0 - wrong / (weights.sum() * y.shape[1]), 2.0 * right / max(guessed + there, 1e-300)))
+    return np.transpose(found)
