@@ -267,11 +267,12 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         """
         options = {} if top_k is None else {"top_k": top_k}
         model, rows = self._asked(X)
-        if self.threshold_ == THRESHOLDS[0] or options:
+        threshold = getattr(self, "threshold_", THRESHOLDS[0])  # which what was stored by manyclass 0.1 does not have
+        if threshold == THRESHOLDS[0] or options:
             return model.predict(rows, **options)
         P = model.predict_proba(rows)
         xp = array_namespace(P)
-        return xp.astype(P > self.threshold_, xp.int64)
+        return xp.astype(P > threshold, xp.int64)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""

@@ -84,3 +84,5 @@ def test_where_the_log_loss_is_asked_for_labels_are_predicted_from_one_half_on(f
     model = AutoClassifier("log_loss", random_state=0).fit(X, Y)
     assert model.threshold_ == 0.5
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
+    del model.threshold_  # as a model of manyclass 0.1
+    np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
