@@ -57,9 +57,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
     data `StagewiseClassifier` on random Fourier features by Newton's steps: of two bandwidths, for the better of these
     with a learned metric and with other penalties, and with twice and half the bandwidth for as long as that is better;
-    for other data least squares (`StagewiseClassifier`) where it takes no longer than that path; of several labels per
-    row `CalibratedLeastSquaresClassifier`; all on columns as given and, where these differ in size, on columns of one
-    size.
+    for other data squared hinges (`SDCAClassifier`), and least squares (`StagewiseClassifier`) where it takes no longer
+    than that path; of several labels per row `CalibratedLeastSquaresClassifier`; all on columns as given and, where
+    these differ in size, on columns of one size.
     They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), but no linear model that is
     clearly worse than generated features, nor are these tried where a linear model makes no error on many rows. Fewer

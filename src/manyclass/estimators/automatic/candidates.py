@@ -18,6 +18,7 @@ from manyclass.data.rows import to_numpy
 from manyclass.data.summary import ranges
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
+from manyclass.estimators.sdca import SDCAClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
 from manyclass.features import RandomFourierFeatures, median_squared_distance
 from manyclass.features.learned_metric import waves_for
@@ -25,6 +26,8 @@ from manyclass.fit.held_out import copies_of_rows, folds_by_content, hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
+MARGINS = (1.0, 1e-1, 1e-2)
+"""Of squared hinges, in the same units."""
 OF_FEW_ROWS = (10.0, 1.0)
 """Larger ones, as it takes many rows to tell what hardly helps from what does not."""
 GAP = 1e-2
@@ -95,6 +98,11 @@ class Candidate:
     def can_go_on(self) -> bool:
         """Whether a fit can begin where another ended."""
         return bool(getattr(self.model, "warm_start", False))
+
+    @property
+    def has_temperature(self) -> bool:
+        """Whether its probabilities are learned from rows that it is not fitted to."""
+        return getattr(self.model, "calibrate", None) == "temperature"
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -217,8 +225,14 @@ def candidates(
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
         if multilabel:
             squared = CalibratedLeastSquaresClassifier(random_state=seed)
-        follows = () if multilabel else ("scaling",)
-        listed += [Candidate(squared, name, True, follows=follows) for name in scalings]
+        listed += [Candidate(squared, name, True, follows=() if multilabel else ("scaling",)) for name in scalings]
+    if not (multilabel or is_generated):
+        hinge = SDCAClassifier(loss="squared_hinge", calibrate="temperature", tol=NEARER, random_state=seed)
+        listed += [
+            Candidate(clone(hinge).set_params(alpha=to_read(share * units[name])), name, True, f"SDCA {name}")
+            for name in scalings
+            for share in MARGINS
+        ]
     if is_generated:
         listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel)
     for one in listed:

@@ -22,7 +22,7 @@ from manyclass.estimators.automatic.neighbours import (
     other_kernel,
 )
 from manyclass.estimators.automatic.sampled_rows import Labelled
-from manyclass.estimators.automatic.scores import Score, score
+from manyclass.estimators.automatic.scores import Score, learn_temperature, score
 from manyclass.fit import Status
 
 KEPT = 3
@@ -295,9 +295,10 @@ class Halving:
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
-        """Whether a linear model beside paths takes longer than all others, for one label per row: of few, a while."""
+        """Whether a linear model beside paths takes longer than softmax on these, for one label per row: of few, a
+        while."""
         is_alone = entry.candidate.is_linear and not entry.candidate.family and self.seen.y.ndim == 1
-        most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried))
+        most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried if one.candidate.can_go_on))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
@@ -340,7 +341,7 @@ class Halving:
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
                 model, scores[number] = self._judged(entry.candidate, number, parts[number], seconds, start)
-                if entry.candidate.family:
+                if entry.candidate.can_go_on:
                     self.neighbours[entry.candidate.family, number] = entry, model
                 entry.has(model)
                 entry.n_rows, n_fits = len(parts[number][0]), n_fits + 1
@@ -369,9 +370,13 @@ class Halving:
     ) -> tuple[Any, Score]:
         learn, judge = part
         model = candidate.built(len(learn), seconds, start)
+        if candidate.has_temperature:
+            model.set_params(calibrate=None)
         with self.metrics.shared(candidate, number, model):
             self.seen.fit(model, candidate.scaling, learn)
         weight = None if self.judging_weight is None else self.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
+        if candidate.has_temperature:
+            learn_temperature(model, X, y, weight)
         found = score(model, X, y, self.classes, weight)
         return model, found._replace(evidence=None) if candidate.is_linear else found

@@ -62,7 +62,7 @@ def nearer(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | Non
     near = [one for one in tried if one.accuracy >= best.accuracy - best.standard_error]
     least = min(near, key=lambda one: one.log_loss)
     family = least.candidate.family
-    if not family or family.endswith(NAMED):
+    if not family or family.endswith(NAMED) or least.candidate.model.tol <= NEARER:
         return next_penalty(least, tried, entries) if family else None
     known = {one.candidate.alpha: one for one in entries if one.candidate.family == family + NAMED}
     for one in [one for one in entries if one.candidate.family == family] if not known else ():

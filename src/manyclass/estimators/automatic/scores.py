@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from manyclass.data.rows import to_numpy
+from manyclass.estimators.calibration import best_slope
 
 EVIDENCE_BYTES = 1 << 25
 """Up to which it is kept what a model says of the rows that judge it."""
 
 
+MOST_FOR_TEMPERATURE = 2000
+"""Rows, which tell one number well."""
 THRESHOLDS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """Of the probability of a label, which is predicted from there on: as few of many labels are present, more than half of
 those with a probability a little below 1/2 are missed by the first."""
@@ -37,6 +40,26 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
         P, known = np.zeros((len(y), len(classes))), P
         P[:, np.searchsorted(classes, model.classes_)] = known
     return _score(labels, np.clip(P, least, 1.0 - least), y, classes, weight)
+
+
+def learn_temperature(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> None:
+    """Probabilities of a model that has none, by the temperature at which it tells the rows that judge it best.
+
+    It is one number, and the five fits more that learn it from other rows are left to what is taken.
+    """
+    codes = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    index = np.flatnonzero(np.asarray(model.classes_)[codes] == y)[:MOST_FOR_TEMPERATURE]
+    scores = np.asarray(to_numpy(model.decision_function(X)), dtype=np.float64).reshape(len(y), -1)
+    Z = scores[index] if scores.shape[1] > 1 else np.hstack([np.zeros((len(index), 1)), scores[index]])
+    weights, n_outputs = np.ones(len(index)) if weight is None else weight[index], scores.shape[1]
+
+    def loss(log_slope: float) -> float:
+        told = log_softmax(Z * np.exp(log_slope), axis=1)[np.arange(len(index)), codes[index]]
+        return -float(np.average(told, weights=weights))
+
+    model.set_params(calibrate="temperature")
+    slope = best_slope(loss, Z) if len(index) else 1.0
+    model.calibration_ = np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
 
 
 def mean_score(scores: list[Score], y: np.ndarray, classes: np.ndarray) -> Score:
