@@ -303,7 +303,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
         self.best_estimator_ = _behind(scaler, model)
         self.best_params_ = model.get_params(deep=False)
-        self.best_score_, self.threshold_ = float("nan"), chosen.threshold
+        # A threshold of probabilities by one link says nothing of those by another, which more rows may have chosen.
+        self.threshold_ = chosen.threshold if len(chosen.links) == 1 else THRESHOLDS[0]
+        self.best_score_ = float("nan")
         if chosen.scores:
             self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss
 

@@ -73,7 +73,6 @@ def test_of_rare_labels_fewer_are_missed_than_from_one_half_on(few):
         X, Y = words(np.random.default_rng(seed), share=0.15)
         model = AutoClassifier(random_state=0).fit(X[:250], Y[:250])
         predicted, P = model.predict(X[250:]), model.predict_proba(X[250:])
-        assert model.threshold_ < 0.5
         np.testing.assert_array_equal(predicted, P > model.threshold_)
         gains.append(f1_score(Y[250:], predicted, average="micro") - f1_score(Y[250:], P > 0.5, average="micro"))
     assert np.mean(gains) > 0.02
@@ -86,3 +85,18 @@ def test_where_the_log_loss_is_asked_for_labels_are_predicted_from_one_half_on(f
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
     del model.threshold_  # as a model of manyclass 0.1
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
+
+
+def test_a_threshold_of_probabilities_by_another_link_is_not_taken(few, rng, monkeypatch):
+    """Few rows may take the temperature of scores, and all of them calibration, of which probabilities are others."""
+    X, Y = words(rng, n=120, d=60, k=3)
+    chosen = Search.choose
+
+    def by_another(self, ranked):
+        found = chosen(self, ranked)
+        found.threshold = 0.3
+        found.links = {not known for known in found.links}
+        return found
+
+    monkeypatch.setattr(Search, "choose", by_another)
+    assert AutoClassifier(random_state=0).fit(X, Y).threshold_ == 0.5

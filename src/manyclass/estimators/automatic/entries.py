@@ -29,6 +29,7 @@ class Entry:
     seconds: float = 0.0
     n_judged: int = 0  # rows that it was judged by
     threshold: float = THRESHOLDS[0]  # of probabilities, from which on labels are predicted
+    links: set[bool] = field(default_factory=set)  # whether the link of what judged it is fixed
     leader: Entry | None = None  # whose fits, at a larger penalty, its own began from
     beside: Entry | None = None  # the best so far, next to which it was tried
     of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
@@ -47,6 +48,7 @@ class Entry:
         """A new model, fitted."""
         self.model, self.parameters = model, chosen_parameters(model)
         self.n_passes = max(float(model.n_passes_), 1.0)
+        self.links.add(getattr(model, "temperature_", None) is None)
 
     def forget(self) -> None:
         """The model, and all that it says of the rows that judge it."""

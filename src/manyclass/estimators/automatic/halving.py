@@ -327,6 +327,8 @@ class Halving:
         known = entry.scores
         scores = {number: known[number] for number in parts if number in known}
         left_out = [number for number in parts if number not in known]
+        if not scores:
+            entry.links = set()
         started, n_fits = time.perf_counter(), 0
         try:
             for number in left_out:
