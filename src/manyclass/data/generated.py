@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class GeneratedRows(Rows):
     """φ(x) for every row, of shape (n_rows, n_features_out): a block is made when it is asked for, and never held in
     full unless the transformer asks for it (``keep``): then in float16, once all blocks have been read.
 
-    The transformer is a drawn generator of features, or what has its ``n_features_out`` and ``generate``. `seconds` is
-    the time spent on making features.
+    The transformer is a drawn generator of features, or what has its ``n_features_out`` and ``generate``. Where it has
+    ``times``, products with features are made by that. `seconds` is the time spent on making features.
     """
 
     def __init__(self, base: Rows, transformer: Any, shift: Array | None = None):
@@ -88,10 +89,14 @@ class GeneratedRows(Rows):
         return self._made(self.base.take(index)) if self._kept is None else self._read(self._kept[index])
 
     def _made(self, block: Rows) -> DenseRows:
+        return _Unmade(self, block) if hasattr(self.transformer, "times") else DenseRows(self.made(block))
+
+    def made(self, block: Rows) -> Array:
+        """The features of some rows."""
         started = time.perf_counter()
         made = self.transformer.generate(block)
         self.seconds += time.perf_counter() - started
-        return DenseRows(made if self.shift is None else made - self.shift)
+        return made if self.shift is None else made - self.shift
 
     def typed(self, dtype: Any) -> GeneratedRows:
         shift = None if self.shift is None else self.xp.astype(self.shift, dtype)
@@ -108,3 +113,25 @@ class GeneratedRows(Rows):
 
     def gram_sum(self) -> GramSum:
         return DenseRows(self.zeros((0, self.n_features))).gram_sum()
+
+
+class _Unmade(DenseRows):
+    """Features that are made once something but a product with them is asked for."""
+
+    def __init__(self, owner: GeneratedRows, base: Rows):
+        self.owner, self.base, self.shift = owner, base, None
+        self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
+        self.n_rows, self.n_features = base.n_rows, owner.n_features
+
+    @cached_property
+    def X(self) -> Array:  # noqa: N802 - what `DenseRows` calls it
+        return self.owner.made(self.base)
+
+    def matmat(self, W: Array) -> Array:
+        if "X" in vars(self):
+            return super().matmat(W)
+        product, shift = self.owner.transformer.times(self.base, W), self.owner.shift
+        return product if shift is None else product - shift @ W
+
+    def _like(self, X: Array) -> DenseRows:
+        return DenseRows(X)

@@ -4,11 +4,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import get_lapack_funcs
 
 from manyclass.data import DenseRows, Rows
 from manyclass.data.pieces import copied, elementwise, times_upper_triangular
 from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.threads import factor_threads
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
 
 JITTER = 1e-4
@@ -95,8 +96,10 @@ class Landmarks(FeatureGenerator):
                 f"Rows lie so far from each other that their distances have no digits left in units of the bandwidth, "
                 f"{self.bandwidth_:.2g}; scale the columns of X, or choose a larger bandwidth."
             ) from error
-        inverse = solve_triangular(lower, np.eye(n_landmarks), lower=True)
-        self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=inverse.T)
+        (trtri,) = get_lapack_funcs(("trtri",), (lower,))
+        with factor_threads(n_landmarks**3 / 3.0):
+            whitening, _ = trtri(lower.T, overwrite_c=1)  # reads the upper triangle, and leaves the zeros below it
+        self._set_drawn(n_landmarks, dtype, landmarks_=self.landmarks_, whitening_=whitening)
 
     def draw(self, n_components: int, rng: np.random.Generator) -> Self:
         """A transformer with other landmarks; it cannot draw again, so that it need not hold all training rows."""
@@ -107,6 +110,10 @@ class Landmarks(FeatureGenerator):
 
     def _generate(self, rows: Rows) -> Array:
         return times_upper_triangular(self._kernel(rows), copied(self.whitening_, rows), rows)
+
+    def times(self, rows: Rows, coef: Array) -> Array:
+        """The product of the features with coefficients, by far fewer products than the features themselves take."""
+        return self._kernel(self._near(rows)) @ (copied(self.whitening_, rows) @ coef)
 
     def _kernel(self, rows: Rows) -> Array:
         xp, landmarks = rows.xp, copied(self.landmarks_, rows)
