@@ -254,6 +254,19 @@ def test_several_labels_in_torch(name, n_labels):
         assert (abs(model.decision_function(X)) < 0.5).any()
 
 
+@pytest.mark.parametrize("name", SEVERAL)
+def test_labels_begin_where_those_of_the_model_do(name):
+    torch = pytest.importorskip("torch")
+    X, y = load_iris(return_X_y=True)
+    X = X.astype(np.float32)
+    model = clone(SEVERAL[name]).fit(X, indicators(y, 3))
+    usual, model._threshold = model.predict(X), 0.2  # as `AutoClassifier` may choose
+    wanted = model.predict(X)
+    assert (wanted > usual).any()
+    assert np.mean(to_numpy(export.to_torch(model).predict(torch.tensor(X))) == wanted) > 0.99
+    assert np.mean(session_of(model).run(None, {"X": X})[0] == wanted) > 0.99
+
+
 def test_a_module_computes_in_the_precision_that_was_asked_for_whatever_that_of_the_rows():
     torch = pytest.importorskip("torch")
     X, y = load_iris(return_X_y=True)

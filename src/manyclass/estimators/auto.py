@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -91,8 +90,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         Its parameters.
     threshold_ : float
         Of several labels per row, the probability from which on one is predicted: that with the best micro-averaged F1
-        score on rows left out, of those that cost no more accuracy than these can tell; else 0.5, from which
-        ``best_estimator_``, and what is exported of it, always predicts.
+        score on rows left out, of those that cost no more accuracy than these can tell; else 0.5. ``best_estimator_``,
+        and what is stored or exported of it, predicts from there on too, until it is fitted anew.
     best_path_ : list of float
         Larger penalties that were fitted before, each fit beginning where the one before ended (``warm_start``); empty
         where it was fitted by its parameters alone, which end within ``tol`` of the same minimum.
@@ -267,12 +266,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         """
         options = {} if top_k is None else {"top_k": top_k}
         model, rows = self._asked(X)
-        threshold = getattr(self, "threshold_", THRESHOLDS[0])  # which what was stored by manyclass 0.1 does not have
-        if threshold == THRESHOLDS[0] or options:
-            return model.predict(rows, **options)
-        P = model.predict_proba(rows)
-        xp = array_namespace(P)
-        return xp.astype(P > threshold, xp.int64)
+        return model.predict(rows, **options)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, of shape (n_samples, n_classes), by ``best_estimator_``."""
@@ -305,6 +299,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         self.best_params_ = model.get_params(deep=False)
         # A threshold of probabilities by one link says nothing of those by another, which more rows may have chosen.
         self.threshold_ = chosen.threshold if len(chosen.links) == 1 else THRESHOLDS[0]
+        if self.threshold_ != THRESHOLDS[0]:
+            model._threshold = self.threshold_
         self.best_score_ = float("nan")
         if chosen.scores:
             self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss

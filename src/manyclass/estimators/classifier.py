@@ -45,6 +45,7 @@ class Classifier(ClassifierMixin, Estimator):
     classes_: Any
     multilabel_: bool
     loss_: str
+    _threshold = 0.5  # of the probability of one of several labels, which `AutoClassifier` may have chosen
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -176,6 +177,7 @@ class Classifier(ClassifierMixin, Estimator):
     def _encode(self, rows: Rows, y: Any) -> Labels:
         labels = encode(y, type(self).__name__)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        self.__dict__.pop("_threshold", None)  # of another model
         return labels
 
     def _choose_loss(self, encoded: Labels) -> tuple[str, Loss]:
@@ -210,7 +212,9 @@ class Classifier(ClassifierMixin, Estimator):
         if top_k is not None:
             return largest(self._of_each_class(scores), top_k)
         if self.multilabel_:
-            return xp.astype(scores > 0, xp.int64)
+            is_usual = self._threshold == Classifier._threshold
+            present = scores > 0 if is_usual else self._probabilities(scores + 0.0) > self._threshold
+            return xp.astype(present, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
     @property

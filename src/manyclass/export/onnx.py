@@ -6,7 +6,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import OPSET, Program, check_dtype, is_single, n_outputs_of, probabilities_of, scores_of
+from manyclass.export.program import (
+    OPSET,
+    Program,
+    check_dtype,
+    is_single,
+    n_outputs_of,
+    probabilities_of,
+    scores_of,
+    threshold_of,
+)
 
 
 def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
@@ -134,7 +143,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     last = scores
     if hasattr(model, "classes_"):
         last = probabilities_of(program, model, scores) or scores
-        codes = _codes(program, model, scores)
+        codes = _codes(program, model, scores, last)
     for name, array in program.constants.items():
         names[name] = scope.get_unique_variable_name(name)
         kind = TensorProto.INT64 if array.dtype.kind == "i" else real
@@ -158,11 +167,13 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     add("Gather", [table, names[codes]], [label], axis=0)
 
 
-def _codes(program: Program, model: Any, scores: str) -> str:
+def _codes(program: Program, model: Any, scores: str, probabilities: str) -> str:
     """Places in ``classes_``, or indicators of several labels."""
     from onnx import TensorProto
 
     if not (model.multilabel_ or is_single(model)):
         return program("ArgMax", scores, axis=1, keepdims=0)
-    positive = program("Cast", program("Greater", scores, 0.0), to=TensorProto.INT64)
+    threshold = threshold_of(model)
+    told, least = (scores, 0.0) if threshold is None else (probabilities, threshold)
+    positive = program("Cast", program("Greater", told, least), to=TensorProto.INT64)
     return positive if model.multilabel_ else program("Squeeze", positive, np.array([1]))

@@ -107,6 +107,12 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     return program("Div", P, program("Max", total, 1e-37))
 
 
+def threshold_of(model: Any) -> float | None:
+    """Of the probability of one of several labels, where that is not the one at which its score is 0."""
+    chosen = vars(model).get("_threshold")
+    return float(chosen) if chosen is not None and model.multilabel_ else None
+
+
 def is_single(model: Any) -> bool:
     """Whether two classes have one column of scores."""
     return not model.multilabel_ and int(model.classes_.shape[0]) == 2 and n_outputs_of(model) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import Program, is_single, probabilities_of, scores_of
+from manyclass.export.program import Program, is_single, probabilities_of, scores_of, threshold_of
 
 
 class Exported(torch.nn.Module):
@@ -18,6 +18,7 @@ class Exported(torch.nn.Module):
         self.scores = scores_of(self.program, model)
         self.is_classifier = hasattr(model, "classes_")
         self.multilabel = self.is_classifier and model.multilabel_
+        self.threshold = threshold_of(model) if self.is_classifier else None
         self.is_single = self.is_classifier and is_single(model)
         self.classes = np.array(to_numpy(model.classes_)) if self.is_classifier else None
         self.part = len(self.program.nodes)
@@ -34,6 +35,8 @@ class Exported(torch.nn.Module):
         return self._carried_out(X, None, self.probabilities)
 
     def predict(self, X: Any) -> Any:
+        if self.threshold is not None:
+            return (self.predict_proba(X) > self.threshold).long()
         Z = self(X)
         if not self.is_classifier:
             return Z

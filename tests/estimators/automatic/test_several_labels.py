@@ -1,13 +1,16 @@
 """What is tried, and predicted from which probability on, where rows have several labels each."""
 
+import pickle
 import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.metrics import f1_score
 
 from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier
+from manyclass.cli.modelfile import Model, Schema, load, save
 from manyclass.estimators.automatic.candidates import AS_GIVEN, PENALTIES, Candidate
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -74,6 +77,7 @@ def test_of_rare_labels_fewer_are_missed_than_from_one_half_on(few):
         model = AutoClassifier(random_state=0).fit(X[:250], Y[:250])
         predicted, P = model.predict(X[250:]), model.predict_proba(X[250:])
         np.testing.assert_array_equal(predicted, P > model.threshold_)
+        np.testing.assert_array_equal(model.best_estimator_.predict(X[250:]), predicted)
         gains.append(f1_score(Y[250:], predicted, average="micro") - f1_score(Y[250:], P > 0.5, average="micro"))
     assert np.mean(gains) > 0.02
 
@@ -84,7 +88,23 @@ def test_where_the_log_loss_is_asked_for_labels_are_predicted_from_one_half_on(f
     assert model.threshold_ == 0.5
     np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
     del model.threshold_  # as a model of manyclass 0.1
-    np.testing.assert_array_equal(model.predict(X), model.best_estimator_.predict(X))
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X) > 0.5)
+
+
+@pytest.mark.parametrize("kind", [GLMClassifier, CalibratedLeastSquaresClassifier])
+def test_a_threshold_goes_with_what_is_stored_and_exported_and_not_into_another_fit(rng, tmp_path, kind):
+    X, Y = words(rng, n=200, d=40, k=4)
+    model = kind().fit(X, Y)
+    model._threshold = 0.2
+    wanted = model.predict_proba(X) > 0.2
+    assert (wanted != (model.predict_proba(X) > 0.5)).any()
+    np.testing.assert_array_equal(model.predict(X), wanted)
+    schema = Schema(n_features=40, classes=model.classes_, feature_names=None, multilabel=True)
+    save(Model(model, schema), tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").estimator.predict(X), wanted)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), wanted)
+    np.testing.assert_array_equal(clone(model).fit(X, Y).predict(X), model.predict_proba(X) > 0.5)
+    np.testing.assert_array_equal(model.fit(X, Y).predict(X), model.predict_proba(X) > 0.5)
 
 
 def test_a_threshold_of_probabilities_by_another_link_is_not_taken(few, rng, monkeypatch):
