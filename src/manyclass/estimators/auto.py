@@ -55,7 +55,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
 
     Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
     data `StagewiseClassifier` on random Fourier features by Newton's steps: of two bandwidths, for the better of these
-    with a learned metric and with other penalties, and with twice and half the bandwidth for as long as that is better;
+    with a learned metric, on kernel values at rows and with other penalties, and with twice and half the bandwidth for
+    as long as that is better;
     for other data squared hinges (`SDCAClassifier`), and least squares (`StagewiseClassifier`) where it takes no longer
     than that path; of several labels per row `CalibratedLeastSquaresClassifier`; all on columns as given and, where
     these differ in size, on columns of one size.
@@ -177,7 +178,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         labels = encode(y[some], "AutoClassifier")
         self.classes_ = labels.classes
         told = evenness(labels.strata if self.class_weight is None else None)
-        listed, scalings = candidates(rows, int(rng.integers(2**31)), self.class_weight, labels.is_multilabel, told)
+        are_all = rows.n_rows >= len(present_rows(given.n_rows, weight))
+        options = (self.class_weight, labels.is_multilabel, told, are_all)
+        listed, scalings = candidates(rows, int(rng.integers(2**31)), *options)
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
         seen = Labelled(
             {name: held for name, (_, held) in scalings.items()},
@@ -185,9 +188,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
             None if weight is None else weight[some],
             given.most_bytes,
         )
-        all_rows = None
-        if rows.n_rows < len(present_rows(given.n_rows, weight)):
-            all_rows = unseen(given, y, weight, scalers)
+        all_rows = None if are_all else unseen(given, y, weight, scalers)
         judging = check_weights(rows, seen.y, seen.weight, self.class_weight)
         judging = None if judging is None else to_numpy(judging)
         search = Search(self.objective, seen, labels.classes, end, judging_weight=judging, all_rows=all_rows)
@@ -315,6 +316,7 @@ def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) 
     for one in listed:
         seconds = [cost.seconds for cost in estimates if cost.estimator == one.estimator and cost.fits]
         if not one.is_linear:
-            seconds = [second * one.n_features(rows.n_rows) / MOST_FEATURES for second in seconds]
+            share = one.times_as_long * one.n_features(rows.n_rows) / MOST_FEATURES
+            seconds = [second * share for second in seconds]
         if seconds:
             yield one, max(seconds)

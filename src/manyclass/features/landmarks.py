@@ -16,6 +16,10 @@ JITTER = 1e-4
 """Added to the ones on the diagonal of the landmarks' kernel matrix, above the rounding of float32."""
 
 
+class RowsTooFarError(ValueError):
+    """Of which no kernel can be told."""
+
+
 @dataclass(eq=False, repr=False)
 class Landmarks(FeatureGenerator):
     """Gaussian kernel values at training rows (the Nyström method, Williams and Seeger, 2001).
@@ -92,7 +96,7 @@ class Landmarks(FeatureGenerator):
         try:
             lower = np.linalg.cholesky(kernel)
         except np.linalg.LinAlgError as error:
-            raise ValueError(
+            raise RowsTooFarError(
                 f"Rows lie so far from each other that their distances have no digits left in units of the bandwidth, "
                 f"{self.bandwidth_:.2g}; scale the columns of X, or choose a larger bandwidth."
             ) from error

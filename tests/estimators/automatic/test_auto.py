@@ -130,8 +130,10 @@ def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
     X = np.random.default_rng(0).standard_normal((40, 3))
     listed, _ = candidates.candidates(as_rows(X), 0)
     estimates = (Cost("StagewiseClassifier", "squared", "", float(candidates.MOST_FEATURES), 0.0, True),)
-    seconds = {second for _, second in _expected(listed, estimates, as_rows(X))}
-    assert seconds == {candidates.FEWEST_FEATURES}
+    times = candidates.LANDMARKS_TOGETHER // candidates.BLOCK
+    seconds = {(one.metric, second) for one, second in _expected(listed, estimates, as_rows(X))}
+    least = candidates.FEWEST_FEATURES
+    assert seconds == {*((one, least) for one in candidates.METRICS), (candidates.LANDMARKS, times * least)}
 
 
 def test_lines_are_tried_before_kernels_of_few_wide_rows():
@@ -186,8 +188,8 @@ def test_penalties_of_newton_steps_fall_with_the_rows(loss):
 
 
 def test_what_a_fit_to_few_rows_takes_beside_its_work_does_not_grow_with_them():
-    (*_, one), _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal((400, 4))), 0)
-    entry = Entry(one, 100.0, 100_000, of_all=(100.0, 100_000))
+    listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal((400, 4))), 0, are_all=False)
+    entry = Entry(listed[-1], 100.0, 100_000, of_all=(100.0, 100_000))
     assert entry.seconds_for(50_000) == pytest.approx(50.0)
     entry.expected, entry.n_rows = 2.0, 1000  # where work alone would take 0.1
     assert 100.0 < entry.seconds_for(100_000) < 102.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +21,7 @@ from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
-from manyclass.features import RandomFourierFeatures, median_squared_distance
+from manyclass.features import FeatureGenerator, Landmarks, RandomFourierFeatures, median_squared_distance
 from manyclass.features.learned_metric import waves_for
 from manyclass.fit.held_out import copies_of_rows, folds_by_content, hold_out
 
@@ -38,13 +39,16 @@ NEARER = 1e-3
 left to be told of such rows, and what `GAP` allows may be far more."""
 MEASURED_ROWS = 512
 """By which that variance is estimated."""
+DRAWING, MOST_ROWS = 2, 1 << 40
+"""Rows, in units of the landmarks of a stage, that take as long as these before any row is read; and to search in."""
 BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
-METRICS = "euclidean", "learned"
+METRICS, LANDMARKS = ("euclidean", "learned"), "landmarks"
+"""Of Fourier features; and what stands in place of a metric where there are kernel values at rows instead."""
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
-BLOCK = 512
+BLOCK, LANDMARKS_TOGETHER = 512, 2048
 """Features of a stage: a Newton step is right near where it is taken only, so that many small ones go further than few
-large ones."""
+large ones; but landmarks stand for all rows the better, the more of them are solved for together."""
 STEP_PENALTIES = (1e-4, 1e-2, 1.0)
 """Of Newton's steps on generated features, whose rows have the mean squared norm 1; over the number of rows, as what
 is right for few of these is too large for many."""
@@ -74,7 +78,7 @@ class Candidate:
     is_linear: bool
     family: str = field(default="")  # models of one family can begin where another ended
     bandwidth: float = 0.0  # of generated features, in units of the median squared distance
-    metric: str = ""  # of generated features
+    metric: str = ""  # of Fourier features, or `LANDMARKS`
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
     n_kernels: int = 1  # of which models are averaged
@@ -87,7 +91,7 @@ class Candidate:
     def n_learned(self) -> int:
         """Kernels whose metric is to be learned."""
         kernels = self.model.features if self.n_kernels > 1 else [self]
-        return sum(one.metric == "learned" for one in kernels)
+        return sum(getattr(one, "metric", "") == "learned" for one in kernels)
 
     @property
     def alpha(self) -> float:
@@ -107,7 +111,12 @@ class Candidate:
     @property
     def key(self) -> tuple[Any, ...]:
         """What generated features differ in."""
-        return self.scaling, self.bandwidth, self.metric, self.penalty
+        return self.scaling, self.bandwidth, self.metric, self.penalty, self.times_as_long
+
+    @property
+    def times_as_long(self) -> float:
+        """As it takes with Fourier features."""
+        return self.model.block_size / BLOCK if self.metric == LANDMARKS else 1.0
 
     def with_next_penalty(self, *, larger: bool = False) -> Candidate:
         """The next on a path of models of a family."""
@@ -128,8 +137,18 @@ class Candidate:
         return replace(self, model=model, bandwidth=factor * self.bandwidth)
 
     def of_metric(self, metric: str) -> Candidate:
-        """The same with another metric."""
-        return replace(self, model=clone(self.model).set_params(features__metric=metric), metric=metric)
+        """The same with another metric, or with landmarks."""
+        features, block = _kernel(metric, self.model.features.bandwidth)
+        model = clone(self.model).set_params(features=features, block_size=block)
+        return replace(self, model=model, metric=metric)
+
+    def has_many_blocks(self, n_rows: int) -> bool:
+        """Whether landmarks that go with so many rows are not all solved for together."""
+        return self.metric == LANDMARKS and self.model.block_size < self.n_features(n_rows)
+
+    def with_larger_blocks(self) -> Candidate:
+        """The same with blocks of twice as many features."""
+        return replace(self, model=clone(self.model).set_params(block_size=2 * self.model.block_size))
 
     def averaged_with(self, others: list[Candidate]) -> Candidate:
         """The mean of models on its own features, and on those of others."""
@@ -138,18 +157,26 @@ class Candidate:
 
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
-        return float(n_rows) * (1 if self.is_linear else self.n_kernels * self.n_features(n_rows))
+        if self.is_linear:
+            return float(n_rows)
+        n_features, beside = self.n_features(n_rows), 0
+        if self.metric == LANDMARKS:
+            together = min(self.model.block_size, n_features)
+            n_features, beside = n_features * together, DRAWING * together
+        return float(n_rows + beside) * self.n_kernels * n_features
 
     def rows_for(self, work: float) -> int:
         """The rows that a fit takes so much for."""
-        if self.is_linear:
-            return int(work)
-        work /= self.n_kernels
-        return int(work / MOST_FEATURES if work >= MOST_FEATURES**2 else work**0.5)
+        return bisect_right(range(MOST_ROWS), work, key=self.work) - 1
 
     def most_share(self, n_rows: int) -> float:
         """How many times as many features as it is judged with serve so many rows."""
         return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
+
+    def n_models(self, share: float) -> int:
+        """Several times as many features are those of models that are averaged, none of which has fewer; but more
+        landmarks are nearer to the kernel."""
+        return 1 if self.metric == LANDMARKS else max(int(share), 1)
 
     def n_features(self, n_rows: int) -> int:
         """More features than rows add little that a penalty does not take away again."""
@@ -158,12 +185,11 @@ class Candidate:
     def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
         """The estimator for so many rows and seconds, beginning from a fitted one where it can.
 
-        `share` is of the features that go with so many rows. Several times as many are those of models that are
-        averaged, none of which has fewer.
+        `share` is of the features that go with so many rows.
         """
         given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
-            n_models, usual = max(int(share), 1), self.n_features(n_rows)
+            n_models, usual = self.n_models(share), self.n_features(n_rows)
             n_components = max(FEWEST_FEATURES, int(share / n_models * usual))
             given |= {"n_components": n_components, "block_size": min(given["block_size"], n_components)}
             given |= {"n_models": n_models}
@@ -197,11 +223,17 @@ def _told(value: Any) -> str:
 
 
 def candidates(
-    rows: Rows, seed: int, class_weight: Any = None, multilabel: bool = False, evenness: float = 1.0
+    rows: Rows,
+    seed: int,
+    class_weight: Any = None,
+    multilabel: bool = False,
+    evenness: float = 1.0,
+    are_all: bool = True,
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
     """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives.
 
-    `evenness` is how much there is to tell, see there.
+    `evenness` is how much there is to tell, see there. Where the rows are not all that are fitted to, none of these are
+    landmarks, which a model would have to hold.
     """
     found = ranges(rows)
     held = rows.canonical().unwrapped()  # which is taken apart many times
@@ -234,15 +266,15 @@ def candidates(
             for share in MARGINS
         ]
     if is_generated:
-        listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel)
+        listed += _generated({name: scaled for name, (_, scaled) in scalings.items()}, rows, seed, multilabel, are_all)
     for one in listed:
         one.model.set_params(class_weight=class_weight)
     return listed, scalings
 
 
-def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool) -> list[Candidate]:
-    """Newton's steps on the features of each kernel, on those of a learned metric for the best, and with a penalty that
-    only many rows ask for."""
+def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool, are_all: bool) -> list[Candidate]:
+    """Newton's steps on the features of each kernel, on those of a learned metric and on landmarks for the best, and
+    with a penalty that only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
     kernel, (least, *first) = ("scaling", "bandwidth"), STEP_PENALTIES
     # One that cannot be learned is the Euclidean one, fitted twice.
@@ -250,16 +282,26 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     ways: list[tuple[float, str, tuple[str, ...]]]
     ways = [(penalty, metric, kernel if metric == "learned" else ()) for metric in metrics for penalty in first]
     ways += [(least, metric, (*kernel, "metric")) for metric in metrics]
-    shared: dict[str, Any] = {"loss": "logistic" if multilabel else "softmax", "block_size": BLOCK}
+    if are_all:
+        ways += [(penalty, LANDMARKS, kernel) for penalty in (first[0], least)]
+        ways += [(first[1], LANDMARKS, (*kernel, "metric"))]
+    shared: dict[str, Any] = {"loss": "logistic" if multilabel else "softmax"}
     shared |= {"n_components": MOST_FEATURES, "random_state": seed}
     found = []
     for penalty, metric, follows in ways:
         for name in scalings:
             for share in BANDWIDTHS:
-                features = RandomFourierFeatures(bandwidth=to_read(share * medians[name]), metric=metric)
-                model = StagewiseClassifier(features, alpha=penalty / rows.n_rows, **shared)
+                features, block = _kernel(metric, to_read(share * medians[name]))
+                model = StagewiseClassifier(features, alpha=penalty / rows.n_rows, block_size=block, **shared)
                 found.append(Candidate(model, name, False, "", share, metric, penalty, follows))
     return found
+
+
+def _kernel(metric: str, bandwidth: float) -> tuple[FeatureGenerator, int]:
+    """Features, and how many of them a stage has."""
+    if metric == LANDMARKS:
+        return Landmarks(bandwidth=bandwidth), LANDMARKS_TOGETHER
+    return RandomFourierFeatures(bandwidth=bandwidth, metric=metric), BLOCK
 
 
 def to_read(number: float) -> float:

@@ -27,6 +27,8 @@ class Entry:
     parameters: dict[str, Any] = field(default_factory=dict)  # of that
     n_passes: float = 1.0  # over the rows, of its fit
     seconds: float = 0.0
+    judging: float = 0.0  # seconds for a part that judges it, beside those of the fit
+    is_needless: bool = False  # as what takes less time is as good
     n_judged: int = 0  # rows that it was judged by
     threshold: float = THRESHOLDS[0]  # of probabilities, from which on labels are predicted
     links: set[bool] = field(default_factory=set)  # whether the link of what judged it is fixed
@@ -72,8 +74,10 @@ class Entry:
         return fixed + per_work * self.candidate.work(n_rows)
 
     def seconds_with(self, parts: Parts) -> float:
-        """Expected of the fits of a round."""
-        return sum(self.seconds_for(len(learn)) for learn, _ in parts.values())
+        """Expected of the fits of a round, and of judging them."""
+        per_feature = self.judging / self.candidate.n_features(self.n_rows)
+        sizes = [len(learn) for learn, _ in parts.values()]
+        return sum(self.seconds_for(n) + per_feature * self.candidate.n_features(n) for n in sizes)
 
     def seconds_along(self, n_rows: int) -> float:
         """Expected of the fits of its path."""
@@ -173,6 +177,7 @@ def middle_first(entries: list[Entry], is_wide: bool) -> list[Entry]:
     return sorted(entries, key=lambda one: (not is_beside(one), one.expected, place(one)))
 
 
-def without_advice(refusal: MemoryError) -> str:
+def without_advice(refusal: Exception) -> str:
     """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
-    return f"{str(refusal).partition(', more than')[0].partition(';')[0]}, more than there is room for"
+    told = str(refusal).partition(", more than")[0].partition(";")[0]
+    return f"{told}, more than there is room for" if isinstance(refusal, MemoryError) else told

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.descent import CURVED
-from manyclass.estimators.automatic.candidates import GAP, NEARER, Candidate, Parts
+from manyclass.estimators.automatic.candidates import GAP, LANDMARKS, METRICS, NEARER, Candidate, Parts
 from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
 from manyclass.estimators.automatic.neighbours import (
     LearnedMetrics,
@@ -23,6 +23,7 @@ from manyclass.estimators.automatic.neighbours import (
 )
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, learn_temperature, score
+from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 KEPT = 3
@@ -119,7 +120,7 @@ class Halving:
                 tried += found
                 if not found and is_last:
                     break
-            tried.sort(key=self.key, reverse=True)
+            tried = self._in_order(tried)
             others = [one for one in ranked if one not in tried]
             is_behind = leader not in tried and (leader in self.late or bool(self.stopped and others))
             ranked = [*others, *tried] if is_behind else [*tried, *others]
@@ -154,6 +155,7 @@ class Halving:
         going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
         if not best.candidate.is_linear:
             # Another kernel, or a smaller penalty of it, may be the better one of more rows.
+            going_on = [one for one in going_on if not one.is_needless]
             return [one for one in going_on if not (one.candidate.is_linear and self._is_clearly_worse(one, best))]
         linear = [one for one in going_on if one.candidate.is_linear]
         rest = [one for one in tried if one.candidate.is_linear and one.candidate.scaling != best.candidate.scaling]
@@ -164,6 +166,15 @@ class Halving:
         kernel = next((one for one in tried if not one.candidate.is_linear), best)
         has_one = kernel in going_on or self._is_clearly_worse(kernel, best)
         return going_on if has_one else [*going_on, kernel]
+
+    def _in_order(self, tried: list[Entry]) -> list[Entry]:
+        """The best first; but landmarks, which take several times as long, last where they are not clearly better."""
+        tried = sorted(tried, key=self.key, reverse=True)
+        waves = next((one for one in tried if one.candidate.metric in METRICS), None)
+        is_clear = waves is None or self._is_clearly_worse(waves, tried[0])
+        for one in tried:
+            one.is_needless = one.candidate.metric == LANDMARKS and not is_clear
+        return sorted(tried, key=lambda one: one.is_needless)
 
     def _n_close(self, tried: list[Entry]) -> int:
         """How many the rows do not tell from the best, neither by accuracy nor, as it decides then, by log loss."""
@@ -257,7 +268,7 @@ class Halving:
                 known = [*before, *tried]
                 with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(known) if known else None):
                     self._try(entry, parts)
-            except MemoryError as refusal:
+            except (MemoryError, RowsTooFarError) as refusal:
                 refused.setdefault(without_advice(refusal), []).append(entry.candidate)
                 continue
             except KeyboardInterrupt:
@@ -329,7 +340,7 @@ class Halving:
         left_out = [number for number in parts if number not in known]
         if not scores:
             entry.links = set()
-        started, n_fits = time.perf_counter(), 0
+        started, n_fits, judging = time.perf_counter(), 0, 0.0
         try:
             for number in left_out:
                 # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
@@ -342,7 +353,8 @@ class Halving:
                 left = self.search_end - time.perf_counter()
                 share = 0.5 * left / (len(left_out) - n_fits)
                 seconds = min(left, max(OVERRUN * entry.seconds_for(len(parts[number][0])), share))
-                model, scores[number] = self._judged(entry.candidate, number, parts[number], seconds, start)
+                model, scores[number], spent = self._judged(entry.candidate, number, parts[number], seconds, start)
+                judging += spent
                 if entry.candidate.can_go_on:
                     self.neighbours[entry.candidate.family, number] = entry, model
                 entry.has(model)
@@ -357,7 +369,7 @@ class Halving:
         spent = time.perf_counter() - started
         entry.seconds += spent
         if n_fits:
-            entry.expected = spent / n_fits
+            entry.expected, entry.judging = (spent - judging) / n_fits, judging / n_fits
 
     def _gap_near(self, leader: Entry | None) -> float:
         """Where little of what the zero model leaves is left to be told: a share of that. Fewer rows than columns are
@@ -369,16 +381,19 @@ class Halving:
 
     def _judged(
         self, candidate: Candidate, number: int, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
-    ) -> tuple[Any, Score]:
+    ) -> tuple[Any, Score, float]:
+        """A model, its score, and the seconds that this took."""
         learn, judge = part
         model = candidate.built(len(learn), seconds, start)
         if candidate.has_temperature:
             model.set_params(calibrate=None)
         with self.metrics.shared(candidate, number, model):
             self.seen.fit(model, candidate.scaling, learn)
+        fitted = time.perf_counter()
         weight = None if self.judging_weight is None else self.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
         if candidate.has_temperature:
             learn_temperature(model, X, y, weight)
         found = score(model, X, y, self.classes, weight)
-        return model, found._replace(evidence=None) if candidate.is_linear else found
+        found = found._replace(evidence=None) if candidate.is_linear else found
+        return model, found, time.perf_counter() - fitted

@@ -107,15 +107,21 @@ def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked:
 
 
 def other_kernel(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
-    """Beside the best, where that is a kernel: another bandwidth, or the same with another metric."""
+    """Beside the best, where that is a kernel: another bandwidth, the same with another metric, or landmarks of which
+    more are solved for together."""
     leading = best(tried)
     if leading.candidate.is_linear:
         return None
     found = other_bandwidth(best, tried, entries, asked)
-    metrics = {one.candidate.metric for one in entries if not one.candidate.is_linear}
-    for metric in () if found else metrics - {leading.candidate.metric}:
-        found = _beside(leading, leading.candidate.of_metric(metric), entries)
-        found = None if found in tried or found in asked else found
+    metrics = sorted({one.candidate.metric for one in entries if not one.candidate.is_linear})
+    others = [leading.candidate.of_metric(metric) for metric in metrics if metric != leading.candidate.metric]
+    if leading.candidate.has_many_blocks(leading.n_rows):
+        others.insert(0, leading.candidate.with_larger_blocks())
+    for other in () if found else others:
+        found = _beside(leading, other, entries)
+        if found not in tried and found not in asked:
+            return found
+        found = None
     return found
 
 
@@ -123,7 +129,9 @@ def _beside(middle: Entry, candidate: Candidate, entries: list[Entry]) -> Entry:
     """The entry of a kernel next to one that is known; what is new is added."""
     found = next((one for one in entries if one.candidate.key == candidate.key), None)
     if found is None:
-        found = Entry(candidate, middle.expected, middle.n_rows, of_all=middle.of_all, beside=middle)
+        times = candidate.times_as_long / middle.candidate.times_as_long
+        of_all = None if middle.of_all is None else (times * middle.of_all[0], middle.of_all[1])
+        found = Entry(candidate, times * middle.expected, middle.n_rows, of_all=of_all, beside=middle)
         entries.append(found)
     return found
 

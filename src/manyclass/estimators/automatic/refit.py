@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.estimators.automatic.candidates import METRICS
 from manyclass.estimators.automatic.entries import Entry, without_advice
 from manyclass.estimators.automatic.halving import OVERRUN, Halving
 from manyclass.estimators.automatic.neighbours import is_empty
+from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 FEWEST_SHARE = 0.25
@@ -34,7 +36,7 @@ class Search(Halving):
         the best of those with hardly more log loss than the least, as log losses may be told apart. Of several labels
         per row few are present, and what is sure that all are absent has little: so the best by their F1 score, each
         at the threshold that serves it best within that error."""
-        judged = [one for one in ranked if one.scores.keys() == ranked[0].scores.keys()]
+        judged = [one for one in ranked if one.scores.keys() == ranked[0].scores.keys() and not one.is_needless]
         best = self.best(judged)
         taken, why = best, f"the best on {best.n_judged:,} rows that it had not seen"
         if self.objective == "accuracy":
@@ -85,6 +87,7 @@ class Search(Halving):
             self.seen.y.ndim == 1
             and not (ours.is_linear or its.is_linear)
             and (its.scaling, its.penalty) == (ours.scaling, ours.penalty)
+            and its.model.block_size == ours.model.block_size
             and one.scores.keys() == chosen.scores.keys()
             and all(score.evidence is not None for score in one.scores.values())
         )
@@ -111,6 +114,9 @@ class Search(Halving):
             self.stopped = Status.INTERRUPTED
             if not entry.scores:
                 raise
+        except RowsTooFarError:  # among those that were not compared
+            entry.candidate = entry.candidate.of_metric(METRICS[0])
+            return self.refit(entry)
         except MemoryError as refusal:
             if self.all_rows is self.seen:
                 raise
@@ -128,8 +134,9 @@ class Search(Halving):
         if not entry.scores or needed <= left:
             share = self._share(entry, left)
             if share > 1.0:
-                told = f"is the mean of {int(share) * entry.candidate.n_kernels} models on features of their own"
-                told = told if share >= 2.0 else f"has {share:.2g} times as many features"
+                n_models = entry.candidate.n_models(share) * entry.candidate.n_kernels
+                told = f"is the mean of {n_models} models on features of their own"
+                told = told if n_models > entry.candidate.n_kernels else f"has {share:.2g} times as many features"
                 self.why.append(f"It {told}, as there was time for more.")
             return self._along(entry.path, share)
         share = AVERAGING * left / needed
