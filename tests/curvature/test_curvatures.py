@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from manyclass.curvature import CURVATURES
 from manyclass.curvature.hessian import hessian_matrix
-from manyclass.curvature.kronecker import Kronecker
+from manyclass.curvature.kronecker import ClassFactor, Kronecker
 from manyclass.curvature.sampling import RowSample, heaviest, uniform_sample, weighted_sample
 from manyclass.data import ClassTargets, as_rows
 from manyclass.data.targets import MatrixTargets
@@ -234,3 +234,22 @@ def test_columns_of_rows_that_no_longer_count_keep_their_unit(rng):
     curvature.refresh(F, F.constant_model(), np.r_[np.full(100, 0.1), np.zeros(100)])
     step = curvature.solve(np.eye(4)[:, 2:3] * [[1.0, -1.0]])[2, 0]
     assert step == pytest.approx(1.0 / (0.025 * 0.25 + 1e-3), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "sums", [[1.0, 1e-9, 1e-9], [3.0, 1.0, 1.0], [1.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+)
+def test_classes_of_rounding_alone_have_a_metric(sums):
+    """Where all rows are decided 1 − p of the largest class is rounded to more than all that is left of the others."""
+    problem = Problem(as_rows(np.eye(3)), ClassTargets(np.arange(3), 3), SMOOTH_LOSSES["softmax"], 1e-3)
+    with np.errstate(all="raise"):
+        a = ClassFactor(problem).finish(np.array(sums)).a
+    assert np.isfinite(a).all() and (a > 0).all()
+
+
+def test_classes_of_very_different_size_are_solved_for():
+    p = np.array([0.998, 0.0015, 0.0005])
+    problem = Problem(as_rows(np.eye(3)), ClassTargets(np.arange(3), 3), SMOOTH_LOSSES["softmax"], 1e-3)
+    a = ClassFactor(problem).finish(p * (1 - p)).a
+    floor = np.maximum(p * (1 - p) / np.sum(p * (1 - p)), 0.1 / 3)
+    assert np.all(a * (1 - a / a.sum()) <= 1.5 * floor) and np.all(a >= floor)
