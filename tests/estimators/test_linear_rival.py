@@ -106,6 +106,17 @@ def test_labels_that_cannot_be_foretold_have_the_penalty_of_the_least_log_loss()
     assert _penalty_of_labels(model, problem, Y, splits) == model.alpha_
 
 
+def test_folds_that_there_was_no_time_for_choose_no_penalty_of_labels():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 6))
+    Y = (X @ rng.standard_normal((6, 5)) + rng.standard_normal((400, 5)) > 1.0).astype(int)
+    problem = Problem(as_rows(X), MatrixTargets(Y), SMOOTH_LOSSES["logistic"], 0.0)
+    splits = _splits(problem, Y)
+    model = GLMClassifierCV([1.0, 1e-2, 1e-4], cv=splits).fit(X, Y)
+    model.coefs_paths_ = model.coefs_paths_[:2]
+    assert _penalty_of_labels(model, problem, Y, splits) == _penalty_of_labels(model, problem, Y, splits[:2])
+
+
 def test_of_hundreds_of_labels_the_most_frequent_are_compared(monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr("manyclass.choice.features.MOST_OUTPUTS", 8)

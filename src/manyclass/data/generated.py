@@ -132,6 +132,3 @@ class _Unmade(DenseRows):
             return super().matmat(W)
         product, shift = self.owner.transformer.times(self.base, W), self.owner.shift
         return product if shift is None else product - shift @ W
-
-    def _like(self, X: Array) -> DenseRows:
-        return DenseRows(X)

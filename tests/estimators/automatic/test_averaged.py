@@ -60,6 +60,13 @@ def test_models_that_err_on_other_rows_are_averaged_the_better_first():
     assert mean.seconds_for(N) == pytest.approx(3.0 * entries[0].seconds_for(N))
 
 
+def test_models_of_larger_blocks_are_no_part_of_the_mean():
+    """Random features are no good in these, nor landmarks in smaller ones."""
+    entries = [judged(noisy(seed), 2.0**seed) for seed in range(3)]
+    entries[1].candidate.model.set_params(block_size=2048)
+    assert [one.bandwidth for one in averaged(entries).candidate.model.features] == [1.0, 4.0]
+
+
 def test_what_knows_nothing_is_left_out_of_the_mean():
     entries = [judged(noisy(seed, signal), 2.0**seed) for seed, signal in enumerate((2.0, 2.0, 1.9, 0.0, 0.0))]
     mean = averaged(entries)

@@ -79,6 +79,13 @@ def test_what_they_take_before_any_row_is_read_is_not_that_of_rows():
     assert one.work(60_000) / one.work(2000) < 0.5 * (60_000 * candidates.MOST_FEATURES) / 2000**2
 
 
+def test_a_round_takes_the_seconds_of_judging_too_and_a_fit_to_all_does_not():
+    entry = judged(kernels()[LANDMARKS], 0.9, n_rows=1000)
+    entry.expected, entry.judging = 1.0, 5.0
+    parts = {0: (np.arange(1000), np.arange(100)), 1: (np.arange(2000), np.arange(100))}
+    assert entry.seconds_with(parts) == entry.seconds_for(1000) + 5.0 + entry.seconds_for(2000) + 10.0
+
+
 def test_larger_blocks_are_tried_beside_the_best_as_far_as_there_are_features():
     search, known = search_of(), kernels()
     best = judged(known[LANDMARKS], 0.95, n_rows=10_000)
