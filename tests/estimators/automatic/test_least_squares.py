@@ -7,7 +7,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifier, StagewiseClassifier
+from manyclass import (
+    AutoClassifier,
+    CalibratedLeastSquaresClassifier,
+    GLMClassifier,
+    SDCAClassifier,
+    StagewiseClassifier,
+)
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -44,6 +50,7 @@ def test_least_squares_tells_many_rare_classes_of_short_texts_apart(rng, monkeyp
         (StagewiseClassifier(loss="squared"), 1, 3.5, True),
         (StagewiseClassifier(loss="squared"), 1, 2.5, False),
         (CalibratedLeastSquaresClassifier(), 2, 3.5, False),
+        (SDCAClassifier(loss="squared_hinge", calibrate="temperature"), 1, 3.5, True),
     ],
 )
 def test_it_is_tried_where_it_takes_no_longer_than_all_others(model, n_labels, seconds, is_dear):
@@ -53,7 +60,7 @@ def test_it_is_tried_where_it_takes_no_longer_than_all_others(model, n_labels, s
         Entry(Candidate(GLMClassifier(warm_start=True), AS_GIVEN, True, "path"), 1.0, 100, seconds=1.5)
         for _ in range(2)
     ]
-    entry = Entry(Candidate(model, AS_GIVEN, True), seconds, 100)
+    entry = Entry(Candidate(model, AS_GIVEN, True, "hinges" * isinstance(model, SDCAClassifier)), seconds, 100)
     assert search._is_dear(entry, parts, tried) == is_dear
     assert not search._is_dear(entry, parts, [])
     quick, quicker = Entry(entry.candidate, 0.5, 100), Entry(tried[0].candidate, 0.1, 100)

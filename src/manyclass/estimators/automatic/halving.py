@@ -308,7 +308,8 @@ class Halving:
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
         """Whether a linear model beside paths takes longer than softmax on these, for one label per row: of few, a
         while."""
-        is_alone = entry.candidate.is_linear and not entry.candidate.family and self.seen.y.ndim == 1
+        is_beside = not entry.candidate.family or entry.candidate.has_temperature
+        is_alone = entry.candidate.is_linear and is_beside and self.seen.y.ndim == 1
         most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried if one.candidate.can_go_on))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
