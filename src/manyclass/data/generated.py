@@ -123,9 +123,10 @@ class _Unmade(DenseRows):
         self.xp, self.device, self.dtype = base.xp, base.device, base.dtype
         self.n_rows, self.n_features = base.n_rows, owner.n_features
 
-    @cached_property
-    def X(self) -> Array:  # noqa: N802 - what `DenseRows` calls it
+    def _make(self) -> Array:
         return self.owner.made(self.base)
+
+    X = cached_property(_make)
 
     def matmat(self, W: Array) -> Array:
         if "X" in vars(self):

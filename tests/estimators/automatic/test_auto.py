@@ -15,10 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
-from manyclass.choice.costs import Cost, costs
 from manyclass.data import as_rows
-from manyclass.data.labels import encode
-from manyclass.estimators.auto import _expected
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -126,28 +123,6 @@ def test_what_is_clearly_worse_than_generated_features_is_not_tried_on_more_rows
     assert {row["estimator"] for row in model.leaderboard_} > went_on
 
 
-def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
-    X = np.random.default_rng(0).standard_normal((40, 3))
-    listed, _ = candidates.candidates(as_rows(X), 0)
-    estimates = (Cost("StagewiseClassifier", "squared", "", float(candidates.MOST_FEATURES), 0.0, True),)
-    times = candidates.LANDMARKS_TOGETHER // candidates.BLOCK
-    seconds = {(one.metric, second) for one, second in _expected(listed, estimates, as_rows(X))}
-    least = candidates.FEWEST_FEATURES
-    assert seconds == {*((one, least) for one in candidates.METRICS), (candidates.LANDMARKS, times * least)}
-
-
-def test_lines_are_tried_before_kernels_of_few_wide_rows():
-    """The time had gone into kernels alone: a table of genes got more than twice the errors."""
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    X = rng.standard_normal((60, 4000)) + 2.0 * (np.arange(4000) % 40 == y[:, None])
-    expected = list(
-        _expected(candidates.candidates(as_rows(X), 0)[0], costs(as_rows(X), encode(y, "A test")), as_rows(X))
-    )
-    lines = max(seconds for one, seconds in expected if one.is_linear)
-    assert lines < min(seconds for one, seconds in expected if not one.is_linear)
-
-
 @pytest.mark.parametrize("max_time", [None, 1e6])
 def test_time_that_is_left_is_used_for_more_features(few, max_time):
     X, y = make_moons(300, noise=0.1, random_state=0)
@@ -185,17 +160,6 @@ def test_penalties_of_newton_steps_fall_with_the_rows(loss):
     for one in steps:
         assert one.built(200, math.inf).alpha == pytest.approx(2.0 * one.model.alpha)
         one.built(200, math.inf).fit(X[:200], y[:200] if loss == "softmax" else indicator[:200])
-
-
-def test_what_a_fit_to_few_rows_takes_beside_its_work_does_not_grow_with_them():
-    listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal((400, 4))), 0, are_all=False)
-    entry = Entry(listed[-1], 100.0, 100_000, of_all=(100.0, 100_000))
-    assert entry.seconds_for(50_000) == pytest.approx(50.0)
-    entry.expected, entry.n_rows = 2.0, 1000  # where work alone would take 0.1
-    assert 100.0 < entry.seconds_for(100_000) < 102.0
-    assert entry.rows_in(entry.seconds_for(70_000)) == pytest.approx(70_000, rel=1e-3)
-    entry.expected = 0.001
-    assert entry.seconds_for(100_000) < 10.0
 
 
 def test_what_has_no_time_to_begin_anew_goes_on_with_all_rows(rng):
