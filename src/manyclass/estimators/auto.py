@@ -29,15 +29,13 @@ from manyclass.data.validation import check_labelled, check_rows, check_weights
 from manyclass.estimators.automatic.candidates import (
     MOST_FEATURES,
     Candidate,
-    Parts,
     candidates,
-    enough_rows,
     evenness,
-    splits,
 )
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
@@ -195,7 +193,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         rounds = splits(rows, labels, self.validation_fraction, rng)
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]
-        rounds = search.affordable(rounds, entries, enough_rows(labels.strata, rows.n_rows, listed))
+        only_linear = all(one.is_linear for one in listed)
+        rounds = search.affordable(rounds, entries, enough_rows(labels.strata, rows.n_rows, only_linear))
         if getattr(self, "_skl_callbacks", None):
             search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
         chosen, model = self._found(search, entries, rounds)

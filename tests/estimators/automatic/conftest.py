@@ -1,6 +1,6 @@
 import pytest
 
-from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic import candidates, rounds
 
 
 @pytest.fixture
@@ -10,4 +10,4 @@ def few(monkeypatch):
     monkeypatch.setattr(candidates, "BANDWIDTHS", (1.0,))
     monkeypatch.setattr(candidates, "MOST_FEATURES", 64)
     monkeypatch.setattr(candidates, "FEWEST_FEATURES", 64)
-    monkeypatch.setattr(candidates, "FOLDS", 2)
+    monkeypatch.setattr(rounds, "FOLDS", 2)

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
-from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic import candidates, rounds
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
@@ -79,9 +79,9 @@ def test_the_score_is_that_of_rows_not_seen(few, rng):
 
 
 def test_many_rows_are_searched_on_few_of_them_first(few, monkeypatch, rng):
-    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
-    monkeypatch.setattr(candidates, "MINORITY", 10)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 100)
+    monkeypatch.setattr(rounds, "FIRST_ROWS", 50)
+    monkeypatch.setattr(rounds, "MINORITY", 10)
     monkeypatch.setattr(candidates, "PENALTIES", (1e-1, 1e-2, 1e-3, 1e-4))
     X = rng.standard_normal((1000, 4))
     y = np.argmax(X[:, :3] + 0.1 * rng.standard_normal((1000, 3)), axis=1)
@@ -100,8 +100,8 @@ def test_what_would_take_too_long_is_left_out_and_this_is_said(few, monkeypatch)
 
 
 def test_what_was_better_on_fewer_rows_is_taken_and_fitted_to_as_many_as_there_is_time_for(few, monkeypatch):
-    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 100)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 100)
+    monkeypatch.setattr(rounds, "FIRST_ROWS", 100)
     X, y = make_moons(2000, noise=0.1, random_state=0)
     y[0] = 7  # a class of one row
     slow = "StagewiseClassifier"
@@ -115,8 +115,8 @@ def test_what_was_better_on_fewer_rows_is_taken_and_fitted_to_as_many_as_there_i
 
 
 def test_what_is_clearly_worse_than_generated_features_is_not_tried_on_more_rows(few, monkeypatch):
-    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 500)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 100)
+    monkeypatch.setattr(rounds, "FIRST_ROWS", 500)
     model = AutoClassifier().fit(*make_moons(4000, noise=0.1, random_state=0))
     went_on = {row["estimator"] for row in model.leaderboard_ if row["n_rows"] > 500}
     assert went_on == {"StagewiseClassifier"}
@@ -167,7 +167,7 @@ def test_what_has_no_time_to_begin_anew_goes_on_with_all_rows(rng):
     y = (X @ rng.standard_normal((5, 4)) + rng.standard_normal((600, 4))).argmax(axis=1)
     learn, judge = np.arange(300), np.arange(300, 600)
     closely = GLMClassifier(alpha=1e-3, tol=1e-8, warm_start=True)
-    linear = candidates.Candidate(closely, candidates.AS_GIVEN, True)
+    linear = candidates.Candidate(closely, candidates.AS_GIVEN)
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
     entry = Entry(linear, 1e-3, 300)
     assert search._round([entry], {0: (learn, judge)}, one_at_least=True) == [entry]
@@ -184,7 +184,7 @@ def test_of_a_file_all_rows_are_fitted_to_for_as_long_as_there_is_time(rng):
     X = rng.standard_normal((600, 5))
     y = (X @ rng.standard_normal((5, 4)) + rng.standard_normal((600, 4))).argmax(axis=1)
     seen, whole = (Labelled({candidates.AS_GIVEN: part}, y[: len(part)]) for part in (X[:300], X))
-    one = candidates.Candidate(GLMClassifier(alpha=1e-3, tol=1e-8), candidates.AS_GIVEN, True)
+    one = candidates.Candidate(GLMClassifier(alpha=1e-3, tol=1e-8), candidates.AS_GIVEN)
     search = Search("accuracy", seen, np.unique(y), time.perf_counter() + 60.0, all_rows=whole)
     entry = Entry(one, 1e-3, 300)
     search._round([entry], {0: (np.arange(200), np.arange(200, 300))}, one_at_least=True)
@@ -199,7 +199,7 @@ def test_two_that_are_left_are_compared_on_all_rows_if_there_is_time(rng, second
     """And few rows are not all that speaks for the smallest penalty."""
     X = rng.standard_normal((4000, 3))
     y = (X[:, 0] > 0).astype(int)
-    linear = [candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True, "path") for one in (1e-2, 1e-3)]
+    linear = [candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, "path") for one in (1e-2, 1e-3)]
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 100.0)
     entries = [Entry(one, 1e-3, 4000) for one in linear]
     sizes = []
@@ -281,8 +281,8 @@ def test_a_class_of_more_weight_is_missed_less(few, rng, way):
 
 
 def test_weights_of_several_labels_and_of_paths_of_rows(few, monkeypatch, rng):
-    monkeypatch.setattr(candidates, "FEW_ROWS", 100)
-    monkeypatch.setattr(candidates, "FIRST_ROWS", 50)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 100)
+    monkeypatch.setattr(rounds, "FIRST_ROWS", 50)
     X = rng.standard_normal((300, 4))
     Y = (X[:, :2] > 0).astype(int)
     Y[:100] = 1 - Y[:100]
@@ -345,7 +345,7 @@ def test_a_choice_is_fitted_along_the_path_that_led_to_it():
     X, y = load_digits(return_X_y=True)
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(10), time.perf_counter() + 600.0)
     first, second, last = path = [
-        Entry(candidates.Candidate(GLMClassifier(alpha, warm_start=True), candidates.AS_GIVEN, True, "GLM"), 0.1, 900)
+        Entry(candidates.Candidate(GLMClassifier(alpha, warm_start=True), candidates.AS_GIVEN, "GLM"), 0.1, 900)
         for alpha in (10.0, 1.0, 0.1)
     ]
     search.run(path, [{0: (np.arange(900), np.arange(900, 1797))}])

@@ -19,7 +19,9 @@ from manyclass.data import as_rows
 from manyclass.data.labels import encode
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.feature_kinds import WAVES
 from manyclass.estimators.automatic.refit import Search
+from manyclass.estimators.automatic.rounds import enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, score
 from manyclass.fit import Status
@@ -44,7 +46,7 @@ def test_the_next_penalty_is_tried_where_the_smallest_is_the_best(scores, expect
     X, y = np.zeros((400, 1)), np.arange(400) % 2
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
     path = [
-        Entry(candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
+        Entry(candidates.Candidate(GLMClassifier(alpha=one), candidates.AS_GIVEN, "path"), 1e-3, 400)
         for one in PENALTIES
     ]
 
@@ -100,7 +102,7 @@ def _path_with(scores, objective="accuracy", family="path", before=()):
     noise = np.random.default_rng(0).standard_normal((len(scores), 400))
     path = []
     for alpha, (accuracy, loss), each in zip(PENALTIES, scores, noise, strict=True):
-        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, family), 1e-3, 400)
+        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, family), 1e-3, 400)
         one.found = Score(accuracy, loss, loss + 0.5 * (each - each.mean()), np.ones(400))
         path.append(one)
 
@@ -131,7 +133,7 @@ def test_log_losses_decide_where_accuracies_cannot_be_told_apart(accuracies, los
     for alpha, accuracy, loss in zip(PENALTIES, accuracies, losses, strict=False):
         noise = rng.standard_normal(400)
         each = loss + 0.5 * (noise - noise.mean())
-        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, True, "path"), 1e-3, 400)
+        one = Entry(candidates.Candidate(GLMClassifier(alpha=alpha), candidates.AS_GIVEN, "path"), 1e-3, 400)
         one.scores, one.n_judged = {0: Score(accuracy, loss, each, np.ones(400))}, 400
         entries.append(one)
     assert search.choose(entries) is entries[expected]
@@ -143,7 +145,9 @@ def test_no_linear_model_goes_on_that_is_clearly_worse_than_generated_features(o
     search = Search(objective, Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
     tried = []
     for number, noise in enumerate(np.random.default_rng(0).standard_normal((3, 400))):
-        one = Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, number > 0), 1e-3, 400)
+        one = Entry(
+            candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, kind=None if number else WAVES), 1e-3, 400
+        )
         losses = 0.3 + number * worse + 0.5 * (noise - noise.mean())
         one.scores, one.n_judged = {0: Score(0.9 - number * worse, losses.mean(), losses, np.ones(400))}, 400
         tried.append(one)
@@ -157,7 +161,7 @@ def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
         weights, entries = np.exp(rng.standard_normal(400)), []
         for _ in range(2):
             losses = rng.standard_normal(400)
-            one = Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, True), 1e-3, 400)
+            one = Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN), 1e-3, 400)
             one.scores = {0: Score(0.8, float(np.average(losses, weights=weights)), losses, weights)}
             entries.append(one)
         wrong.append(entries[0].has_more_loss(entries[1]))
@@ -168,7 +172,7 @@ def test_of_a_path_that_goes_on_one_makes_room_for_another_scaling():
     search = Search("accuracy", Labelled({}, np.arange(400) % 2), np.arange(2), time.perf_counter() + 60.0)
 
     def judged(scaling, accuracy):
-        one = Entry(candidates.Candidate(GLMClassifier(), scaling, True, scaling), 1e-3, 400)
+        one = Entry(candidates.Candidate(GLMClassifier(), scaling, scaling), 1e-3, 400)
         one.scores, one.n_judged = {0: Score(accuracy, 0.3, np.full(400, 0.3), np.ones(400))}, 400
         return one
 
@@ -193,7 +197,7 @@ def test_scores_of_models_of_different_numbers_of_rows_are_not_compared(seconds,
     X, y = np.zeros((400, 1)), np.arange(400) % 2
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.unique(y), time.perf_counter() + 60.0)
     other, best = [
-        Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, True, family), 1e-3, 400)
+        Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, family), 1e-3, 400)
         for family in ("other", "best")
     ]
     rows_of = []
@@ -219,7 +223,7 @@ def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
     X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60) % 3
     search = Search("accuracy", Labelled({candidates.AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0)
     path = [
-        Entry(candidates.Candidate(GLMClassifier(one, warm_start=True), candidates.AS_GIVEN, True, "path"), 1e-3, 60)
+        Entry(candidates.Candidate(GLMClassifier(one, warm_start=True), candidates.AS_GIVEN, "path"), 1e-3, 60)
         for one in (1e-1, 1e-2)
     ]
     search.run(path, [{0: (np.arange(40), np.arange(40, 60))}])
@@ -363,14 +367,13 @@ def test_the_first_rows_hold_some_outside_the_largest_class(n_rare, seconds, fir
     """Or are all that are not held out; and fewer, where a tenth of a millisecond for each is more than there is."""
     y = np.arange(40_000) < n_rare
     X = np.random.default_rng(0).standard_normal((40_000, 2))
-    rounds = candidates.splits(as_rows(X), encode(y, ""), 0.2, np.random.default_rng(0))
+    rounds = splits(as_rows(X), encode(y, ""), 0.2, np.random.default_rng(0))
     found = Search("accuracy", Labelled({}, y), np.arange(2), time.perf_counter() + seconds)
-    listed = [candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN, is_linear) for is_linear in (True, False)]
-    entries = [Entry(listed[0], 1.0, 10_000) for _ in range(5)]
-    enough = candidates.enough_rows(y.astype(int), 40_000, listed)
+    entries = [Entry(candidates.Candidate(GLMClassifier(), candidates.AS_GIVEN), 1.0, 10_000) for _ in range(5)]
+    enough = enough_rows(y.astype(int), 40_000, False)
     (learn, _), *_ = found.affordable(rounds, entries, enough)[0].values()
     assert len(learn) == first
-    assert candidates.enough_rows(y.astype(int), 40_000, listed[:1]) == max(enough, 2500.0)  # where all are linear
-    assert candidates.enough_rows(None, 40_000, listed[:1]) == 2500.0
-    assert candidates.enough_rows(None, 40_000, listed) == 0.0
+    assert enough_rows(y.astype(int), 40_000, True) == max(enough, 2500.0)
+    assert enough_rows(None, 40_000, True) == 2500.0
+    assert enough_rows(None, 40_000, False) == 0.0
     assert found.affordable([], entries, 1e9) == []

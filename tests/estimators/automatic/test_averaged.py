@@ -11,9 +11,10 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
-from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic import candidates, rounds
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.feature_kinds import LEARNED_WAVES, WAVES
 from manyclass.estimators.automatic.neighbours import other_kernel
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
@@ -25,9 +26,9 @@ N, K = 2000, 4
 LABELS = np.arange(N) % K
 
 
-def judged(logits, bandwidth=1.0, metric="euclidean", scaling=AS_GIVEN, penalty=1.0, seconds=1.0):
-    model = StagewiseClassifier(RandomFourierFeatures(bandwidth=bandwidth, metric=metric), n_components=20)
-    one = Entry(Candidate(model, scaling, False, bandwidth=bandwidth, metric=metric, penalty=penalty), seconds, N)
+def judged(logits, bandwidth=1.0, kind=WAVES, scaling=AS_GIVEN, penalty=1.0, seconds=1.0):
+    model = StagewiseClassifier(kind.generator(bandwidth), n_components=20)
+    one = Entry(Candidate(model, scaling, kind=kind, bandwidth=bandwidth, penalty=penalty), seconds, N)
     evidence = log_softmax(logits, axis=1)
     losses, right = -evidence[np.arange(N), LABELS], evidence.argmax(axis=1) == LABELS
     one.scores = {0: Score(right.mean(), losses.mean(), losses, np.ones(N), evidence=evidence)}
@@ -128,7 +129,7 @@ def test_no_more_are_averaged_than_there_is_time_for():
 
 def test_a_linear_model_is_not_averaged_with_kernels():
     linear = judged(noisy(0))
-    linear.candidate = Candidate(GLMClassifier(), AS_GIVEN, True)
+    linear.candidate = Candidate(GLMClassifier(), AS_GIVEN)
     assert averaged([linear, judged(noisy(1)), judged(noisy(2), 2.0)]) is linear
 
 
@@ -146,20 +147,22 @@ def test_the_score_of_a_mean_is_that_of_the_mean_of_scores():
 
 
 def test_the_other_metric_is_tried_where_no_bandwidth_is_better():
-    accuracy = {(1.0, "euclidean"): 2.0, (2.0, "euclidean"): 1.5, (0.5, "euclidean"): 1.5, (1.0, "learned"): 1.9}
-    entries = [judged(noisy(0, 2.0)), judged(noisy(0, 1.5), 4.0, "learned")]
+    accuracy = {(1.0, WAVES): 2.0, (2.0, WAVES): 1.5, (0.5, WAVES): 1.5, (1.0, LEARNED_WAVES): 1.9}
+    entries = [judged(noisy(0, 2.0)), judged(noisy(0, 1.5), 4.0, LEARNED_WAVES)]
     tried, asked = entries[:1], []
     while (one := other_kernel(search().best, tried, entries, asked)) is not None:
         asked.append(one)
-        key = one.candidate.bandwidth, one.candidate.metric
+        key = one.candidate.bandwidth, one.candidate.kind
         one.scores, one.n_judged = judged(noisy(0, accuracy[key])).scores, N
         tried.append(one)
-    assert [(one.candidate.bandwidth, one.candidate.metric) for one in asked] == list(accuracy)[1:]
+    assert [(one.candidate.bandwidth, one.candidate.kind) for one in asked] == list(accuracy)[1:]
 
 
 def test_a_mean_is_an_ordinary_estimator(monkeypatch):
-    for name, value in {"FEWEST_FEATURES": 64, "MOST_FEATURES": 128, "FEW_ROWS": 100, "FIRST_ROWS": 300}.items():
-        monkeypatch.setattr(candidates, name, value)
+    monkeypatch.setattr(candidates, "FEWEST_FEATURES", 64)
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 128)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 100)
+    monkeypatch.setattr(rounds, "FIRST_ROWS", 300)
     X, y = make_classification(2000, 10, n_informative=6, n_classes=4, n_clusters_per_class=4, random_state=0)
     model = AutoClassifier(max_time=1e6, random_state=0).fit(X[:1500], y[:1500])
     found = model.best_estimator_

@@ -8,8 +8,9 @@ import pytest
 from manyclass import AutoClassifier
 from manyclass.data import as_rows
 from manyclass.estimators.automatic import candidates
-from manyclass.estimators.automatic.candidates import AS_GIVEN, LANDMARKS, LANDMARKS_TOGETHER, METRICS
+from manyclass.estimators.automatic.candidates import AS_GIVEN
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.feature_kinds import KINDS, LANDMARKS, WAVES
 from manyclass.estimators.automatic.neighbours import other_kernel
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
@@ -22,7 +23,7 @@ N = 400
 
 def kernels(n_rows=N):
     listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal((n_rows, 4))), 0)
-    return {one.metric: one for one in reversed(listed) if not one.is_linear}
+    return {one.kind: one for one in reversed(listed) if not one.is_linear}
 
 
 def judged(candidate, accuracy, n_rows=300):
@@ -41,7 +42,7 @@ def search_of(objective="accuracy"):
 def test_they_go_on_where_they_are_clearly_better(accuracy, goes_on):
     """As they take several times as long."""
     search, known = search_of(), kernels()
-    waves, landmarks = judged(known[METRICS[0]], 0.8), judged(known[LANDMARKS], accuracy)
+    waves, landmarks = judged(known[WAVES], 0.8), judged(known[LANDMARKS], accuracy)
     ranked = search._in_order([waves, landmarks])
     assert ranked == ([landmarks, waves] if goes_on else [waves, landmarks])
     assert (landmarks in search._going_on(ranked)) == goes_on
@@ -52,7 +53,7 @@ def test_rows_that_are_not_all_of_those_that_are_fitted_to_are_none():
     X = np.random.default_rng(0).standard_normal((N, 4))
     for are_all in (True, False):
         listed, _ = candidates.candidates(as_rows(X), 0, are_all=are_all)
-        assert any(one.metric == LANDMARKS for one in listed) == are_all
+        assert any(one.kind == LANDMARKS for one in listed) == are_all
 
 
 def test_more_of_them_are_of_one_model():
@@ -61,15 +62,15 @@ def test_more_of_them_are_of_one_model():
     assert (built.n_models, built.n_components, built.block_size) == (
         1,
         2 * candidates.MOST_FEATURES,
-        LANDMARKS_TOGETHER,
+        LANDMARKS.block_size,
     )
     assert isinstance(built.features, Landmarks)
 
 
-@pytest.mark.parametrize("metric", [*METRICS, LANDMARKS])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_rows", [500, 5000, 500_000])
-def test_rows_for_the_work_of_some_are_these(metric, n_rows):
-    one = kernels()[metric]
+def test_rows_for_the_work_of_some_are_these(kind, n_rows):
+    one = kernels()[kind]
     assert one.rows_for(one.work(n_rows)) == n_rows
 
 
@@ -89,17 +90,17 @@ def test_a_round_takes_the_seconds_of_judging_too_and_a_fit_to_all_does_not():
 def test_larger_blocks_are_tried_beside_the_best_as_far_as_there_are_features():
     search, known = search_of(), kernels()
     best = judged(known[LANDMARKS], 0.95, n_rows=10_000)
-    tried = [best, judged(known[METRICS[0]], 0.8, n_rows=10_000)]
+    tried = [best, judged(known[WAVES], 0.8, n_rows=10_000)]
     entries, asked = list(tried), list[Entry]()
     while more := other_kernel(search.best, tried, entries, asked):
         asked.append(more)
     at_best = [one for one in asked if one.candidate.bandwidth == best.candidate.bandwidth]
-    assert {one.candidate.model.block_size for one in at_best if one.candidate.metric == LANDMARKS} == {
-        2 * LANDMARKS_TOGETHER
+    assert {one.candidate.model.block_size for one in at_best if one.candidate.kind == LANDMARKS} == {
+        2 * LANDMARKS.block_size
     }
-    larger = next(one for one in at_best if one.candidate.metric == LANDMARKS)
+    larger = next(one for one in at_best if one.candidate.kind == LANDMARKS)
     assert larger.expected == 2 * best.expected
-    assert not known[LANDMARKS].has_many_blocks(LANDMARKS_TOGETHER)
+    assert not known[LANDMARKS].may_have_larger_blocks(LANDMARKS.block_size)
 
 
 @pytest.mark.parametrize("when", ["compared", "all"])
@@ -115,7 +116,7 @@ def test_rows_that_are_too_far_away_leave_random_features(few, rng, monkeypatch,
 
     monkeypatch.setattr(Landmarks, "_draw", refused)
     monkeypatch.setattr(
-        Search, "_in_order", lambda search, tried: sorted(tried, key=lambda one: one.candidate.metric != LANDMARKS)
+        Search, "_in_order", lambda search, tried: sorted(tried, key=lambda one: one.candidate.kind != LANDMARKS)
     )
     model = AutoClassifier(random_state=0).fit(X, y)
     assert "Landmarks" not in str(model.best_params_)

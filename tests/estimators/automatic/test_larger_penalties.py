@@ -21,7 +21,7 @@ PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)
 
 def path_of(*penalties):
     listed = [
-        candidates.Candidate(GLMClassifier(alpha=one, warm_start=True), candidates.AS_GIVEN, True, "path")
+        candidates.Candidate(GLMClassifier(alpha=one, warm_start=True), candidates.AS_GIVEN, "path")
         for one in penalties
     ]
     return [Entry(one, 1e-3, 400) for one in listed]
@@ -94,7 +94,7 @@ def test_what_goes_on_and_is_cut_short_tells_other_rows_no_worse(rng):
     X = 0.12 * rng.standard_normal((6, 300))[y] + rng.standard_normal((1500, 300))
     seen, (X, y) = Labelled({candidates.AS_GIVEN: X[:1000]}, y[:1000]), (X[1000:], y[1000:])
     search = Search("accuracy", seen, np.unique(y), time.perf_counter() + 60.0)
-    entry = Entry(candidates.Candidate(GLMClassifier(0.1, warm_start=True), candidates.AS_GIVEN, True), 1e-3, 150)
+    entry = Entry(candidates.Candidate(GLMClassifier(0.1, warm_start=True), candidates.AS_GIVEN), 1e-3, 150)
     search._round([entry], {0: (np.arange(150), np.arange(150, 400))}, one_at_least=True)
     before, entry.expected, entry.n_passes = log_loss(y, entry.model.predict_proba(X)), 20.0, 50.0
     entry.candidate.model.set_params(alpha=1e-7, max_iter=6)

@@ -57,10 +57,9 @@ def test_it_is_tried_where_it_takes_no_longer_than_all_others(model, n_labels, s
     y, parts = np.zeros((100, 2) if n_labels > 1 else 100), {0: (np.arange(100), np.arange(0))}
     search = Search("accuracy", Labelled({}, y), np.arange(2), time.perf_counter() + 60.0)
     tried = [
-        Entry(Candidate(GLMClassifier(warm_start=True), AS_GIVEN, True, "path"), 1.0, 100, seconds=1.5)
-        for _ in range(2)
+        Entry(Candidate(GLMClassifier(warm_start=True), AS_GIVEN, "path"), 1.0, 100, seconds=1.5) for _ in range(2)
     ]
-    entry = Entry(Candidate(model, AS_GIVEN, True, "hinges" * isinstance(model, SDCAClassifier)), seconds, 100)
+    entry = Entry(Candidate(model, AS_GIVEN, "hinges" * isinstance(model, SDCAClassifier)), seconds, 100)
     assert search._is_dear(entry, parts, tried) == is_dear
     assert not search._is_dear(entry, parts, [])
     quick, quicker = Entry(entry.candidate, 0.5, 100), Entry(tried[0].candidate, 0.1, 100)

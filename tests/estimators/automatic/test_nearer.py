@@ -16,7 +16,7 @@ from manyclass.estimators.automatic.scores import Score
 
 def path_of(*penalties):
     models = [GLMClassifier(alpha=one, tol=GAP, warm_start=True) for one in penalties]
-    return [Entry(Candidate(one, AS_GIVEN, True, "path"), 1e-3, 400) for one in models]
+    return [Entry(Candidate(one, AS_GIVEN, "path"), 1e-3, 400) for one in models]
 
 
 def judged(entry, accuracy, loss):
@@ -39,7 +39,7 @@ def test_what_has_the_least_log_loss_of_the_near_is_fitted_to_a_smaller_gap_and_
 
 
 def test_nothing_is_nearer_than_a_model_without_a_path():
-    alone = judged(Entry(Candidate(GLMClassifier(), AS_GIVEN, True), 1e-3, 400), 0.9, 0.2)
+    alone = judged(Entry(Candidate(GLMClassifier(), AS_GIVEN), 1e-3, 400), 0.9, 0.2)
     assert nearer(alone, [alone], [alone]) is None
 
 

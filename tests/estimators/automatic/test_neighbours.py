@@ -15,23 +15,24 @@ from sklearn.metrics import log_loss
 
 from manyclass import AutoClassifier, GLMClassifier, StagewiseClassifier
 from manyclass.data import as_rows
-from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic import candidates, rounds
 from manyclass.estimators.automatic.candidates import AS_GIVEN, Candidate
 from manyclass.estimators.automatic.entries import Entry, middle_first
+from manyclass.estimators.automatic.feature_kinds import LEARNED_WAVES, WAVES
 from manyclass.estimators.automatic.halving import Halving
 from manyclass.estimators.automatic.neighbours import LearnedMetrics, beyond_the_end, other_bandwidth
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, score
-from manyclass.features import RandomFourierFeatures, fourier
+from manyclass.features import fourier
 
 BANDWIDTH = 3.0
 LOSSES = np.random.default_rng(0).uniform(0.5, 1.5, 400)
 
 
-def entry(metric="euclidean"):
-    model = StagewiseClassifier(RandomFourierFeatures(bandwidth=BANDWIDTH, metric=metric), n_components=20)
-    return Entry(Candidate(model, AS_GIVEN, False, bandwidth=1.0, metric=metric, penalty=1.0), 1.0, 100)
+def entry(kind=WAVES):
+    model = StagewiseClassifier(kind.generator(BANDWIDTH), n_components=20)
+    return Entry(Candidate(model, AS_GIVEN, kind=kind, bandwidth=1.0, penalty=1.0), 1.0, 100)
 
 
 def judged(one, accuracy, losses=LOSSES):
@@ -90,7 +91,7 @@ def test_bandwidths_end_somewhere():
 
 @pytest.mark.parametrize(("accuracy", "more"), [(1.0, 0.0), (0.9, 0.1)])
 def test_kernels_that_are_clearly_worse_have_no_neighbours(accuracy, more):
-    linear = Entry(Candidate(GLMClassifier(), AS_GIVEN, True, "path"), 1.0, 100)
+    linear = Entry(Candidate(GLMClassifier(), AS_GIVEN, "path"), 1.0, 100)
     start = judged(entry(), 0.9, LOSSES + more)
     assert climbed(lambda bandwidth: 1.0, [start], [judged(linear, accuracy), start]) == []
     assert climbed(lambda bandwidth: 0.5, [start], [judged(entry(), 0.9), judged(linear, 0.9)]) == [2.0, 0.5]
@@ -99,7 +100,7 @@ def test_kernels_that_are_clearly_worse_have_no_neighbours(accuracy, more):
 def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((200, 4))
     y, n_learned, learn = (abs(X[:, 0]) > 0.7).astype(int), [0], fourier.metric_root
-    first = entry("learned").candidate
+    first = entry(LEARNED_WAVES).candidate
     kernels = [first, first.of_bandwidth(2.0), first]
 
     def counted(*given):
@@ -140,7 +141,7 @@ def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned(monkeypatch):
 @pytest.mark.parametrize("seconds", [1e-3, None])
 def test_a_fit_that_there_is_no_time_for_teaches_nothing(seconds):
     X = np.random.default_rng(0).standard_normal((400, 4))
-    y, first, metrics = (abs(X[:, 0]) > 0.7).astype(int), entry("learned").candidate, LearnedMetrics()
+    y, first, metrics = (abs(X[:, 0]) > 0.7).astype(int), entry(LEARNED_WAVES).candidate, LearnedMetrics()
     model = first.built(400, np.inf if seconds is None else seconds)
     with metrics.shared(first, 0, model), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -171,7 +172,7 @@ def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(mo
 @pytest.mark.parametrize(("shape", "learns"), [((400, 50), True), ((400, 250), False), ((3000, 1100), False)])
 def test_no_metric_is_tried_where_none_can_be_learned(shape, learns):
     listed, _ = candidates.candidates(as_rows(np.random.default_rng(0).standard_normal(shape)), 0)
-    assert ("learned" in {one.metric for one in listed}) == learns
+    assert (LEARNED_WAVES in {one.kind for one in listed}) == learns
 
 
 NOISE = np.random.default_rng(1).standard_normal(400)
@@ -179,7 +180,7 @@ NOISE = (NOISE - NOISE.mean()) / NOISE.std()
 
 
 def linear(accuracy, losses=LOSSES):
-    return judged(Entry(Candidate(GLMClassifier(), AS_GIVEN, True, "path"), 1.0, 100), accuracy, losses)
+    return judged(Entry(Candidate(GLMClassifier(), AS_GIVEN, "path"), 1.0, 100), accuracy, losses)
 
 
 def search(objective="accuracy", seconds=60.0):
@@ -287,7 +288,7 @@ def test_nothing_is_to_gain_where_rows_do_not_tell_a_model_from_one_without_erro
 
 
 def test_few_rows_are_tried_with_larger_penalties():
-    X = np.random.default_rng(0).standard_normal((candidates.FEW_ROWS, 3))
+    X = np.random.default_rng(0).standard_normal((rounds.FEW_ROWS, 3))
     most, few = (
         max(one.alpha for one in candidates.candidates(as_rows(rows), 0)[0] if one.is_linear) for rows in (X, X[1:])
     )
@@ -299,7 +300,7 @@ def path_of(losses_of_each, family="path", smallest=1e-3):
     entries = []
     for losses, place in zip(losses_of_each, range(len(losses_of_each))[::-1], strict=True):
         model = GLMClassifier(alpha=smallest * 10.0**place)
-        entries.append(judged(Entry(Candidate(model, AS_GIVEN, True, family), 1.0, 100), 0.9, losses))
+        entries.append(judged(Entry(Candidate(model, AS_GIVEN, family), 1.0, 100), 0.9, losses))
     return entries
 
 
@@ -348,7 +349,7 @@ def test_the_less_is_left_to_be_told_the_nearer_a_fit_comes():
     for search, n_classes in ((several, 5), (labels, 2)):
         leader = SimpleNamespace(loss_told=0.02 * np.log(n_classes))
         assert Halving._gap_near(search, leader) == pytest.approx(0.002)
-    one = Candidate(GLMClassifier(tol=0.01), AS_GIVEN, True)
+    one = Candidate(GLMClassifier(tol=0.01), AS_GIVEN)
     assert [one.within(gap).model.tol for gap in (0.002, 0.02, np.nan)] == [0.002, 0.01, 0.01]
 
 

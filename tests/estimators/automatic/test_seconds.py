@@ -9,16 +9,17 @@ from manyclass.data.labels import encode
 from manyclass.estimators.auto import _expected
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES
 
 
 def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
     X = np.random.default_rng(0).standard_normal((40, 3))
     listed, _ = candidates.candidates(as_rows(X), 0)
     estimates = (Cost("StagewiseClassifier", "squared", "", float(candidates.MOST_FEATURES), 0.0, True),)
-    times = candidates.LANDMARKS_TOGETHER // candidates.BLOCK
-    seconds = {(one.metric, second) for one, second in _expected(listed, estimates, as_rows(X))}
+    times = LANDMARKS.block_size // WAVES.block_size
+    seconds = {(one.kind, second) for one, second in _expected(listed, estimates, as_rows(X))}
     least = candidates.FEWEST_FEATURES
-    assert seconds == {*((one, least) for one in candidates.METRICS), (candidates.LANDMARKS, times * least)}
+    assert seconds == {(WAVES, least), (LEARNED_WAVES, least), (LANDMARKS, times * least)}
 
 
 def test_lines_are_tried_before_kernels_of_few_wide_rows():

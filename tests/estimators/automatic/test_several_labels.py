@@ -60,7 +60,7 @@ def test_the_f1_score_decides_where_accuracies_cannot_be_told_apart(accuracies, 
     X, y = np.zeros((400, 1)), np.arange(1200).reshape(400, 3) % 2
     search, entries = Search("accuracy", Labelled({AS_GIVEN: X}, y), np.arange(3), time.perf_counter() + 60.0), []
     for alpha, known, f1 in zip(PENALTIES, accuracies, ((0.2, 0.1), (0.5, 0.6)), strict=False):
-        one = Entry(Candidate(GLMClassifier(alpha=alpha), AS_GIVEN, True, "path"), 1e-3, 400)
+        one = Entry(Candidate(GLMClassifier(alpha=alpha), AS_GIVEN, "path"), 1e-3, 400)
         cells = np.zeros((2, len(THRESHOLDS)))
         cells[:, :2] = known, f1
         one.scores = {0: Score(known[0], f1[0], np.full(400, f1[0]), np.ones(400), cells)}

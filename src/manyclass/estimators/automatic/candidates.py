@@ -1,11 +1,11 @@
-"""What `AutoClassifier` tries, on which rows, and how it judges: lists to which more can be added."""
+"""What `AutoClassifier` tries: a list of candidates, to which more can be added."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,16 @@ from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.labels import Labels
 from manyclass.data.rows import to_numpy
 from manyclass.data.summary import ranges
+from manyclass.estimators.automatic import rounds
+from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES, FeatureKind
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
-from manyclass.features import FeatureGenerator, Landmarks, RandomFourierFeatures, median_squared_distance
+from manyclass.features import median_squared_distance
 from manyclass.features.learned_metric import waves_for
-from manyclass.fit.held_out import copies_of_rows, folds_by_content, hold_out
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
@@ -39,16 +39,11 @@ NEARER = 1e-3
 left to be told of such rows, and what `GAP` allows may be far more."""
 MEASURED_ROWS = 512
 """By which that variance is estimated."""
-DRAWING, MOST_ROWS = 2, 1 << 40
-"""Rows, in units of the landmarks of a stage, that take as long as these before any row is read; and to search in."""
+MOST_ROWS = 1 << 40
+"""Up to which the rows that a fit has time for are looked for."""
 BANDWIDTHS = (1.0, 0.25)
 """Of Fourier features, in units of the median squared distance of rows."""
-METRICS, LANDMARKS = ("euclidean", "learned"), "landmarks"
-"""Of Fourier features; and what stands in place of a metric where there are kernel values at rows instead."""
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
-BLOCK, LANDMARKS_TOGETHER = 512, 2048
-"""Features of a stage: a Newton step is right near where it is taken only, so that many small ones go further than few
-large ones; but landmarks stand for all rows the better, the more of them are solved for together."""
 STEP_PENALTIES = (1e-4, 1e-2, 1.0)
 """Of Newton's steps on generated features, whose rows have the mean squared norm 1; over the number of rows, as what
 is right for few of these is too large for many."""
@@ -56,17 +51,6 @@ WIDEST = 5000
 """Columns up to which a kernel of their distances is tried."""
 UNEVEN = 3.0
 """Ratio of the sizes of columns from which they are brought to one."""
-FEW_ROWS, FOLDS, MOST_HELD_OUT, FIRST_ROWS, GROWTH = 3000, 5, 10_000, 2000, 4
-WORDS_SHARE = 1 / 16
-"""Of the rows, of which fewer hold too few of the words of all to compare penalties."""
-MINORITY = 50
-"""Rows outside the largest class that tell models apart: few tell nothing, however many others there are."""
-SIXTIETHS = 60
-"""Of many rows with copies, of which some are held out."""
-
-
-Parts = dict[int, tuple[np.ndarray, np.ndarray]]
-"""By number, rows to learn from and rows to judge by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +59,9 @@ class Candidate:
 
     model: Any  # not fitted
     scaling: str  # a key of the scalings that `candidates` gives
-    is_linear: bool
-    family: str = field(default="")  # models of one family can begin where another ended
-    bandwidth: float = 0.0  # of generated features, in units of the median squared distance
-    metric: str = ""  # of Fourier features, or `LANDMARKS`
+    family: str = ""  # models of one family can begin where another ended
+    kind: FeatureKind | None = None  # of the features that it generates; None for a linear model
+    bandwidth: float = 0.0  # of these, in units of the median squared distance
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
     n_kernels: int = 1  # of which models are averaged
@@ -88,9 +71,18 @@ class Candidate:
         return type(self.model).__name__
 
     @property
+    def is_linear(self) -> bool:
+        return self.kind is None
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether a fit takes several times as long as with other features."""
+        return self.kind is not None and self.kind.is_dear
+
+    @property
     def n_learned(self) -> int:
         """Kernels whose metric is to be learned."""
-        kernels = self.model.features if self.n_kernels > 1 else [self]
+        kernels = self.model.features if self.n_kernels > 1 else [self.kind]
         return sum(getattr(one, "metric", "") == "learned" for one in kernels)
 
     @property
@@ -111,12 +103,12 @@ class Candidate:
     @property
     def key(self) -> tuple[Any, ...]:
         """What generated features differ in."""
-        return self.scaling, self.bandwidth, self.metric, self.penalty, self.times_as_long
+        return self.scaling, self.bandwidth, self.kind, self.penalty, self.times_as_long
 
     @property
     def times_as_long(self) -> float:
         """As it takes with Fourier features."""
-        return self.model.block_size / BLOCK if self.metric == LANDMARKS else 1.0
+        return 1.0 if self.kind is None else self.kind.times_as_long(self.model.block_size)
 
     def with_next_penalty(self, *, larger: bool = False) -> Candidate:
         """The next on a path of models of a family."""
@@ -136,15 +128,16 @@ class Candidate:
         model = clone(self.model).set_params(features__bandwidth=bandwidth)
         return replace(self, model=model, bandwidth=factor * self.bandwidth)
 
-    def of_metric(self, metric: str) -> Candidate:
-        """The same with another metric, or with landmarks."""
-        features, block = _kernel(metric, self.model.features.bandwidth)
-        model = clone(self.model).set_params(features=features, block_size=block)
-        return replace(self, model=model, metric=metric)
+    def of_kind(self, kind: FeatureKind) -> Candidate:
+        """The same kernel with another kind of features."""
+        features = kind.generator(self.model.features.bandwidth)
+        model = clone(self.model).set_params(features=features, block_size=kind.block_size)
+        return replace(self, model=model, kind=kind)
 
-    def has_many_blocks(self, n_rows: int) -> bool:
-        """Whether landmarks that go with so many rows are not all solved for together."""
-        return self.metric == LANDMARKS and self.model.block_size < self.n_features(n_rows)
+    def may_have_larger_blocks(self, n_rows: int) -> bool:
+        """Whether these may serve better, and the features of so many rows fill more than one block."""
+        likes_them = self.kind is not None and self.kind.likes_large_blocks
+        return likes_them and self.model.block_size < self.n_features(n_rows)
 
     def with_larger_blocks(self) -> Candidate:
         """The same with blocks of twice as many features."""
@@ -157,13 +150,9 @@ class Candidate:
 
     def work(self, n_rows: int) -> float:
         """What a fit to so many rows takes, in a unit of its own."""
-        if self.is_linear:
+        if self.kind is None:
             return float(n_rows)
-        n_features, beside = self.n_features(n_rows), 0
-        if self.metric == LANDMARKS:
-            together = min(self.model.block_size, n_features)
-            n_features, beside = n_features * together, DRAWING * together
-        return float(n_rows + beside) * self.n_kernels * n_features
+        return self.n_kernels * self.kind.work(n_rows, self.n_features(n_rows), self.model.block_size)
 
     def rows_for(self, work: float) -> int:
         """The rows that a fit takes so much for."""
@@ -174,9 +163,8 @@ class Candidate:
         return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
 
     def n_models(self, share: float) -> int:
-        """Several times as many features are those of models that are averaged, none of which has fewer; but more
-        landmarks are nearer to the kernel."""
-        return 1 if self.metric == LANDMARKS else max(int(share), 1)
+        """Models of each kernel that share so many times the usual number of features."""
+        return 1 if self.kind is None else self.kind.n_models(share)
 
     def n_features(self, n_rows: int) -> int:
         """More features than rows add little that a penalty does not take away again."""
@@ -244,10 +232,10 @@ def candidates(
         scaler = kind()
         scalings[name] = (scaler, scaler.fit_transform(held))
     units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
-    shares = (OF_FEW_ROWS if rows.n_rows < FEW_ROWS else ()) + PENALTIES
+    shares = (OF_FEW_ROWS if rows.n_rows < rounds.FEW_ROWS else ()) + PENALTIES
     tol = to_read(GAP * evenness)
     listed = [
-        Candidate(GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True), name, True, f"GLM {name}")
+        Candidate(GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True), name, f"GLM {name}")
         for name in scalings
         for share in shares
     ]
@@ -257,11 +245,11 @@ def candidates(
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
         if multilabel:
             squared = CalibratedLeastSquaresClassifier(random_state=seed)
-        listed += [Candidate(squared, name, True, follows=() if multilabel else ("scaling",)) for name in scalings]
+        listed += [Candidate(squared, name, follows=() if multilabel else ("scaling",)) for name in scalings]
     if not (multilabel or is_generated):
         hinge = SDCAClassifier(loss="squared_hinge", calibrate="temperature", tol=NEARER, random_state=seed)
         listed += [
-            Candidate(clone(hinge).set_params(alpha=to_read(share * units[name])), name, True, f"SDCA {name}")
+            Candidate(clone(hinge).set_params(alpha=to_read(share * units[name])), name, f"SDCA {name}")
             for name in scalings
             for share in MARGINS
         ]
@@ -276,32 +264,25 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     """Newton's steps on the features of each kernel, on those of a learned metric and on landmarks for the best, and
     with a penalty that only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
-    kernel, (least, *first) = ("scaling", "bandwidth"), STEP_PENALTIES
-    # One that cannot be learned is the Euclidean one, fitted twice.
-    metrics = METRICS if rows.n_features <= waves_for(rows.n_rows) else METRICS[:1]
-    ways: list[tuple[float, str, tuple[str, ...]]]
-    ways = [(penalty, metric, kernel if metric == "learned" else ()) for metric in metrics for penalty in first]
-    ways += [(least, metric, (*kernel, "metric")) for metric in metrics]
+    same_kernel, (least, *usual) = ("scaling", "bandwidth"), STEP_PENALTIES
+    # A metric that cannot be learned is the Euclidean one, fitted twice.
+    waves = [WAVES, LEARNED_WAVES] if rows.n_features <= waves_for(rows.n_rows) else [WAVES]
+    ways: list[tuple[float, FeatureKind, tuple[str, ...]]]
+    ways = [(penalty, kind, () if kind is WAVES else same_kernel) for kind in waves for penalty in usual]
+    ways += [(least, kind, (*same_kernel, "kind")) for kind in waves]
     if are_all:
-        ways += [(penalty, LANDMARKS, kernel) for penalty in (first[0], least)]
-        ways += [(first[1], LANDMARKS, (*kernel, "metric"))]
+        ways += [(penalty, LANDMARKS, same_kernel) for penalty in (usual[0], least)]
+        ways += [(usual[1], LANDMARKS, (*same_kernel, "kind"))]
     shared: dict[str, Any] = {"loss": "logistic" if multilabel else "softmax"}
     shared |= {"n_components": MOST_FEATURES, "random_state": seed}
     found = []
-    for penalty, metric, follows in ways:
+    for penalty, kind, follows in ways:
         for name in scalings:
             for share in BANDWIDTHS:
-                features, block = _kernel(metric, to_read(share * medians[name]))
-                model = StagewiseClassifier(features, alpha=penalty / rows.n_rows, block_size=block, **shared)
-                found.append(Candidate(model, name, False, "", share, metric, penalty, follows))
+                features, alpha = kind.generator(to_read(share * medians[name])), penalty / rows.n_rows
+                model = StagewiseClassifier(features, alpha=alpha, block_size=kind.block_size, **shared)
+                found.append(Candidate(model, name, "", kind, share, penalty, follows))
     return found
-
-
-def _kernel(metric: str, bandwidth: float) -> tuple[FeatureGenerator, int]:
-    """Features, and how many of them a stage has."""
-    if metric == LANDMARKS:
-        return Landmarks(bandwidth=bandwidth), LANDMARKS_TOGETHER
-    return RandomFourierFeatures(bandwidth=bandwidth, metric=metric), BLOCK
 
 
 def to_read(number: float) -> float:
@@ -332,65 +313,3 @@ def evenness(codes: np.ndarray | None) -> float:
         return 1.0
     shares = np.unique(codes, return_counts=True)[1] / len(codes)
     return float(np.sum(entr(shares)) / math.log(len(shares)))
-
-
-def enough_rows(codes: np.ndarray | None, n_rows: int, listed: list[Candidate]) -> float:
-    """To compare models on: so many that some are outside the largest class. Few rows hold few of many rare words, and
-    of linear models alone, which take as long as they have rows, all on a sixteenth take less than one on all."""
-    of_words = WORDS_SHARE * n_rows if all(one.is_linear for one in listed) else 0.0
-    return of_words if codes is None else max(of_words, MINORITY / (1.0 - np.bincount(codes).max() / len(codes)))
-
-
-def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
-    """Rounds of parts; none where no two classes have a second row.
-
-    Few rows: one fold, then all folds. Many: ever more rows, judged by the same.
-    """
-    n, codes = rows.n_rows, labels.strata
-    if n < FEW_ROWS:
-        n_folds = min(FOLDS, n if codes is None else int(np.sort(np.bincount(codes))[-2]))
-        if n_folds < 2:
-            return []
-        fold = folds_by_content(rows, codes, None, n_folds)
-        for one in _in_one(fold, codes):
-            fold[codes == one] = np.arange(np.sum(codes == one)) % n_folds
-        parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
-        return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
-    is_judge = _held_out(rows, codes, min(fraction, MOST_HELD_OUT / n), rng)
-    for one in _in_one(is_judge, codes):
-        is_judge[codes == one] = False
-    learn, judge = in_random_order(np.flatnonzero(~is_judge), codes, rng), np.flatnonzero(is_judge)
-    rounds: list[Parts] = []
-    n_rows = max(FIRST_ROWS, 4 * labels.n_classes)
-    while n_rows < len(learn):
-        rounds.append({len(rounds): (learn[:n_rows], judge)})
-        n_rows *= GROWTH
-    return [*rounds, {len(rounds): (learn, judge)}]
-
-
-def _held_out(rows: Rows, codes: np.ndarray | None, share: float, rng: np.random.Generator) -> np.ndarray:
-    """A mask, drawn at random; where rows have copies, which stay together, by what they hold."""
-    n = rows.n_rows
-    if len(np.unique(copies_of_rows(rows, codes))) == n:
-        return np.isin(np.arange(n), hold_out(rows, codes, None, share, rng).index)
-    n_parts = max(SIXTIETHS, round(1.0 / share))
-    return folds_by_content(rows, codes, None, n_parts) < min(max(round(share * n_parts), 1), n_parts - 1)
-
-
-def _in_one(part: np.ndarray, codes: np.ndarray | None) -> list[int]:
-    """Classes of which all rows are in one part, such as copies of one."""
-    if codes is None:
-        return []
-    low, high = np.full(codes.max() + 1, part.max()), np.full(codes.max() + 1, part.min())
-    np.minimum.at(low, codes, part)
-    np.maximum.at(high, codes, part)
-    return list(np.flatnonzero(low >= high))
-
-
-def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of rows, with one of each class before the others, so that any part knows them all."""
-    index = rng.permutation(index)
-    if codes is None:
-        return index
-    first = np.unique(codes[index], return_index=True)[1]
-    return np.concatenate([index[first], np.delete(index, first)])

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.candidates import Candidate, Parts, chosen_parameters
+from manyclass.estimators.automatic.candidates import Candidate, chosen_parameters
+from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.scores import THRESHOLDS, Score, mean_score
 
 QUICK = 1.0

@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 
 from manyclass.choice.descent import CURVED
-from manyclass.estimators.automatic.candidates import GAP, LANDMARKS, METRICS, NEARER, Candidate, Parts
+from manyclass.estimators.automatic import neighbours
+from manyclass.estimators.automatic.candidates import GAP, NEARER, Candidate
 from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
-from manyclass.estimators.automatic.neighbours import (
-    LearnedMetrics,
-    beyond_the_end,
-    nearer,
-    next_penalty,
-    other_bandwidth,
-    other_kernel,
-)
+from manyclass.estimators.automatic.neighbours import LearnedMetrics
+from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score, learn_temperature, score
 from manyclass.features.landmarks import RowsTooFarError
@@ -71,7 +66,7 @@ class Halving:
         self.judging_weight = judging_weight
         self.stopped: Status | None = None  # from outside
         self.path: list[float] = []  # penalties that led to the fit to all rows
-        self.neighbours: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
+        self.last_fits: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
         self.metrics = LearnedMetrics()
         self.judges: dict[int, np.ndarray] = {}  # numbers of rows, by part
         self.late: set[Entry | None] = set()  # for which there was no time in a round
@@ -108,7 +103,7 @@ class Halving:
             if ranked and not self._is_worth(alive, parts):
                 break
             leader, alive = self._with_time(alive, parts) if ranked else (None, alive)
-            self.neighbours.clear()
+            self.last_fits.clear()
             self.metrics.clear()
             self.judges |= {number: judging for number, (_, judging) in parts.items()}
             tried = self._round(alive, parts, one_at_least=not ranked)
@@ -140,15 +135,15 @@ class Halving:
         """What to try beside the best; in the last round kernels only of a time that is enough for all rows, too."""
         if not tried or self.stopped:
             return None
-        found = next_penalty(self.best(tried), tried, entries) or beyond_the_end(tried, entries)
+        found = neighbours.next_penalty(self.best(tried), tried, entries) or neighbours.beyond_the_end(tried, entries)
         if last is not None and self.seen.is_wide and (found is None or found in asked):
-            found = nearer(self.best(tried), tried, entries)
+            found = neighbours.nearer(self.best(tried), tried, entries)
         if found and found not in asked:
             return found
         if last is None:
-            return other_bandwidth(self.best, tried, entries, asked)
+            return neighbours.other_bandwidth(self.best, tried, entries, asked)
         has_time = self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf
-        return other_kernel(self.best, tried, entries, asked) if has_time else None
+        return neighbours.other_kernel(self.best, tried, entries, asked) if has_time else None
 
     def _going_on(self, tried: list[Entry]) -> list[Entry]:
         best = tried[0]
@@ -170,10 +165,10 @@ class Halving:
     def _in_order(self, tried: list[Entry]) -> list[Entry]:
         """The best first; but landmarks, which take several times as long, last where they are not clearly better."""
         tried = sorted(tried, key=self.key, reverse=True)
-        waves = next((one for one in tried if one.candidate.metric in METRICS), None)
+        waves = next((one for one in tried if not (one.candidate.is_linear or one.candidate.is_dear)), None)
         is_clear = waves is None or self._is_clearly_worse(waves, tried[0])
         for one in tried:
-            one.is_needless = one.candidate.metric == LANDMARKS and not is_clear
+            one.is_needless = one.candidate.is_dear and not is_clear
         return sorted(tried, key=lambda one: one.is_needless)
 
     def _n_close(self, tried: list[Entry]) -> int:
@@ -346,7 +341,7 @@ class Halving:
             for number in left_out:
                 # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
                 # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
-                entry.leader, start = self.neighbours.get((entry.candidate.family, number), (None, None))
+                entry.leader, start = self.last_fits.get((entry.candidate.family, number), (None, None))
                 if entry.leader is not None and entry.leader.candidate.alpha < entry.candidate.alpha:
                     entry.leader = start = None
                 if entry.candidate.family:
@@ -357,7 +352,7 @@ class Halving:
                 model, scores[number], spent = self._judged(entry.candidate, number, parts[number], seconds, start)
                 judging += spent
                 if entry.candidate.can_go_on:
-                    self.neighbours[entry.candidate.family, number] = entry, model
+                    self.last_fits[entry.candidate.family, number] = entry, model
                 entry.has(model)
                 entry.n_rows, n_fits = len(parts[number][0]), n_fits + 1
                 if model.status_ is Status.INTERRUPTED:

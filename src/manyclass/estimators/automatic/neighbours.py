@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from manyclass.estimators.automatic.candidates import METRICS, NEARER, Candidate
+from manyclass.estimators.automatic.candidates import NEARER, Candidate
 from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.feature_kinds import KINDS, LEARNED_WAVES, WAVES
 
 Best = Callable[[list[Entry]], Entry]
 FACTORS, GAIN = (2.0, 0.5), 1.01
@@ -113,9 +114,9 @@ def other_kernel(best: Best, tried: list[Entry], entries: list[Entry], asked: li
     if leading.candidate.is_linear:
         return None
     found = other_bandwidth(best, tried, entries, asked)
-    metrics = sorted({one.candidate.metric for one in entries if not one.candidate.is_linear})
-    others = [leading.candidate.of_metric(metric) for metric in metrics if metric != leading.candidate.metric]
-    if leading.candidate.has_many_blocks(leading.n_rows):
+    known = {one.candidate.kind for one in entries} - {leading.candidate.kind}
+    others = [leading.candidate.of_kind(kind) for kind in KINDS if kind in known]
+    if leading.candidate.may_have_larger_blocks(leading.n_rows):
         others.insert(0, leading.candidate.with_larger_blocks())
     for other in () if found else others:
         found = _beside(leading, other, entries)
@@ -151,7 +152,7 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
     @contextmanager
     def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:
         """The model is fitted inside with what is known, and has its parameters as they were afterwards."""
-        if candidate.metric != "learned":
+        if candidate.kind != LEARNED_WAVES:
             yield
             return
         key, started = (candidate.scaling, part), time.perf_counter()
@@ -160,13 +161,13 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
         try:
             yield
         finally:
-            model.set_params(features__metric=candidate.metric)
+            model.set_params(features__metric=LEARNED_WAVES.metric)
         spent = time.perf_counter() - started
         if key in self:
             self._seconds = max(self._seconds, self._first[key] - spent)
         elif not is_empty(model):
             root = model.models_[0].blocks[0].metric_root_
-            self[key], self._first[key] = METRICS[0] if root is None else root, spent
+            self[key], self._first[key] = WAVES.metric if root is None else root, spent
 
 
 def is_empty(model: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.estimators.automatic.candidates import METRICS
 from manyclass.estimators.automatic.entries import Entry, without_advice
+from manyclass.estimators.automatic.feature_kinds import WAVES
 from manyclass.estimators.automatic.halving import OVERRUN, Halving
 from manyclass.estimators.automatic.neighbours import is_empty
 from manyclass.features.landmarks import RowsTooFarError
@@ -115,7 +115,7 @@ class Search(Halving):
             if not entry.scores:
                 raise
         except RowsTooFarError:  # among those that were not compared
-            entry.candidate = entry.candidate.of_metric(METRICS[0])
+            entry.candidate = entry.candidate.of_kind(WAVES)
             return self.refit(entry)
         except MemoryError as refusal:
             if self.all_rows is self.seen:

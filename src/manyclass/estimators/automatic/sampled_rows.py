@@ -12,7 +12,7 @@ from manyclass.data import Rows
 from manyclass.data.labels import encode, of_present, unmistakable
 from manyclass.data.memory import told
 from manyclass.data.rows import present_rows, to_numpy
-from manyclass.estimators.automatic.candidates import in_random_order
+from manyclass.estimators.automatic.rounds import in_random_order
 
 SHARE = 0.25
 """Of the memory for rows that are read as a whole, itself half of the limit, what a sample of them takes: it is held as
