@@ -36,20 +36,20 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
     1 of *Stochastic Bound Majorization* (Choromanska and Jebara), with curvature B_i ⊗ x_i x_iᵀ. Two classes are fitted
     with one column of scores, labels of an indicator matrix with one partition function each.
 
-    The batch method bounds all rows at the present model and minimises the sum of the bounds on the plane of the
-    gradient, in a metric that is chosen by estimated seconds (``choice_``), and the step before; and so on. F never
-    rises. A step costs two passes and no matrix of all parameters, so that there is no limit to their number. It
-    is ``GLMClassifier(solver="majorize", curvature="partition-bound")``. The paper's own batch method (its equation 2,
-    ``step="paper"``) minimises the sum over all parameters, and the stochastic one (its Algorithm 2) lets bounds and
-    gradients of single rows accumulate and moves after each row. Both couple all
-    D = min(n_features, n_rows) · n_classes parameters: O(D²) memory, O(D²·n_classes) time a row, and D ≤ 8192. (Fewer
-    rows than features are fitted in as many dimensions as there are rows, which for this penalty is the same problem.)
+    A step of the batch method bounds all rows at the present model, and minimises the sum of the bounds on the plane of
+    the last step and the gradient, in a metric that is chosen by estimated seconds (``choice_``). F never rises. A step
+    costs two passes and needs no matrix of all parameters, so that there is no limit to their number. This is
+    ``GLMClassifier(solver="majorize", curvature="partition-bound")``. The paper's own batch method (its equation 2,
+    ``step="paper"``) minimises the sum over all parameters; its stochastic one (Algorithm 2) accumulates the bounds and
+    gradients of single rows, and moves after each. Both couple all D = min(n_features, n_rows) · n_classes parameters:
+    O(D²) memory, O(D²·n_classes) time a row, and D ≤ 8192. (Fewer rows than features are fitted in as many dimensions
+    as there are rows, which for this penalty is the same problem.)
 
     Parameters
     ----------
     method : {"auto", "batch", "stochastic"}, default="auto"
-        "auto" is "stochastic" where ``rank`` or ``step`` ask for that, and "batch" otherwise, which was the faster one
-        on every set measured.
+        "auto" is "stochastic" where ``rank`` or ``step`` ask for it, and otherwise "batch", which was faster on every
+        set measured.
     rank : int or None, default=None
         Stochastic method only: directions kept of the curvature, the rest bounded by a diagonal, for O(rank·D) memory
         and time a row. None keeps all of it.
@@ -57,14 +57,14 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
         Penalty, ≥ 0; the paper's λ is ``alpha * S``, and ``2 * alpha * S`` for two classes. "scale" as in
         `GLMClassifier`.
     step : {"refreshed", "paper"} or float, default="refreshed"
-        "paper": as published. Stochastic: steps of 1/n and statistics that keep every row ever seen, which comes near
-        the optimum and then swings about it. Batch: to the minimum of the bound. "refreshed" converges sooner, to the
-        optimum, and lengthens steps for as long as the objective falls. Stochastic: from the second pass on each row
-        replaces its own old statistics. Batch: as above. A float η₀, stochastic method only: as "paper" with steps of
+        "paper": as published. Batch: to the minimum of the bound. Stochastic: steps of 1/n and statistics that keep
+        every row ever seen, which comes near the optimum and then swings about it. "refreshed": converges sooner, and
+        to the optimum; steps grow for as long as the objective falls. Batch: as above. Stochastic: from the second pass
+        on the statistics of a row replace its old ones. A float η₀, stochastic method only: as "paper" with steps of
         η₀/n (the paper takes 50 to 100 for low rank).
     tol : float, default=1e-3
-        Relative duality gap at which to stop (alpha=0: what a step is expected to gain and what the last ones did gain,
-        relative to the loss of the zero model); of rows that are all but fitted as in `GLMClassifier`.
+        Relative duality gap at which to stop, with the exceptions for alpha=0 and for rows that are all but fitted
+        that `GLMClassifier` explains.
     max_iter : int, default=500
         Limit on steps (stochastic: passes over the rows).
     warm_start : bool, default=False

@@ -41,33 +41,33 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 
     where y is 0 or 1 and Π projects onto the probability simplex (three or more classes) or [0, 1] per column (two
     classes, which are one column, and multi-label). The squared error never rises from one iteration to the next;
-    without noise it is at most 22kκ²/t after t iterations of (10) as it stands (Theorem 2). That step is right for a
-    link of slope 1. As that which is learned is mostly flatter, ỹ = ŷ + λ argmin, with λ = 1 in the first iteration,
-    then twice as large from one to the next, up to 1024, and halved, not below 1, for as long as the error would rise
-    otherwise; after that it stays for four. All iterations share one factor of the second moment of X; each costs two
-    passes over the rows, and one more for each time that λ is halved. This is `StagewiseClassifier(loss="calibrated")`
-    over one block, the columns of X.
+    without noise it is at most 22kκ²/t after t iterations of (10) as it stands (Theorem 2). The step of (10) is right
+    for a link of slope 1. The learned link is mostly flatter, so steps are longer here: ỹ = ŷ + λ argmin, where λ
+    starts at 1, doubles from one iteration to the next (up to 1024), is halved (down to 1) for as long as the error
+    would rise, and is then kept for four iterations. All iterations share one factor of the second moment of X; each
+    costs two passes over the rows, and one more for each time that λ is halved. This is
+    `StagewiseClassifier(loss="calibrated")` over one block, the columns of X.
 
     The model is improper: it is the chain of its iterations, and prediction replays them. ``predict_proba`` is the
-    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. Where rows that
-    are not fitted to have clearly less log loss by a softmax (logistic functions of two classes or of labels) of the
-    last scores before Π, as of few rows of many classes that are far apart, it is that, at their temperature
-    (``temperature_`` then). As Π leaves
-    classes without probability, (m + 1)/(n + 2) of it is even, where m of n labels of rows that judge had none: the
-    order of the classes is the same, and the log loss finite. Those rows are held out or left out of a fold, and the
-    rows fitted to where there are none.
+    prediction itself, fitted to be near the labels in squared error; no separate calibration is needed. As Π gives
+    some classes no probability, a share (m + 1)/(n + 2) is spread evenly over all of them, if m of the n labels of the
+    rows that judge had probability 0: that keeps the order of the classes, and makes the log loss finite. A softmax of
+    the last scores before Π (logistic functions for two classes and for labels), at its best temperature
+    (``temperature_``), takes the place of Π where it has clearly less log loss on the rows that judge, as it may with
+    few rows in many classes that are far apart. Those rows are held out or left out of a fold, or, where there are
+    none, the rows fitted to.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
         Penalty of each least-squares step, ≥ 0; ``Ridge(alpha=alpha*S)``. "auto" is the largest of a grid whose
-        leave-one-out error in the first step is within 1 % of the least; with at least four rows for each feature that
-        of generalised cross-validation. Of no fewer rows than features, ten times as much is taken for as long as rows
-        that are not fitted to, 2000 or more if there are, say so by a smaller loss and fewer errors after up to 20
-        iterations. All penalties share one eigendecomposition; where there is none ("products", see ``choice_``), and
-        of more than 341 classes, no larger ones are tried. Where the spread of one column is more than ten times that
-        of another, and leave-one-out errors on a sample of rows are clearly smaller so, the penalty is on coefficients
-        of standardised columns (see ``choice_``).
+        leave-one-out error in the first step (generalised cross-validation from four rows per feature on) is within 1 %
+        of the least. With at least as many rows as features it is then multiplied by ten for as long as up to 20
+        iterations have a smaller loss and fewer errors on rows that are not fitted to (2000 or more, if there are).
+        That is not tried with more than 341 classes, or without an eigendecomposition, which all penalties share
+        ("products", see ``choice_``). Where the spread of one column is more than ten times that of another, and
+        leave-one-out errors on a sample of rows are clearly smaller that way, the penalty is on coefficients of
+        standardised columns (see ``choice_``).
     basis : sequence of numbers or callables, default=(1, 2, 3)
         G, elementwise: numbers are powers, callables map an array to one of the same shape. The identity is always
         among them.
@@ -78,11 +78,11 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     max_iter : int, default=100
     early_stopping : bool or "auto", default="auto"
         Hold rows out, stop when their squared error no longer falls, and keep the iterations up to the smallest. "auto"
-        does so from 10 000 rows, and in each partition of a Dask collection; fewer are cross-validated in five parts,
-        a few equal rows in the same, and the model is fitted to all of them; of more functions of predictions than
-        features, those parts that hold 2000 rows together speak for all. Least squares without calibration is the
-        first candidate; calibration is kept for clearly less loss and fewer errors on those rows, for fewer by a
-        standard error, or, of 200 labels or more, for a tenth less loss and no more than half a point more errors.
+        does so from 10 000 rows on, and in each partition of a Dask collection. Fewer rows are cross-validated in five
+        parts (copies of a row stay together; where there are more functions of predictions than features, parts with
+        2000 rows together are enough), and the model is fitted to all of them. The first candidate is least squares
+        without calibration. Calibration is kept for clearly less loss and fewer errors on those rows, for errors fewer
+        by a standard error, or, with 200 labels or more, for a tenth less loss and at most half a point more errors.
     kept_rows : int, default=20000
         Rows that `partial_fit` keeps for the link.
     <shared>
@@ -96,11 +96,11 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     temperature_ : float
         What scores are divided by before the softmax, where there is one.
     choice_ : dict
-        "features" is "columns", or "standardized columns" where the penalty is on coefficients of these. What stood
-        for X: "representation" is "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features) or
-        "products" (conjugate gradients, no matrix; the penalty is then chosen from 1024 rows, or, where these tell
-        next to nothing and there are four times as many, by them of fits to all others), the fastest by "estimates"
-        (seconds) of those that fit into memory.
+        "features" is "columns", or "standardized columns" where the penalty is on coefficients of these.
+        "representation" is what stood for X: "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features)
+        or "products" (conjugate gradients, no matrix), whichever of those that fit into memory is fastest by
+        "estimates" (seconds). With "products" the penalty is chosen from 1024 rows, or, where these tell next to
+        nothing and there are four times as many, by their errors under fits to all the others.
     <shared>
 
     Raises
@@ -112,16 +112,16 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 
     Notes
     -----
-    In ``history_``, objective is the squared error after an iteration, the detail "before_calibration" that between its
-    half steps, and "length" is λ.
+    In ``history_``, the objective is the squared error after an iteration; among the details, "before_calibration" is
+    that between its half steps, and "length" is λ.
 
     `partial_fit`, `forget` and `merge` keep second moments of all rows and up to `kept_rows` rows themselves, as the
     link is a function of predictions of single rows. While all rows are kept, the model is that of one ``fit`` (below
-    10 000 rows in any order; from there on the order decides, as in ``fit``, which rows are held out). Beyond, it is
-    no longer equal to it: least squares on the labels and the choice of alpha, then by generalised cross-validation,
-    are still those of all rows, while calibration, what later iterations fit to the predictions, and when to stop come
-    from the rows kept, a uniform sample of the different ones that is the same for any order of the pieces. Forgetting
-    may leave fewer of these than would have been kept without the rows forgotten.
+    10 000 rows in any order; from there on the order decides, as in ``fit``, which rows are held out). With more rows
+    than that, least squares on the labels and the choice of alpha (by generalised cross-validation then) still use all
+    of them, while calibration, what later iterations fit to the predictions, and when to stop come from the rows kept:
+    a uniform sample of the different ones, the same for any order of the pieces. Forgetting may leave fewer of these
+    than would have been kept without the rows forgotten.
 
     Examples
     --------

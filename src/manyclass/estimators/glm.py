@@ -35,38 +35,38 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     ----------
     alpha : float or "scale", default="scale"
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
-        LIBLINEAR ``C = 1/(alpha*n)``. "scale" is 1e-4, or, as a penalty has the unit of a column squared, the median
-        variance of the columns that vary times 1e-4 or, of fewer than 10 000 rows, 1/n (``C=1`` where columns have
-        variance 1), if that is more; and less where that would hold back columns in smaller units that tell much of y
-        (flags beside prices), or, of more rows, most columns (words), but not below 1/n. Where all columns together
-        have a variance below 1/2 it is as much smaller. n is the sum of the weights, or the number of those above 0, if
-        that is more. But for least squares, the variances are those of most rows: a few wild ones do not count.
+        LIBLINEAR ``C = 1/(alpha*n)``. As a penalty has the unit of a squared column, "scale" multiplies 1e-4 (1/n below
+        10 000 rows, which is ``C=1`` for columns of variance 1) by the median variance of the columns that vary. It is
+        at least 1e-4, times 2v if the variances sum to v < 1/2. It is smaller where it would hold back columns in small
+        units that tell much of y (flags beside prices), or, from 10 000 rows on, most columns (words; not below 1/n).
+        n is the sum of the weights or the number of positive ones, whichever is more. Except for least squares, a few
+        wild rows do not count towards the variances.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
-        "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0, and
-        fits two classes by two columns, of which ``coef_`` is the difference: ‖W‖² is half of its square there.
+        "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0. It
+        fits two classes with two columns; ``coef_`` is their difference, and ‖W‖² half its square.
         "auto" takes "softmax", or "logistic" when y is an indicator matrix.
     solver : {"auto", "quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", \
             "biased-gradient"}, default="auto"
-        "auto" takes what is estimated to need the fewest seconds (see ``choice_``). "quasi-newton" hands over to
+        "auto" takes the one with the fewest estimated seconds (see ``choice_``). "quasi-newton" hands over to
         "newton-cg" for tight tolerances; "newton" is for few parameters in all; "majorize" is Algorithm 1 of the paper,
-        which never raises the objective; "accelerated" adds momentum to it. "gradient" is gradient descent with an
-        exact search, and "biased-gradient" its relative with a second direction, the cross-covariance of X and y
-        (*Homotopic Initialization*, equation 23): for comparison, and slow where X is badly conditioned.
+        which never raises the objective; "accelerated" adds momentum to it. For comparison only, and slow where X is
+        badly conditioned: "gradient", gradient descent with an exact line search, and "biased-gradient", which also
+        searches along the cross-covariance of X and y (*Homotopic Initialization*, equation 23).
     curvature : {"auto", "kronecker", "second-moment", "diagonal", "partition-bound", "hessian", "sampled-hessian", \
             "jacobi", "identity"}, default="auto"
-        What stands in for the Hessian. "auto" is chosen with the solver: "kronecker" costs d×d factors;
-        "jacobi", the diagonal of the Hessian, and "identity" next to nothing; "hessian" couples all d·k parameters,
-        and "sampled-hessian" does so by a few rows for each of them; "second-moment" is the Hessian of least squares,
-        and what the solvers that need a majorizer take; "diagonal" is a majorizer too, and "partition-bound", which
-        with "majorize" is ``BoundMajorizationClassifier(method="batch")`` and needs no matrix then.
+        What stands in for the Hessian; "auto" is chosen together with the solver. "kronecker" costs d×d factors;
+        "jacobi", the diagonal of the Hessian, and "identity" cost next to nothing; "hessian" couples all d·k
+        parameters, "sampled-hessian" does so from a sample of a few rows per parameter. Majorizers, which "majorize"
+        and "accelerated" need: "second-moment", the Hessian of least squares, their default; "diagonal"; and
+        "partition-bound", for "majorize" only: ``BoundMajorizationClassifier(method="batch")``, without a matrix.
     tol : float, default=1e-3
         Stop when ``duality_gap_`` is at or below this: a share of the loss of the zero model, so that it means the
-        same for any scaling of X, n and k. Of rows that are all but fitted, with a hundredth of that loss or less, the
-        gap has to be as much smaller as that is, down to ``tol/100``. With alpha=0, where there is no gap, what a step
-        is expected to gain and what the last ones did gain is compared with it, relative to that loss.
+        same for any scaling of X, n and k. Once less than a hundredth of that loss is left, the gap has to shrink in
+        proportion to what is left, down to ``tol/100``. With alpha=0 there is no gap: then both what a step is expected
+        to gain and what the last ones did gain, relative to that loss, have to be at or below ``tol``.
     max_iter : int, default=500
-        Limit on iterations; one takes a pass over the rows, or a few.
+        Limit on iterations. Each takes one pass over the rows, or a few.
     <shared>
 
     Attributes
@@ -74,12 +74,12 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     choice_ : dict
-        The solver and curvature taken, whether the rows were first rotated into as many dimensions as there are rows
-        (``row_space``, for fewer rows than features: exact for a ridge penalty), and the estimated seconds of every
-        method that could serve (``estimates``); and what took its place, because `max_time` is too short for it, it
-        needed more than twice what was expected of it or, for float32 rows, was kept from ``tol`` by rounding, which
-        the same with products in float64 is not (``changed_to``). The speed of this machine is measured once, and kept
-        in the user's cache folder or that which the environment variable ``MANYCLASS_CACHE`` names.
+        The ``solver`` and ``curvature`` taken; ``row_space``: whether fewer rows than features were first rotated into
+        as many dimensions as there are rows (exact for a ridge penalty); ``estimates``: the estimated seconds of every
+        method that could serve; and ``changed_to``: what took over because `max_time` was too short for the method,
+        because it needed more than twice its estimate, or because rounding kept float32 products from ``tol``, so that
+        float64 ones took their place. The speed of this machine is measured once and kept in the user's cache folder,
+        or in the folder that the environment variable ``MANYCLASS_CACHE`` names.
     duality_gap_ : float
         For alpha > 0 the relative duality gap: ``F − F* ≤ duality_gap_ · F(zero model)``.
     <shared>
@@ -93,8 +93,12 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     Notes
     -----
     With ``loss="squared"`` rows can come in pieces, be taken out again, and models be joined: `partial_fit`, `forget`
-    and `merge` are exact, as second moments determine the model. Solver, tolerance and held-out rows have no part in
-    it.
+    and `merge` are exact, as second moments determine the model. They use no solver, tolerance or held-out rows.
+
+    References
+    ----------
+    A. Agarwal, S. M. Kakade, N. Karampatziakis, L. Song and G. Valiant, "Least squares revisited: scalable approaches
+    for multi-class prediction", ICML 2014.
 
     Examples
     --------

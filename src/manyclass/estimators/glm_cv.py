@@ -37,51 +37,51 @@ OUTWEIGHED, SHARE_OF_COLUMNS = 100.0, 0.2
 
 @dataclass(eq=False, repr=False)
 class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
-    """`GLMClassifier` with the penalty chosen by rows that a model has not seen, for the price of a few fits.
+    """`GLMClassifier` with the penalty chosen on rows that a model has not seen, for the price of a few fits.
 
-    The objective is that of `GLMClassifier`; the model is fitted to all rows at the best of `alphas`.
+    The objective is that of `GLMClassifier`; the final model is fitted to all rows at the best of `alphas`.
 
     For the squared loss the whole path comes from one eigendecomposition of the second moments of the rows (in the
-    space of the rows, where these are fewer than features): errors of leave-one-out, exactly, as
-    (y_i − f_i)/(1 − h_i) with the leverage h_i of a row, or of generalised cross-validation (Golub, Heath and Wahba,
-    1979); for K folds the moments of each are subtracted from those of all, so that no row is read K times.
+    space of the rows, where these are fewer than features). Leave-one-out errors are exact, (y_i − f_i)/(1 − h_i) with
+    the leverage h_i of a row; generalised cross-validation is that of Golub, Heath and Wahba (1979); and for K folds
+    the moments of each are subtracted from those of all, so that no row is read K times.
 
-    For the other losses the models of all folds go down from the largest penalty together. Each starts where the two
-    before it point to, linearly in log alpha, and all share one estimate of the curvature. The search ends when the
-    score has clearly turned: two penalties in a row that are worse than the best, which is better than no model, by
-    more than a standard error (of the folds; of the rows, where one set of them judges).
+    For the other losses the models of all folds descend from the largest penalty together. Each starts from a linear
+    extrapolation, in log alpha, of the last two, and all share one estimate of the curvature. The search ends when the
+    score has clearly turned: once some penalty beats the zero model, and two in a row are worse than the best one by
+    more than a standard error (over the folds; over the rows, where a single set of them judges).
 
     Parameters
     ----------
     alphas : int or array-like of shape (n_alphas,), default=10
         Penalties (see `GLMClassifier`), or how many: evenly spaced on a log scale from the mean squared norm of the
-        centred rows, where next to nothing is left of the coefficients, to 1e-8 of it; and on, as densely, where some
-        columns outweigh most others a hundred times.
+        centred rows, where next to nothing is left of the coefficients, to 1e-8 of it; and further down in the same
+        steps where some columns have a hundred times the variance of most others.
     cv : int, "loo", "gcv", splitter, iterable of (train, test), tuple (X, y) or None, default=None
-        A number of folds, which what the rows hold decides and not their order; every row left out in turn, exactly
-        for the squared loss and by one Newton step for each for softmax and logistic (see `leave_one_out`);
-        generalised cross-validation, for the squared loss; a splitter or splits of scikit-learn, for groups of rows
-        ``list(splitter.split(X, y, groups))``; or rows held out.
+        A number of folds (what the rows hold decides who is in which, not their order); "loo", every row left out in
+        turn: exactly for the squared loss, by one Newton step each for softmax and logistic (see `leave_one_out`);
+        "gcv", generalised cross-validation, for the squared loss; a scikit-learn splitter or splits, for groups of rows
+        ``list(splitter.split(X, y, groups))``; or held-out rows (X, y).
         None is "loo" for the squared loss and 5 otherwise.
     scoring : str, callable or None, default=None
         A scorer of scikit-learn, by name or from ``make_scorer``. None is "neg_log_loss" for softmax and logistic, as
-        it changes smoothly with alpha and tells far earlier than a count of errors which model is better; and
+        it changes smoothly with alpha and needs far fewer rows than a count of errors to say which model is better; and
         "accuracy" for the squared loss, which has no probabilities, and for sparsemax, whose probabilities can be 0.
-        With several labels both count the labels of a row together. "gcv" and `alpha_per_output` go by the squared
-        error. Scores are weighted like the objective, where the scorer takes weights; folds on which it gives no
-        number do not judge, nor do rows of a class that no row is fitted to.
+        With several labels both count the labels of a row together. "gcv" and `alpha_per_output` use the squared
+        error. Scores are weighted like the objective, where the scorer takes weights. Folds for which it returns NaN
+        are ignored, and so are rows of a class that is missing from the rows fitted to.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         As for `GLMClassifier`.
     alpha_per_output : bool, default=False
-        A penalty for each output, by its own squared error; for the squared loss.
+        Choose a penalty for each output, by its own squared error; for the squared loss.
     leave_one_out : bool, default=False
-        Whether the final model gets ``loo_proba_`` and ``loo_score_``, and `predict_set` what it goes by. Leaving out
+        Whether to compute ``loo_proba_``, ``loo_score_`` and what `predict_set` needs, for the final model. Leaving out
         row i moves its scores from z to about z + (1/S) C (I − A C/S)⁻¹ (p − y) with A = ∇²Φ(z), H = ∇²F and
-        C = (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I): one Newton step (Beirami et al., 2017; Rad and Maleki, 2020). H is the Hessian for
-        up to 1024 parameters in all, and above what it has for each output by itself. Where rows are few for their
-        classes, all steps are lengthened by a factor that refits without 30 of the rows tell.
+        C = (x̃ᵀ ⊗ I) H⁻¹ (x̃ ⊗ I): one Newton step (Beirami et al., 2017; Rad and Maleki, 2020). H is the full Hessian
+        for up to 1024 parameters in all; above that, its blocks for single outputs. With few rows per class, all steps
+        are lengthened by a factor that is measured by 30 refits, each without one of the rows.
     loo_refits : int, default=0
-        So many rows, drawn at random, are left out of refits, to say in ``loo_check_`` how far off that step is.
+        Refit without each of so many rows, drawn at random, and report in ``loo_check_`` how far off that step is.
     calibrate : "temperature" or None, default=None
         Divide scores by the temperature that gives the left-out rows the least log loss before they become
         probabilities (Guo, Pleiss, Sun and Weinberger, 2017), without rows kept aside; for softmax and logistic.
@@ -98,7 +98,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     alphas_ : ndarray of shape (n_alphas,)
         The penalties, descending.
     scores_ : ndarray of shape (n_folds, n_alphas), or (n_folds, n_alphas, n_outputs) with `alpha_per_output`
-        Larger is better; NaN for penalties that the search did not come to. One row where there are no folds.
+        Larger is better; NaN for penalties that the search did not reach. One row where there are no folds.
     best_score_ : float, or ndarray of shape (n_outputs,)
         The mean of ``scores_`` over the folds at ``alpha_``.
     coefs_paths_ : ndarray of shape (n_folds, n_alphas, n_outputs, n_features + 1)
@@ -108,10 +108,10 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     loo_proba_ : array of shape (n_samples, n_classes)
         Probabilities of the rows under the models of the others, at ``temperature_``.
     loo_score_ : float
-        What `scoring` says of the left-out scores, before a temperature is chosen by them.
+        `scoring` of the left-out scores, before a temperature is chosen by them.
     loo_check_ : dict
-        ``rows`` refitted without, ``correlation`` and ``mean_difference`` of the approximate and exact log losses
-        of these, and the ``largest`` difference.
+        The ``rows`` of `loo_refits`, ``correlation`` and ``mean_difference`` of their approximate and exact log losses,
+        and the ``largest`` difference.
     temperature_ : float
         1 unless calibrated; then from e⁻³ to e³.
     duality_gap_ : float
@@ -120,12 +120,12 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
 
     Notes
     -----
-    Where `max_time` is expected not to suffice for all penalties, a path begins at the middle one; where for three of
-    them in each fold, there are ``scores_`` of the first folds only; where in none, the model is that of the middle
-    penalty, and ``scores_`` are NaN.
+    Where `max_time` is expected to be too short for all penalties, the path begins at the middle one. If it is too
+    short for three penalties in every fold, only the first folds have ``scores_``; if it is too short even for one
+    fold, the model is that of the middle penalty, and ``scores_`` are NaN.
 
-    One penalty is for all columns. Where the smallest of a grid that was not given is the best, and larger than the
-    variance of some column, a warning says that they should be standardised.
+    All columns share one penalty. Where the smallest penalty of the default grid is the best, yet larger than the
+    variance of some column, a warning advises to standardise the columns.
 
     With ``loss="squared"`` and ``cv="gcv"`` the choice follows from sums over rows, so that `partial_fit`, `forget` and
     `merge` are exact.

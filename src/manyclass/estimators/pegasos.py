@@ -52,8 +52,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     by W ← (1 − 1/τ) W − (1/(alpha τ r)) Σ ∂ℓ over r rows drawn at random, τ = t + ``step_offset_``. There is no
     learning rate, and a step costs r × (non-zeros of a row) × (outputs) whatever the number of rows and features is:
     the more rows there are, the less time a given accuracy takes (*Characterizing Inverse Time Dependency in
-    Multi-class Learning*, Algorithm 1 and Theorems 2 and 3). Two classes are fitted as one column, log(1 + e^{−z}) and
-    its kin.
+    Multi-class Learning*, Algorithm 1 and Theorems 2 and 3). Two classes are fitted with one column of scores, by the
+    binary form of the loss, such as log(1 + e^{−z}).
 
     Parameters
     ----------
@@ -72,22 +72,23 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         derives the first step from the data, for each feature by itself where they differ in size, averages the
         iterates, and draws each row once before any is drawn again; where the loss is smooth and all scores fit into
         memory, `fit` gives the average the scale at which F is least.
-        A `Schedule` says each of these by itself, and how many rows r a step takes, which is one else.
+        A `Schedule` sets each of these by itself, and the number of rows r of a step, which otherwise is 1.
     max_iter : float or "auto", default="auto"
         Epochs, each of as many draws as there are rows; may be a fraction. T steps, whose cost does not depend on n,
-        are ``max_iter=T * r / n``. "auto" takes 20, or where rows are few as many as 2·10⁸ multiplications
-        allow, a fraction of a second: what an accuracy takes are steps, and not epochs. These are then all the work
-        that is asked for; a warning that `tol` was not reached comes only where columns are of very different size.
+        are ``max_iter=T * r / n``. "auto" is 20, or more where rows are few, as an accuracy takes a number of steps and
+        not of epochs: as many as fit into 2·10⁸ multiplications, a fraction of a second. With "auto", not reaching
+        `tol` is worth a warning only where columns are of very different size.
     fit_intercept : bool, default=True
         The intercept takes AdaGrad steps of unit size, as 1/(alpha t) is meaningless where there is no penalty. For the
         perceptron it is the weight of a constant feature.
     calibrate : {"sigmoid", "temperature"} or None, default=None
-        Probabilities for the losses that have none, as in `SDCAClassifier`: by the scores of rows that five more models
-        were not fitted to, or that are kept aside. `partial_fit`, whose rows are gone when others come, refuses it.
+        Probabilities for the losses that have none, as in `SDCAClassifier`: from scores of rows left out of five more
+        fits, or held out of the only one. `partial_fit` refuses it, as it cannot go back to earlier rows.
     tol : float, default=1e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
-        ``history_``, is at or below this; 0 takes all steps. It is no bound. There is none for the perceptron, after a
-        warm start, and where alpha has changed. Without effect under `early_stopping`, where held-out rows decide.
+        ``history_``, is at or below this; 0 takes all steps. The estimate is no bound, and there is none for the
+        perceptron, after a warm start, and where alpha has changed. No effect with `early_stopping`, where held-out
+        rows decide.
     max_time : float, default=None
         Limit in seconds, set-up and compilation included (see ``compile_seconds_``); a few milliseconds of steps are
         always taken, and the model so far is kept.
@@ -95,8 +96,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         Hold rows out, stop when their loss no longer falls, and keep the model with the smallest. For the perceptron
         the share of them that is wrong decides. `partial_fit` takes every row once and holds none out.
     warm_start : bool, default=False
-        Go on from the present model and step count if they fit the data: columns and labels, and size and place of the
-        rows.
+        Go on from the present model and step count if columns, labels, and the size and centre of the rows are as
+        before.
     random_state : int, RandomState or None, default=None
         Decides which rows are drawn; None means a fixed seed, so results repeat. The number of threads never matters.
     <shared>

@@ -135,45 +135,46 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
     ----------
     loss : {"auto", "squared_hinge", "hinge", "logistic", "squared", "crammer_singer", "softmax"}, default="auto"
         "auto" takes "softmax", or "logistic" when y is an indicator matrix, as everywhere.
-        Of each class (or label) against the rest, all in one pass over X, φ(z, y) with y = ±1: max(0, 1 − yz)²,
-        max(0, 1 − yz), log(1 + exp(−yz)) or ½(y − z)². Of all classes of a row together, with one dual point in the
-        simplex per row: max_j (z_j + [j ≠ y]) − z_y ("crammer_singer") or log Σ_j exp z_j − z_y ("softmax"), which are
-        "hinge" and "logistic" where there are two classes.
+        Each class (or label) against the rest, all in one pass over X: φ(z, y) with y = ±1 is max(0, 1 − yz)²,
+        max(0, 1 − yz), log(1 + exp(−yz)) or ½(y − z)². All classes of a row together, with one dual point in the
+        simplex per row: max_j (z_j + [j ≠ y]) − z_y ("crammer_singer") or log Σ_j exp z_j − z_y ("softmax"); with two
+        classes these are "hinge" and "logistic".
     alpha : float or "scale", default="scale"
         Penalty, > 0. In other libraries' units: ``LinearSVC(C=1/(alpha*S))``, ``LogisticRegression(C=1/(alpha*S))``,
         LIBLINEAR ``C = 1/(alpha*n)``, and 2C for its ``-s 1``-type losses written with a factor ½. "scale" as in
         `GLMClassifier`.
     homotopy : "auto", bool or int, default="auto"
-        What comes before the minimum where alpha is too small for the rows, from q = mean ‖x‖²/(alpha·n) on, above 4.
-        "auto" is a sequence of proximal points: minima of F plus a pull towards a centre, (kappa/2)‖u∘(W − Y)‖², of
-        which each takes a few epochs from the dual variables of the last, and whose accelerated centres Y approach the
-        minimum of F. u are the standard deviations of the columns, or one number for all, so that it does not matter
-        how different in size columns are, and kappa is adapted on the way. The others are penalties to solve at before
-        alpha (*Homotopic Initialization*): True is ν = 0.25·√alpha (§3.2), an integer P is P points in geometric
-        progression from the larger of ν and mean ‖x‖²/n to alpha. A phase ends when its estimated gap is at most
-        ``tol``, or its even share of half of ``max_iter`` or ``max_time`` is spent. False is alpha alone.
+        How to approach the minimum where alpha is small for the rows: where q = mean ‖x‖²/(alpha·n) is above 4.
+        "auto" is a sequence of proximal points: minima of F plus a pull towards a centre Y, (kappa/2)‖u∘(W − Y)‖². Each
+        takes a few epochs from the dual variables of the last, and the centres, which are accelerated, approach the
+        minimum of F. u holds the standard deviations of the columns, so that it does not matter how different in size
+        they are, or one number for all; kappa adapts. The other choices solve at larger penalties before alpha
+        (*Homotopic Initialization*): True at ν = 0.25·√alpha (§3.2), an integer P at P points in geometric progression
+        from the larger of ν and mean ‖x‖²/n to alpha. A phase ends when its estimated gap is at most ``tol``, or its
+        even share of half of ``max_iter`` or ``max_time`` is spent. False is alpha alone.
     fit_intercept : bool, default=True
-        The intercept is not penalised: X is centred (inside the products: sparse rows are not filled), and b found by a
-        proximal-point method, a constant feature whose penalty is around the present intercept. Dense rows far from the
-        origin, and those in Fortran order, are copied once.
+        The intercept is not penalised. X is centred (inside the products: sparse rows are not filled), and b is found
+        by a proximal-point method: a constant feature, penalised by its distance from the present intercept. Dense rows
+        far from the origin, and those in Fortran order, are copied once.
     calibrate : {"sigmoid", "temperature"} or None, default=None
-        Probabilities for the losses that have none, hinges above all, by the scores of rows that five more models were
-        not fitted to. "sigmoid" is 1/(1 + exp(−a_j z_j − b_j)) for each column (Platt, 1999), divided by the sum over
-        the classes; "temperature" softmax(a z), of one column or several labels the logistic function of a z. Labels
-        stay those with the largest scores, to which "sigmoid" need not give the largest probabilities. Where half of
-        ``max_time`` is not enough for the five, a tenth of the rows is kept out of the model itself instead.
+        Probabilities for the losses that have none, hinges above all, learned from the scores of rows that are left out
+        of five more fits. "sigmoid" is 1/(1 + exp(−a_j z_j − b_j)) for each column (Platt, 1999), divided by the sum
+        over the classes; "temperature" is softmax(a z), or the logistic function of a z for one column and for several
+        labels. Labels stay those with the largest scores, which under "sigmoid" need not have the largest
+        probabilities. Where half of ``max_time`` is too short for five fits, a tenth of the rows is held out of the
+        only one instead.
     tol : float, default=1e-3
-        Stop when ``duality_gap_`` is at or below this; of rows that are all but fitted as in `GLMClassifier`.
+        Stop when ``duality_gap_`` is at or below this; for rows that are all but fitted, see `GLMClassifier`.
     max_iter : int or "auto", default="auto"
-        Limit on epochs, those of all penalties together. "auto" takes 1000, or where rows, or those that are visited,
-        are few, as many as 2·10⁹ multiplications allow, a few seconds.
+        Limit on the epochs of all penalties together. "auto" is 1000, or more where few rows are visited: as many as
+        fit into 2·10⁹ multiplications, a few seconds.
     early_stopping : bool, default=False
-        Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. The
-        penalties of the homotopy count: a larger one may do better on rows held out.
+        Hold rows out, measure after each epoch, stop when their loss no longer falls, and keep the best model. That may
+        be one of the larger penalties of the homotopy.
     n_iter_no_change : int, default=5
         Epochs without a smaller loss of the held-out rows after which to stop.
     warm_start : bool, default=False
-        Start from the present dual variables if they are about as many rows and outputs.
+        Start from the present dual variables if rows and outputs are as many as before.
     <shared>
 
     Attributes
@@ -182,8 +183,8 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
     intercept_ : array of shape (n_classes,) or (1,)
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
         ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted; without an intercept
-        ``coef_ = dual_coef_.T @ X``. Where there were proximal points it holds at the minimum, and before it as far as
-        ``duality_gap_`` says: (alpha/2) ‖difference‖² is a part of the gap. Rows of weight 0 have 0.
+        ``coef_ = dual_coef_.T @ X``. After proximal points this is exact at the minimum only; elsewhere
+        (alpha/2) ‖difference‖² is a part of ``duality_gap_``. Rows of weight 0 have 0.
     calibration_ : ndarray of shape (2, n_classes) or (2, 1)
         a and b of `calibrate`.
     duality_gap_ : float
@@ -257,13 +258,13 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     loss : {"squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared"
         With ``r = |y − z|`` and ε = ``epsilon``: ½r²; ½r² up to ε and ε(r − ε/2) beyond; max(0, r − ε); max(0, r − ε)².
     epsilon : float, default=0.1
-        In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error, and "huber" is
-        0 whatever is predicted, which is an error. Where an ε-insensitive loss leaves every y of an output within ε of
-        one number, that number is the model, and a warning says so.
+        In units of y; not used by the squared loss. With 0, "epsilon_insensitive" is the absolute error, and "huber",
+        which would be 0 for any prediction, is refused. Where all y of an output are within ε of one number, that
+        number is the model of an ε-insensitive loss, and a warning says so.
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier` of very many rows, as y may have any unit. A warning
-        says where it holds all predictions back, whatever X tells.
+        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier` for very many rows, as y may have any unit. Where it
+        is so large that X hardly matters, a warning says so.
     homotopy, tol, max_iter
         As in `SDCAClassifier`.
     <shared>

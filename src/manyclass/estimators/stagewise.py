@@ -214,33 +214,32 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
 
         F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀφ(x_i) + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i.
 
-    Dimension reduction in front, such as PCA, belongs into a ``Pipeline``: it is then applied once to each row, where
-    as a part of each block it would be applied once per block.
+    Dimension reduction in front, such as PCA, belongs in a ``Pipeline``, which applies it once to each row instead of
+    once for each block.
 
     Parameters
     ----------
     features : FeatureGenerator, list of FeatureGenerator, or None, default=None
         Where blocks come from: `RandomFourierFeatures`, `RandomUnits`, `RandomPolynomials`, `Landmarks`,
-        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. Of a list
-        of generators each gives the features of models of its own, and all models are averaged: what errs in different
-        ways errs less together. None takes
-        `RandomFourierFeatures`; with ``alpha="auto"`` and one model, the columns as they are where leave-one-out
-        errors on a sample of rows are smaller for these. Where the spread of one column is more than ten times that
-        of another, either is also tried on standardised columns (see ``choice_``).
+        `FeatureSubset`, `ImagePatches`, or your own. Its ``n_components`` and ``random_state`` are not used. Each
+        generator of a list has models of its own, and all models are averaged: those that err in different ways err
+        less together. None takes `RandomFourierFeatures`, or, with ``alpha="auto"`` and one model, the columns as they
+        are where leave-one-out errors on a sample of rows are smaller for these. Where the spread of one column is more
+        than ten times that of another, either is also tried on standardised columns (see ``choice_``).
     loss : {"auto", "squared", "calibrated", "softmax", "logistic"}, default="auto"
-        "auto": "squared"; or softmax (logistic, for several labels) on the columns, with the penalty of
-        `GLMClassifierCV` on up to 8192 rows (of several labels, with the best F1 score of those that leave as few wrong
-        as any), where rows left out speak for it (see ``choice_``): not with `features` or
-        a penalty given, several models, or early stopping. "squared": ½‖z − y‖² with y = ±1, least squares on the
-        residuals, the fastest. "calibrated": the same with y = 0 or 1, and Algorithm 2's calibration and projection
-        after each visit of all blocks. "softmax": a Newton step on the log loss of a block, with the running scores as
-        offset; "logistic" the same with one logistic loss per class or label.
+        "auto" is "squared", or, where rows left out prefer it (see ``choice_``), softmax (logistic, for several labels)
+        on the columns themselves, with the penalty that `GLMClassifierCV` chooses on up to 8192 rows (for several
+        labels: the one with the best F1 score of those with as few wrong labels as any). The latter is not tried with
+        `features` or a penalty given, several models, or early stopping. "squared": ½‖z − y‖² with y = ±1, least
+        squares on the residuals, the fastest. "calibrated": the same with y = 0 or 1, and Algorithm 2's calibration and
+        projection after each visit of all blocks. "softmax": a Newton step on the log loss of a block, with the running
+        scores as offset; "logistic": the same with one logistic loss per class or label.
     alpha : float or "auto", default="auto"
-        Penalty, ≥ 0. "auto" takes that with the least leave-one-out error (generalised cross-validation with at least
-        four rows for each feature) for the first block that is not constant, of the linearised loss, times the number
-        of blocks: their kernels add up. (Where all are constant, it is 0.) Where there are more rows than features in a
-        block, and any number of features, tenths of it are tried for as long as held-out rows say so, by fits to half
-        of the rows, at most 4096, with the same share of the features.
+        Penalty, ≥ 0. "auto" takes the one with the least leave-one-out error (generalised cross-validation from four
+        rows per feature on) of the linearised loss for the first block that is not constant, times the number of
+        blocks, as their kernels add up; 0 if all are constant. With more rows than features in a block, and a generator
+        that never runs out of features, it is then divided by ten for as long as held-out rows gain: by fits to half of
+        the rows, at most 4096, with the same share of the features.
         Generators scale their features so that rows have the mean squared norm 1 in every block, whatever its size
         and the units of X (less only where `Landmarks` are too few), and alpha means the same for all of them.
         `FeatureSubset` leaves columns as they are: there alpha is that of `GLMClassifier`.
@@ -252,32 +251,30 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
         How often each block is visited. A further visit costs a small part of the first, as long as the factors of the
         blocks fit into 1 GB.
     n_models : int, default=1
-        Models on disjoint features, trained one after the other and averaged; so many of each generator.
+        Models on disjoint features, trained one after the other and averaged; with a list, so many per generator.
     early_stopping : bool, default=False
-        Hold rows out, stop when their loss no longer falls, and keep the stages up to the best. With several models it
-        is the loss of their average.
+        Hold rows out, stop when their loss (with several models, that of their average) no longer falls, and keep the
+        stages up to the best.
     n_iter_no_change : int, default=10
         Stages without gain on the held-out rows after which to stop.
     max_time : float, default=None
-        Seconds. No stage is begun that would probably end later; what is finished is the model.
+        Limit in seconds. No stage is begun that would probably exceed it; the finished ones are the model.
     <shared>
 
     Attributes
     ----------
     models_ : list of StagewiseModel
-        Of each model: blocks (fitted transformers) and stages.
+        Each has blocks (fitted transformers) and stages.
     alpha_ : float
         The penalty in use.
     choice_ : dict
-        Where it was chosen: what was taken (``features``, and for columns ``representation``, as in
+        Where there was a choice: what was taken (``features``, and for columns ``representation``, as in
         `CalibratedLeastSquaresClassifier`), the errors on rows left out (``errors``) and, where it is not the median,
-        the ``bandwidth`` of Fourier features: of four times the median, a 4th, a 16th and a 64th that with the fewest
-        errors, if these are clearly fewer (at most 0.9 of the median's). "columns with a link" is the
-        linear model of ``loss="auto"``, of standardised columns where these are no worse; it is fitted at once, with a
-        ``duality_gap_``.
+        the ``bandwidth`` of Fourier features: four times the median, a 4th, a 16th or a 64th of it, if its errors are
+        at most 0.9 of the median's. "columns with a link" is the linear model of ``loss="auto"``, on standardised
+        columns where these are no worse; it is fitted at once, with a ``duality_gap_``.
     temperature_ : float
-        What scores of the loss "squared" are divided by before they become probabilities, where they are; it changes no
-        order of classes.
+        What scores of the loss "squared" are divided by before they become probabilities (see the notes).
     <shared>
 
     Raises
@@ -288,18 +285,21 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
     Notes
     -----
     ``history_`` has a record per stage, with details: model, stage, n_features (different ones so far), phases (in
-    seconds) and before_calibration (the objective before a calibration); for a linear model with a link one per
-    iteration of `GLMClassifier`, whose objective it is. ``n_iter_`` is how often all blocks of all
-    models have been visited. With `max_time` and features to choose, the first record is least squares on the columns,
-    which is the model where the time is over before anything is chosen.
+    seconds) and before_calibration (the objective before a calibration). For a linear model with a link it has one per
+    iteration of `GLMClassifier`, with that objective. ``n_iter_`` is how often all blocks of all models have been
+    visited. With `max_time` and features to choose, the first record is least squares on the columns, which is the
+    model where the time is over before anything is chosen.
 
     Ctrl-C ends the fit after the last finished stage: the model holds all stages before, ``status_`` says so, and a
-    ConvergenceWarning is issued. "softmax" and "logistic" have a link. For "squared" ``predict_proba`` is
-    softmax(z/``temperature_``), 1/(1 + exp(−z/``temperature_``)) for two classes and for labels, at the temperature of
-    the least log loss on rows that were not fitted to: those held out, else those that judge penalties of generated
-    features, else those left out to choose the features. Where (1 + z)/2, projected onto the simplex or [0, 1], has
-    less, or there are no such rows (a penalty is given, or `features` and few rows), it is that, and z projected for
-    "calibrated"; with a share of even probabilities, as in `CalibratedLeastSquaresClassifier`.
+    ConvergenceWarning is issued.
+
+    Probabilities of "softmax" and "logistic" follow from their links. For "squared" ``predict_proba`` is
+    softmax(z/``temperature_``), or 1/(1 + exp(−z/``temperature_``)) for two classes and for labels, at the temperature
+    with the least log loss on rows that were not fitted to: those held out, else those that judge penalties of
+    generated features, else those left out to choose the features. It is (1 + z)/2, projected onto the simplex or
+    [0, 1], where that has less log loss, or where there are no such rows (a penalty is given, or `features` and few
+    rows). For "calibrated" it is z projected. Projections are mixed with even probabilities, as in
+    `CalibratedLeastSquaresClassifier`.
 
     Examples
     --------
