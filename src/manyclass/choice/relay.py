@@ -1,4 +1,4 @@
-"""The method taken at work, and others in its place when it does not keep what was expected of it."""
+"""The chosen method at work, and others that take over when it needs longer than was estimated."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +16,13 @@ from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
 PATIENCE = 2.0
-"""How many times the seconds expected of it a method may take before another is looked for."""
+"""A method may take so many times its estimated seconds before another is looked for."""
 DOUBT = 4.0
-"""How many times the seconds expected of a method in doubt another stands in for it, for each time as far as its own
-that a start without it has led."""
+"""A stand-in for a method in doubt may take so many times the estimate of that one, times `Iterate.doubts`."""
 LAST_HOPE = 100.0, 30.0
-"""Times the seconds spent, or seconds, that another method may take where the one at work finds no step."""
+"""Where a method finds no step, another may be estimated at so many times the seconds spent, or so many seconds."""
 LOOKED_AT = 10
-"""Iterations that say whether rounding has hold of a fit."""
+"""Iterations whose joint gain says whether nothing but rounding is left."""
 
 
 def in_turn(
@@ -35,16 +34,17 @@ def in_turn(
     saved: dict[str, Any] | None = None,
     clock: Clock | None = None,
 ) -> Iterates:
-    """The iterates of the method chosen; from where it is, of another, when that one is right for what is left.
+    """The iterates of the chosen method, and of others that go on from where it is when it does badly.
 
-    A method that has taken `PATIENCE` times what was expected of it gives way to the one expected to take the fewest
-    seconds, as soon as these are no more than what has been spent: no wrong expectation costs more than about twice
-    what the best of the methods would have taken. One whose start speaks against its metric gives way at once to one
-    without, and may come back from where that one has led. One that rounding keeps from the tolerance goes on with
-    products in float64, and one that finds no step in these either gives way, too, unless all others would take far
-    longer. None is begun whose set-up, in which little can be interrupted, outlasts the `clock`. Seconds are those of
-    the cost model, so that a fit does not depend on what else the machine does. With the `saved` state of an iterate of
-    another run, those that followed it follow.
+    - A method that has taken `PATIENCE` times its estimate gives way to the one with the lowest estimate, as soon as
+      that is no more than what has been spent: a wrong estimate costs about twice the time of the best method.
+    - A method whose start casts doubt on its metric gives way at once to a diagonal one, and may come back later.
+    - A method that rounding keeps from the tolerance goes on with products in float64. If it finds no step in these
+      either, it gives way too, unless all others would take far longer.
+    - No method is begun whose set-up, which can hardly be interrupted, outlasts the `clock`.
+
+    Seconds are those of the cost model, so that a fit does not depend on what else the machine does. With `saved`, the
+    state of an iterate of an earlier run, the iterates that followed it are given.
     """
     if saved is None:
         first = choice.method if clock is None else _farthest(choice, clock.left)
@@ -68,7 +68,7 @@ def in_turn(
             if promising:
                 left = [*left, method]
                 break
-            if saved is None:  # else it is the one that has been yielded before
+            if saved is None:  # otherwise this iterate was yielded before
                 known["values"] = [*known["values"], iterate.objective][-LOOKED_AT:]
                 state = partial(_with, iterate, choice=choice, relay=known, random=random)
                 n_iter, n_passes = before + iterate.n_iter, passes + iterate.n_passes
@@ -91,7 +91,7 @@ def in_turn(
         on_change(method)
         patience = PATIENCE * method.seconds
         if doubted in left:
-            # What stands in for it leads away from where it is wrong, and the stronger the doubt, the further away.
+            # The stronger the doubt, the longer the stand-in leads away from where the metric is wrong.
             patience = min(patience, DOUBT * iterate.doubts * doubted.seconds)
         left = [one for one in left if one is not method]
         passes += iterate.n_passes
@@ -99,8 +99,8 @@ def in_turn(
 
 
 def _farthest(choice: Choice, seconds: float) -> Method:
-    """The method chosen, or, where these seconds are too few for it, the one that gets through most of its passes."""
-    if not choice.method.seconds > seconds:  # nor where nothing is expected of it
+    """The chosen method, or, if the seconds are too few for it, the one that gets through most of its passes."""
+    if not choice.method.seconds > seconds:  # true of NaN, too, where there is no estimate
         return choice.method
     able = [one for one in choice.candidates if one.fits and one.set_up < seconds]
     if not able:
@@ -111,19 +111,19 @@ def _farthest(choice: Choice, seconds: float) -> Method:
 def _begun(
     method: Method, left: list[Method], before: float, spent: float, passes: float, patience: float
 ) -> dict[str, Any]:
-    """What is to be known of a method at work: those that may follow it, iterations, seconds and passes before it, and
-    the objectives that it has reached."""
+    """The state of the relay: a method, those that may follow it, iterations, seconds and passes before it, the seconds
+    that it may take, and its last objectives."""
     known = {"method": method, "left": left, "before": before, "spent": spent, "passes": passes}
     return known | {"patience": patience, "values": []}
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
-    """Whether what the last iterations have gained cannot be told from the rounding of a sum."""
+    """Whether the gain of the last iterations cannot be told from the rounding of a sum."""
     return len(values) == LOOKED_AT and values[0] - values[-1] <= LOOKED_AT * precision * abs(values[-1])
 
 
 def _with(iterate: Iterate, **more: Any) -> dict[str, Any]:
-    """What an iterate has to store, and what else is to be."""
+    """The state of an iterate, with more beside it."""
     assert iterate.state is not None
     return {"solver": iterate.state(), **more}
 

@@ -12,12 +12,11 @@ from manyclass.data.rows import Array, Rows, add_to_diagonal, square
 from manyclass.model import Problem
 
 MATRICES = 4
-"""In float64 that making and factoring one takes: itself, its factor, and what each is made from."""
+"""Held in float64 while one is made and factored: itself, its factor, and what each is made from."""
 
 
 def without_constant(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
-    """H, symmetric with so many rows for each column (and the intercept, perhaps), and 0 for columns that are constant:
-    rounding is no curvature."""
+    """H with 0 for constant columns, where it is rounding; it has `n_outputs` rows for each column (and intercept)."""
     xp, varies = problem.xp, problem.varies
     if varies is None:
         return H
@@ -26,7 +25,7 @@ def without_constant(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
 
 
 def with_penalty(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
-    """H as `without_constant`, and alpha on the diagonal but for the intercept."""
+    """`without_constant` of H, with alpha added to the diagonal, except for the intercept."""
     H = without_constant(H, problem, n_outputs)
     penalised = problem.xp.arange(int(H.shape[0]), device=problem.rows.device) < problem.rows.n_features * n_outputs
     add_to_diagonal(H, problem.alpha * problem.xp.astype(penalised, H.dtype))
@@ -36,7 +35,7 @@ def with_penalty(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
 def solved_about(
     shift: Array, gradient: Array, of_columns: Callable[[Array], Array], of_intercept: Callable[[Array], Array]
 ) -> Array:
-    """H⁻¹ gradient, where columns and intercepts do not depend on each other about the problem's centre + `shift`."""
+    """H⁻¹ gradient, for an H that decouples columns and intercepts about the problem's centre + `shift`."""
     g = gradient[-1, :]
     W = of_columns(gradient[:-1, :] - shift[:, None] * g[None, :])
     b = of_intercept(g) - shift @ W
@@ -50,7 +49,7 @@ def sums_of_columns(rows: Rows, weight: Array) -> Array:
 
 
 def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
-    """Of each column, from `sums_of_columns`: about 0 where there is no intercept, and 0 where it is rounding."""
+    """Of each column, from `sums_of_columns`. The variance is about 0 without an intercept, and 0 if it is rounding."""
     xp = problem.xp
     mass, total, squares = (sums[row, :] for row in range(3))
     mean, mean_square = (one / xp.clip(mass, min=1e-300) for one in (total, squares))
@@ -58,9 +57,9 @@ def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
 
 
 def unseen(variance: Array, seen: Array, xp: Any) -> Array:
-    """The variance of columns that a sample of rows missed, of those that are rare.
+    """The variance that a sample of rows has missed, in columns that are rarely other than zero.
 
-    Without it a column that is zero in the sample but not in X would seem flat, and steps along it be unbounded.
+    Without it a column that is zero in the sample but not in X would seem flat, and steps along it would be unbounded.
     """
     return xp.where(variance > 2.0 * seen, variance - seen, xp.zeros_like(seen))
 
@@ -79,15 +78,15 @@ class Curvature(ABC):
     center : bool
         Whether the problem should be centred (see `Problem`).
     is_diagonal : bool
-        Whether it knows no more of the features than a unit for each.
+        Whether it has no more than one number for each feature.
     weighs_rows : bool
-        Whether `refresh` does better with the weights of the rows in the Hessian.
+        Whether `refresh` uses the weights that rows have in the Hessian.
     is_exact : bool
-        Whether it is the Hessian itself, everywhere, of a loss that is quadratic.
+        Whether, for a quadratic loss, it is the Hessian itself.
     default_solver : str
         The solver that belongs to it.
     n_refreshed : int
-        How often a refresh has weighed rows, where that decides what the next one does.
+        How often `refresh` has used weights of rows, where the next one depends on that.
     """
 
     name: ClassVar[str]
@@ -112,10 +111,10 @@ class Curvature(ABC):
 
     @abstractmethod
     def solve(self, gradient: Array) -> Array:
-        """H⁻¹ gradient, shaped and typed as the parameters; or those of several problems side by side."""
+        """H⁻¹ gradient, in the shape and dtype of the parameters, also for several problems side by side."""
 
     def refresh(self, problem: Problem, theta: Array, row_weight: np.ndarray | None = None) -> None:
-        """Adapt H to the point theta; a majorizer that holds everywhere stays as it is."""
+        """Adapt H to the point theta; a majorizer that holds everywhere may stay as it is."""
         if self.local:
             raise NotImplementedError(f"{type(self).__name__} holds at one point only, and must say how to move there.")
 
@@ -124,5 +123,5 @@ class Curvature(ABC):
         return False
 
     def is_of(self, problem: Problem, theta: Array) -> bool:
-        """Whether it is known that a `refresh` at the point theta would change nothing."""
+        """Whether a `refresh` at theta is known to change nothing."""
         return False

@@ -56,11 +56,11 @@ class RowArrays(NamedTuple):
 class Rows(ABC):
     """The rows of X − 1cᵀ, of shape (n_rows, n_features), for a shift c that is mostly zero.
 
-    What holds the rows (an array, compressed sparse rows, a generator, a file) is known here and nowhere else: every
-    method means the same for all of them, and no caller asks. A block of rows is again `Rows`.
+    Only subclasses know what holds the rows (an array, compressed sparse rows, a generator, a file): every method means
+    the same for all of them, and no caller asks. A block of rows is again `Rows`.
 
-    A new kind of rows is one file with a subclass and, where arrays are to become such rows by themselves, one line in
-    ``KINDS`` of `manyclass.data`.
+    A new kind of rows is one file with a subclass. Where some arrays should become such rows by themselves, it also
+    takes one line in ``KINDS`` of `manyclass.data`.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Rows(ABC):
     dtype : dtype of the products
     n_rows, n_features : int
     place : Here or Elsewhere
-        Where they lie; what is asked of rows in parts (`data.parted`) is asked there, part by part.
+        Where the rows lie: sums over rows in parts (`data.parted`) are computed there, part by part.
     """
 
     xp: Any
@@ -82,11 +82,11 @@ class Rows(ABC):
     shift: Array | None = None
     """c, where it is not zero."""
     block_limit: float = math.inf
-    """Memory of a block that is never exceeded, in bytes."""
+    """The most memory that a block may take, in bytes."""
     most_bytes: float = math.inf
-    """Memory that all rows may take where something needs them at once."""
+    """The most memory that all rows together may take, where something needs them at once."""
 
-    # -- what a kind of rows has to say -----------------------------------------------------------------------------
+    # -- what a subclass has to define ------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -95,7 +95,7 @@ class Rows(ABC):
 
     @abstractmethod
     def part(self, rows: slice) -> Rows:
-        """Consecutive rows, ready to be computed with: views where that is possible."""
+        """Consecutive rows, ready for computations: views where that is possible."""
 
     @abstractmethod
     def take(self, index: np.ndarray) -> Rows:
@@ -119,7 +119,7 @@ class Rows(ABC):
         Z += b
         return Z
 
-    # -- what it has to say where its rows are held in memory; others hold them all for it ---------------------------
+    # -- what it has to define if it holds its rows in memory; by default they are loaded as a whole for these ---------
 
     def _whole(self) -> Rows:
         return self.part(slice(0, self.n_rows))
@@ -154,10 +154,10 @@ class Rows(ABC):
         """out += Xᵀ R, for rows that fit into one block."""
         self._whole()._add_rmatmat(R, out)
 
-    # -- what it may know better --------------------------------------------------------------------------------------
+    # -- what it may override -----------------------------------------------------------------------------------------
 
     def canonical(self) -> Rows:
-        """The same rows, in the order of which subsets are soonest made and checked."""
+        """The same rows in a layout from which subsets are fastest taken and checked."""
         return self
 
     def unwrapped(self) -> Any:
@@ -165,11 +165,11 @@ class Rows(ABC):
         return self.dense()
 
     def transformed(self, function: Callable[[Any], Any]) -> Any:
-        """The array that a function makes of these row by row; `Rows` where they are not all in memory."""
+        """What a function of arrays, applied row by row, makes of these; `Rows` where not all are in memory."""
         return function(self.unwrapped())
 
     def occurring(self, fewest_empty: float = 0.0) -> tuple[Rows, np.ndarray | None]:
-        """Rows of the columns that occur, and which; itself and None where fewer than this share are empty."""
+        """Rows without empty columns, and the columns kept; itself and None if a smaller share than this is empty."""
         return self, None
 
     def arrays(self) -> RowArrays:
@@ -184,29 +184,29 @@ class Rows(ABC):
 
     @property
     def has_arrays(self) -> bool:
-        """Whether `arrays` has something to give."""
+        """Whether `arrays` can be called."""
         return False
 
     @property
     def can_be_visited(self) -> bool:
-        """Whether `visits` has something to give."""
+        """Whether the rows that `visits` gives have `arrays`."""
         return self.has_arrays
 
     def visits(self, rng: np.random.Generator | None = None) -> Iterator[tuple[slice | np.ndarray, Rows]]:
-        """Pairs (which rows, those rows, which have `arrays`): all at once; or in chunks, at random with `rng`."""
+        """Pairs (which rows, those rows, with `arrays`): all at once, or in chunks, at random with `rng`."""
         yield slice(0, self.n_rows), self
 
     def for_moments(self) -> Rows:
-        """The same rows for sums whose differences are wanted: in float64 where products sum row by row, unblocked."""
+        """The same rows for sums that will be subtracted: in float64 where products sum row by row, not in blocks."""
         return self
 
     @property
     def moments_itemsize(self) -> int:
-        """Bytes of a number in these."""
+        """Bytes per number of `for_moments`."""
         return self.itemsize
 
     def gram_sum(self) -> GramSum:
-        """Where Gram matrices of blocks of such rows are summed."""
+        """A sum of the Gram matrices of blocks of such rows."""
         return GramSum(self)
 
     @property
@@ -215,31 +215,31 @@ class Rows(ABC):
         return True
 
     def divided(self, unit: Array) -> Rows | None:
-        """A copy with columns divided by a number each, where reading them so would fill the rows; else None."""
+        """A copy with each column divided by a number, where dividing while reading would fill the rows; else None."""
         return None
 
     def holding(self, weight: Array | None) -> Array | None:
-        """Σ s over the rows that hold each column, where these are told from others; None where all hold all."""
+        """Σ s over the rows that store a value of each column; None where every row stores all."""
         return None
 
     def recipe(self) -> Rows:
-        """Of rows in parts: what `held` needs to know, without the parts."""
+        """For rows in parts: what `held` needs, without the parts."""
         return self
 
     def held(self, X: Any) -> Rows:
-        """The rows of a part, from what is held there."""
+        """The rows of a part, from the array that is held there."""
         raise TypeError("These rows are in one place.")
 
     # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
     def seconds_waiting(self) -> float:
-        """How long computations have stood still until rows were read."""
+        """How long computations have waited for rows to be read."""
         return 0.0
 
     @property
     def has_row_space(self) -> bool:
-        """Whether `RowSpace` stands for these rows in fewer columns: all their products are wanted, in one place."""
+        """Whether `RowSpace` can stand for these rows in fewer columns; it needs all their products in one place."""
         return self.n_rows < self.n_features and self.place.is_here
 
     def shifted(self, center: Array) -> Rows:
@@ -265,13 +265,13 @@ class Rows(ABC):
 
     @property
     def moments_precision(self) -> float:
-        """That of sums of products of the rows with each other (`for_moments`)."""
+        """`precision` of sums of products of the rows with each other (see `for_moments`)."""
         return min(self.precision, SUMS_PRECISION) if self.moments_itemsize == 8 else self.precision
 
     def rows_per_block(self, n_outputs: int = 1, block_bytes: int = BLOCK_BYTES) -> int:
         """Rows for which neither the block of X nor its scores for `n_outputs` outputs outgrow `block_bytes`.
 
-        These are for a processor; on a device blocks are larger, as its memory is.
+        `block_bytes` is meant for a CPU; blocks on a device are larger, as its memory is.
         """
         # Each block adds a matrix as large as the parameters to the gradient, which takes enough rows to pay.
         block_bytes = int(min(block_bytes * times_as_large(self.device), self.block_limit))
@@ -297,7 +297,7 @@ class Rows(ABC):
         return self.xp.zeros(shape, dtype=self.dtype if dtype is None else dtype, device=self.device)
 
     def weights(self, given: Array | None = None) -> Array:
-        """Those given of the rows, or 1 for each."""
+        """The weights given, or 1 for each row."""
         return self.xp.ones(self.n_rows, dtype=self.dtype, device=self.device) if given is None else given
 
     def rmatmat(self, R: Array, out: Array | None = None) -> Array:
@@ -349,7 +349,7 @@ class Rows(ABC):
     ) -> Array | None:
         """A point near the mean of the rows if some column lies far from the origin; else None (see `data.columns`).
 
-        One that is `lasting` is for other rows of the same columns, too, whatever these hold.
+        A `lasting` one also serves other rows with the same columns, whatever these hold.
         """
         return pilot(self, weight, far, constant, lasting) if self.can_be_centred and self.n_rows else None
 

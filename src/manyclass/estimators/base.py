@@ -40,11 +40,11 @@ NO_TIME = "max_time was over before the first iteration, and nothing was learned
 
 @dataclass(frozen=True)
 class Task:
-    """What a fit is about, once everything has been checked.
+    """The input of a fit, once everything has been checked.
 
-    The problem is of the rows that are fitted to, and held-out rows have weight 0 there; `rows` and `weight` are of all
-    rows, as given. `saved` is the `Iterate.state` that a fit before this one has stored, to go on right after it.
-    Where it `keeps_labels` the present model, if there is one, tells the same classes.
+    In the problem, held-out rows have weight 0; `rows` and `weight` are those given, of all rows. `saved` is the
+    `Iterate.state` that an interrupted fit has stored, to go on right after that iterate. `keeps_labels` says whether
+    the classes are those of the present model, if there is one.
     """
 
     problem: Problem
@@ -61,18 +61,18 @@ class Task:
 class Estimator(CallbackSupportMixin, Parametrised, ABC):
     """Has ``status_``, ``history_``, ``n_iter_``, ``n_passes_``, and ``duality_gap_`` exactly where it is a bound.
 
-    A subclass declares its parameters as the fields of a dataclass, and says what a loss, an iterate and a model are:
-    `_choose_loss`, `_iterates`, `_fallback`, `_store`.
-    Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of the iteration.
+    A subclass declares its parameters as the fields of a dataclass, and defines `_encode`, `_choose_loss`, `_iterates`,
+    `_fallback` and `_store`. Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of
+    the iteration.
 
-    ``status_`` and ``history_`` are written to files as strings and numbers: a model needs no trust in their types.
+    ``status_`` and ``history_`` are stored as strings and numbers, so that a file needs no trust in their types.
     """
 
     _divides_by_weight: ClassVar[bool] = True
-    """Whether alpha is that of the mean over the rows, so that it is the ratios of weights that matter."""
+    """Whether the loss is a mean over the rows, so that only ratios of weights matter."""
 
     _model_parts: ClassVar[tuple[type, ...]] = ()
-    """Classes that a fitted model consists of beside estimators and generators of features; files may name them."""
+    """Classes of fitted models, beside estimators and generators of features, that model files may name."""
 
     _fits_parts: ClassVar[bool] = False
     """Whether rows may lie in partitions of a Dask collection."""
@@ -115,25 +115,25 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), Rows, or path
             float32 stays float32; CSR with 32- or 64-bit indices, memory maps, data frames and arrays of any array-API
-            namespace (where the estimator computes with those) are accepted. Dense float16, bfloat16, integers and
-            truth values are kept as they are and converted block by block: to float32, integers of 32 and 64 bits to
-            float64. (What compiled loops need another layout or origin of is copied once, in the dtype of the
-            products.) Sparse rows of such numbers are converted to float64 as a whole. A path is a file or folder that
-            `manyclass.data.open_rows` knows, and may be larger than memory; tables of pyarrow are taken too.
-            Collections of Dask, where the estimator takes them: arrays, data frames, lists of delayed parts.
+            namespace (where the estimator computes with those) are accepted, and so are tables of pyarrow. Dense
+            float16, bfloat16, integers and booleans are kept as they are and converted block by block: integers of 32
+            and 64 bits to float64, the others to float32. (Compiled loops may need another layout or origin; then the
+            rows are copied once.) Sparse rows of such types are converted to float64 as a whole. A path is a file or
+            folder that `manyclass.data.open_rows` knows, and may be larger than memory. Some estimators take Dask
+            collections: arrays, data frames, lists of delayed parts.
         y : array-like of shape (n_samples,), or (n_samples, n_outputs)
-            Labels of any dtype, or an indicator matrix; for regressors real responses. Where X is a path also the name
-            of their column, or the path of a file that holds them; the column called target, label, class or y, or
-            the last one, may go without saying.
+            Labels of any dtype, or an indicator matrix; for regressors real responses. Where X is a path, also the name
+            of their column, or the path of a file that holds them; by default, the column called target, label, class
+            or y, or else the last one.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the same as the row given twice; rows of weight 0 count for nothing.
         memory_limit : float or str, default=None
             Bytes, or text such as "2GB", that the fit may use beside the model: rows of a path that need more stay in
-            the file, and what cannot fit is refused. None is half of the memory that is free.
+            the file, and a fit that needs more in any case is refused. None is half of the free memory.
         checkpoint : path, default=None
-            A file to store in, every few seconds, where the fit has come to. Killed at any moment and called again with
-            the same data and parameters, the fit goes on from there and ends with the same model; called again after
-            it has ended by itself, it returns that model at once. The file is yours to delete.
+            A file in which the state of the fit is stored every few seconds. If it is killed at any moment and called
+            again with the same data and parameters, the fit goes on from there and ends with the same model; called
+            again after it has ended by itself, it returns that model at once. The file is yours to delete.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         MemoryError
             If the fit needs more than `memory_limit`.
         CheckpointError
-            If the file at `checkpoint` is damaged, of another fit or of another version: a ValueError that says which.
+            A ValueError, if the file at `checkpoint` is damaged, of another fit, or of another version.
         """
         clock = Clock(getattr(self, "max_time", None))
         limit = None if memory_limit is None else as_bytes(memory_limit)
@@ -171,18 +171,18 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
 
     @abstractmethod
     def _encode(self, rows: Rows, y: Any) -> Labels | Responses:
-        """y as columns can be made of it."""
+        """y, checked, from which targets can be made."""
 
     @abstractmethod
     def _choose_loss(self, encoded: Any) -> tuple[str, Loss]:
-        """The name of the loss that the model has, and the loss that is fitted to the columns."""
+        """The name of the model's loss, and the loss that is fitted to the columns of scores."""
 
     @abstractmethod
     def _iterates(self, task: Task) -> Iterates:
         """The solver at work, set-up included."""
 
     def _begun(self, task: Task) -> Iterates:
-        """The iterates with the penalty that they are for, which has to look at the rows to know their units."""
+        """The iterates, after ``alpha="scale"`` has been turned into a number, which takes a look at the rows."""
         if task.saved is None and is_scaled(self):
             task.problem.alpha = penalty_of_columns(task.problem, counts_rows=not is_regressor(self))
         return (yield from self._iterates(task))
@@ -235,12 +235,13 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return getattr(self, "tol", 0.0), getattr(self, "max_iter", None)
 
     def _max_iterates(self) -> int | None:
-        """How many iterates there can be, where that is known beforehand."""
+        """The most iterates that there can be, if that is known beforehand."""
         limit = getattr(self, "max_iter", None)
         return None if limit is None or limit == "auto" else math.ceil(limit)
 
     def _n_threads(self, problem: Problem) -> int | None:
-        """Of BLAS, by the largest product of an iteration: small ones are faster on one; None for all."""
+        """Threads of BLAS, by the size of the largest product of an iteration, as small ones are faster on one thread.
+        None is all of them."""
         return threads_of_products(problem.rows, problem.n_outputs)
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return problem
 
     def _fitted_to(self, rows: Rows, encoded: Any) -> tuple[Loss, Targets]:
-        """The loss, whose name is ``loss_`` from now on, and y as it sees it."""
+        """The loss, whose name becomes ``loss_``, and y as its targets."""
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
         return loss, encoded.targets(rows, loss.label_values, one_column=one_column)
@@ -293,11 +294,11 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         )
 
     def _resumed(self, task: Task, run: Run, path: Any) -> Task:
-        """The task with what a checkpoint knows of it; the run is told where that lies."""
+        """The task as a checkpoint has stored it, if there is one; the run is given the checkpoint."""
         before, parameters = dict(vars(self)), self.get_params(deep=False)
 
         def found() -> dict[str, Any]:
-            """What the solver has found out about the problem, such as the method it takes."""
+            """Attributes that the fit has set so far, such as ``choice_``."""
             new = {name: value for name, value in vars(self).items() if before.get(name) is not value}
             return {"attributes": new, "alpha": task.problem.alpha}
 
@@ -314,7 +315,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return replace(task, saved=saved["solver"])
 
     def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
-        """What shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
+        """A function that shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
         context = self._init_callback_context(max_subtasks=self._max_iterates())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
 
@@ -355,7 +356,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return check_rows(self, X, reset=False)[0]
 
     def _judged(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X and y to score, opened where X is a path, which may hold the labels."""
+        """X and y for ``score``; a path X is opened, and may hold the labels."""
         check_is_fitted(self, "status_")
         return check_rows(self, X, True if y is None else y, reset=False) if is_stored(X) else (X, y)
 
@@ -382,7 +383,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
 
 
 def outside() -> int:
-    """The stack level, for a warning of the caller, of the line that called ``fit`` through scikit-learn's wrapper."""
+    """The `stacklevel` at which a warning of the caller names the user's line, outside of this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("manyclass.", "sklearn.base")):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Parameters that several estimators share: what they may be, and what random_state means."""
+"""Parameters that several estimators share: their constraints, their defaults, and what they say in docstrings."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: F) -> F:
-    """What is refused leaves the estimator as it was; a warning that is to be an error comes when all is done."""
+    """A method that raises leaves the estimator as it was; except for warnings turned into errors, which come last."""
 
     @wraps(method)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -40,20 +40,20 @@ def all_or_nothing(method: F) -> F:
 
 checks_parameters: Callable[[F], F] = _fit_context(prefer_skip_nested_validation=True)
 available: Callable[[Callable[[Any], bool]], Callable[[F], F]] = available_if
-"""scikit-learn's decorators, after which a method has the type that it had."""
+"""scikit-learn's decorators, with types that keep the type of the method."""
 
 CLASS_WEIGHT: dict[str, list[Any]] = {"class_weight": [dict, list, StrOptions({"balanced"}), None]}
 
 CHOSEN_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
 
 SCALE = "scale"
-"""A penalty in the unit of the columns."""
+"""The value of ``alpha`` that asks for a penalty in the unit of the columns."""
 SCALED_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="left"), StrOptions({SCALE})]}
 POSITIVE_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({SCALE})]}
 
 
 def is_scaled(estimator: Any) -> bool:
-    """Whether its penalty is to have the unit of the columns, for which rows have to be looked at."""
+    """Whether its penalty follows from the unit of the columns."""
     return getattr(estimator, "alpha", None) == SCALE
 
 
@@ -68,7 +68,7 @@ RUN: dict[str, list[Any]] = {
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "random_state": ["random_state"],
 }
-"""Constraints of what means the same in every estimator."""
+"""Constraints of the parameters that mean the same in every estimator."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -82,7 +82,7 @@ class Timed:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HoldsOut(Timed):
-    """Parameters of fits that rows they have not seen may end."""
+    """Parameters of fits that can hold rows out to decide when to stop."""
 
     early_stopping: Any = False
     validation_fraction: float = 0.1
@@ -97,13 +97,13 @@ class Balanced:
 
 
 VISIT, EPOCH = 300, 100_000
-"""Multiplications in the time that a visit of a row and an epoch take beside these."""
+"""The overhead of a visit of a row, and of an epoch, in multiplications."""
 
 
 def epochs(
     max_iter: float | str, rows: Rows, weight: Any, n_outputs: int, least: int, most_multiplications: float
 ) -> float:
-    """`max_iter`, or for "auto" so many at least, and where rows are few as many as so many multiplications allow."""
+    """`max_iter`; "auto" is `least`, or, for few rows, as many epochs as `most_multiplications` allow."""
     if max_iter != "auto":
         return float(max_iter)
     n_visited = rows.n_rows if weight is None else len(present_rows(rows.n_rows, weight))
@@ -129,7 +129,7 @@ _SHARED_PARAMETERS = {
     "fit_intercept": """bool, default=True
     Whether there is an intercept, which is never penalised.""",
     "class_weight": """dict, list of dict, "balanced" or None, default=None
-    Multiplies the sample weights, as in scikit-learn; of several labels a list has a dict for each.""",
+    Multiplies the sample weights, as in scikit-learn; for several labels, a list with a dict for each.""",
     "max_time": """float, default=None
     Limit in seconds, set-up included; the best model so far is kept.""",
     "early_stopping": """bool, default=False
@@ -137,7 +137,7 @@ _SHARED_PARAMETERS = {
     "validation_fraction": """float, default=0.1
     Share of the rows held out.""",
     "n_iter_no_change": """int, default=5
-    Iterations without a smaller loss of the held-out rows after which to stop.""",
+    Stop after so many iterations without a smaller loss of the held-out rows.""",
     "warm_start": """bool, default=False
     Start from the present model if it fits the data.""",
     "random_state": """int, RandomState or None, default=None
@@ -166,10 +166,10 @@ _SHARED_ATTRIBUTES = {
 
 
 def complete_docstring(doc: str, estimator: type) -> str:
-    """Put what means the same in every estimator into its docstring: one place for it, and nothing to look up.
+    """Complete a docstring with the parameters and attributes that mean the same in every estimator.
 
-    The line ``<shared>`` in the list of parameters stands for those of the estimator that the docstring does not
-    explain itself, and in the list of attributes for those of every fit.
+    A line ``<shared>`` in the list of parameters stands for those that the docstring does not explain itself; one in
+    the list of attributes stands for those of every fit.
     """
     explained = set(re.findall(r"^    (\w+) : ", doc, flags=re.MULTILINE))
     own = {name: text for name, text in _SHARED_PARAMETERS.items() if hasattr(estimator, name)}

@@ -1,4 +1,4 @@
-"""The one loop: solvers yield iterates, and this decides when it is enough and which of them is the model."""
+"""The one loop: solvers yield iterates; `Run` decides when to stop and which of them is the model."""
 
 import math
 import sys
@@ -15,7 +15,7 @@ from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
 
 BEYOND_DOUBT = 1e-3
-"""Of ``tol``: less than this of an expected gain is none, whatever the curvature that tells it is worth."""
+"""Share of ``tol`` below which an expected gain counts as none, however bad the curvature that it is computed with."""
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -23,7 +23,7 @@ class OutOfTime(Exception):  # noqa: N818
 
 
 class Clock:
-    """Seconds since the start of a fit, its limit, and how many of them are for what follows the run."""
+    """Seconds since the start of a fit, their limit, and how many are set aside for what follows the run."""
 
     def __init__(self, max_time: float | None = None):
         self.max_time, self.started, self.set_aside = max_time, time.perf_counter(), 0.0
@@ -39,13 +39,13 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds until then."""
+        """Seconds until the deadline."""
         return self.deadline - time.perf_counter()
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise `OutOfTime` where the limit is passed; solvers call this wherever they could stop.
+        """Raise `OutOfTime` once the limit has passed; solvers call this wherever they could stop.
 
-        `ahead` are the seconds that the next step is expected to take, for one that cannot be interrupted.
+        Before a step that cannot be interrupted, `ahead` is the seconds that it is expected to take.
         """
         if ahead >= self.left:
             raise OutOfTime
@@ -58,39 +58,40 @@ class Iterate:
     Attributes
     ----------
     model : callable
-        The model at this moment, which must not change afterwards; called while the solver waits, or, where it is
-        `lasting`, only if it is wanted.
+        Gives the model at this iteration, which must not change afterwards. Called while the solver waits; if
+        `lasting`, at any later time, or never.
     objective : float
     n_iter : float
-        Iterations so far, in the units of ``max_iter``: a whole number unless rows are drawn one by one.
+        Iterations so far, in the unit of ``max_iter``: a whole number unless rows are drawn one by one.
     n_passes : float
     n_looks : int
-        How often the metric of the steps has been adapted, which costs more than the passes it takes.
+        How often the metric of the steps has been adapted, which costs more than its passes say.
     duality_gap : float
         Relative to the zero model; nan where no bound is known.
     strictness : float
-        The share of ``tol`` that it is compared with.
+        The gap is compared with this share of ``tol``.
     measure : float
-        Where no bound is known: what is compared with ``tol``.
+        What is compared with ``tol`` where no bound is known.
     looks_back : int
-        So many iterations together must not have lowered the objective by more than ``tol`` either.
+        To stop by `measure`, the last so many iterations must not have gained more than ``tol`` together either.
     unit : float
-        What a gain in the objective is measured by for that.
+        The unit of that gain in the objective.
     reached : Status
-        What it means that `measure` is at or below ``tol``.
+        The status of a run that stops by `measure`.
     rank : float, optional
-        By which iterates are compared, the least being the best, any better than infinity; the objective by default.
+        What iterates are compared by, the least being the best, in place of the objective; an infinite one is only kept
+        while there is no other.
     held_out_loss : float, optional
-        Where the solver knows it: the mean loss of the held-out rows.
+        The mean loss of the held-out rows, where the solver knows it.
     details : dict
         For the record.
     lasting : bool
         Whether `model` gives the same model at any later time.
     doubts : float
-        How strongly it speaks against the method that it comes from; 0 if not at all.
+        How strongly this iterate speaks against the method that made it; 0 if not at all.
     state : callable, optional
-        All that a solver has to be given, beside its problem, to go on right after this iterate as if there had been no
-        pause: plain values, arrays and objects of this package, to be stored while the solver waits (see `stored`).
+        Gives all that a solver needs, beside its problem, to go on after this iterate as if there had been no pause:
+        plain values, arrays and objects of this package. Called while the solver waits (see `stored`).
     """
 
     model: Callable[[], Any]
@@ -113,24 +114,24 @@ class Iterate:
 
 
 ALL_BUT_FITTED, STRICTEST = 1e-2, 1e-2
-"""Share of the zero model's objective below which ``tol`` is one of what is left, down to so much of it: of the models
-that separate the rows nothing but the minimum tells the right one, and all have next to no loss."""
+"""Share of the zero model's objective below which ``tol`` is relative to what is left, and the least factor by which
+that lowers it. All models that separate the rows have next to no loss; only the minimum says which of them is meant."""
 
 
 def strictness(share: float) -> float:
-    """Of ``tol``, where so much of the zero model's objective is left.
+    """What ``tol`` is multiplied by where `share` of the zero model's objective is left.
 
-    A part of the gap is (alpha/2) ‖W − W*‖², so that W may be anywhere where a gap is as large as the objective itself.
+    The gap bounds (alpha/2) ‖W − W*‖²: where it is as large as the objective itself, W may be anywhere.
     """
     return min(max(share / ALL_BUT_FITTED, STRICTEST), 1.0)
 
 
 Iterates = Generator[Iterate, None, Status | None]
-"""What a solver is: it returns the reason where it ends by itself, FINISHED where it says none."""
+"""What a solver is. If it ends by itself, it returns why; None stands for FINISHED."""
 
 
 class InOrder:
-    """Iterates for a loop, which has their `reason` to end when it is through."""
+    """Iterates for a ``for`` loop, after which `reason` is what the generator returned."""
 
     reason: Status | None = None
 
@@ -145,7 +146,7 @@ class InOrder:
 
 
 def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterates:
-    """The iterates of a solver as its caller wants them seen, with its own reason to end."""
+    """The iterates of a solver with each one changed, and its reason to end."""
     given = InOrder(iterates)
     for iterate in given:
         yield change(iterate)
@@ -153,12 +154,13 @@ def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterate
 
 
 FAR, LARGE = 10.0, 1e-3
-"""Times tol, and the share of the first objective, up to which a gap that rounding leaves is no failure."""
+"""A run that rounding has ended is no failure if its gap is at most so many times tol, or this share of the first
+objective."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The model of a run, and how it came about."""
+    """The model of a run, and how it was found."""
 
     model: Any
     status: Status
@@ -168,9 +170,9 @@ class Outcome:
     duality_gap: float
 
     def told(self, tol: float) -> Status:
-        """The status, or where rounding has ended the run at a gap that bounds nothing that this is a failure.
+        """The status; NOT_CONVERGED where rounding has ended the run at a gap too large to be of use.
 
-        Where tol asks for more than rounding allows, the gap is small beside the loss that the run began with.
+        Where tol merely asks for more than rounding allows, the gap is small beside the loss that the run began with.
         """
         if self.status is not Status.STALLED or not self.history:
             return self.status
@@ -185,12 +187,12 @@ class Run:
     clock: Clock
     tol: float = 0.0  # duality gap, or measure, at which to stop; 0 for never
     max_iter: float | None = None
-    held_out_loss: Callable[[Any], float] | None = None  # of a model on rows kept aside: the best has the smallest
+    held_out_loss: Callable[[Any], float] | None = None  # of a model; the best model has the smallest
     patience: int = 5  # iterates without a smaller held-out loss after which to stop
-    on_iterate: Callable[[Record, Iterate], Any] | None = None  # what is true ends the run
+    on_iterate: Callable[[Record, Iterate], Any] | None = None  # a true value ends the run
     n_threads: int | None = None  # of BLAS during the run; None leaves them alone
-    checkpoint: Checkpoint | None = None  # where to store, every few seconds and in the end, what is known
-    saved: dict[str, Any] | None = None  # what a run before this one stored, to go on from; the solver has its part
+    checkpoint: Checkpoint | None = None  # written every few seconds and at the end
+    saved: dict[str, Any] | None = None  # from the checkpoint of an earlier run; the solver is given its own part
     history: list[Record] = field(default_factory=list, init=False)
     _best: list[tuple[float, Callable[[], Any], Record]] = field(default_factory=list, init=False, repr=False)
     _since_best: int = field(default=0, init=False, repr=False)
@@ -198,7 +200,7 @@ class Run:
     def __call__(self, iterates: Iterates, fallback: Callable[[], Any]) -> Outcome:
         """Take iterates until there is a reason to stop.
 
-        `fallback` gives the model for the case that there was no time for a single iterate.
+        `fallback` gives the model if there was no time for a single iterate.
         """
         self._best, self._since_best = [], 0
         if self.saved is not None:
@@ -220,7 +222,7 @@ class Run:
                 iterates.close()
         if not self._best:
             return Outcome(fallback(), status, self.history, 0, 0, NAN)
-        # What was stopped from outside goes on from the checkpoint, and is not at its end.
+        # A fit that was stopped from outside goes on from its checkpoint when it is called again.
         if self.checkpoint is not None and status not in (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK):
             self.checkpoint.write(self._stored(status=status))
         return self._outcome(status)
@@ -259,7 +261,7 @@ class Run:
         return given.reason or Status.FINISHED
 
     def _judge(self, iterate: Iterate) -> Status | None:
-        """Record the iterate, keep it if it is the best; the reason to stop, if there is one."""
+        """Record the iterate, keep it if it is the best, and return the reason to stop, if there is one."""
         record = Record(
             iterate.n_iter,
             iterate.n_passes,
@@ -281,7 +283,7 @@ class Run:
         is_first = not self._best or self._best[0][0] == math.inf
         is_better = is_first or (self._is_lower(record) if by_objective else rank < self._best[0][0])
         self._since_best = 0 if is_better else self._since_best + 1
-        # Of equal held-out losses it is the later.
+        # Of iterates with equal held-out losses the later one is kept.
         if is_better or (rank == self._best[0][0] if loss is not None else reached is not None):
             kept = model if iterate.lasting or model is not iterate.model else partial(itself, model())
             self._best = [(rank, kept, record)]
@@ -294,7 +296,7 @@ class Run:
         return Status.MAX_TIME if time.perf_counter() >= self.clock.deadline else None
 
     def _is_lower(self, record: Record) -> bool:
-        """Than the best so far; in the last digits of the objective the gap is the better judge."""
+        """Whether it beats the best so far: by the objective, or where only its last digits differ by the gap."""
         best = self._best[0][2]
         differ = abs(record.objective - best.objective) > 4.0 * sys.float_info.epsilon * abs(best.objective)
         if differ or math.isnan(record.duality_gap):

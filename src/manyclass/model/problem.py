@@ -31,15 +31,15 @@ from manyclass.model.sums import (
 
 
 def nothing(ahead: float = 0.0) -> None:
-    """What is called between blocks where nobody waits."""
+    """The default of `Problem.on_block`."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one pass over the rows tells about a point."""
+    """The result of one pass over the rows at a point theta."""
 
     value: float  # F
-    of_each: Any  # what it is the sum of, but for Φ* of the targets: a float, or an ndarray of shape (n_independent,)
+    of_each: Any  # its summands, less Φ* of the targets: a float, or an ndarray of shape (n_independent,)
     gradient: Array
     mean_residual: Array  # Σ s_i (p_i − y_i) / S in float64: the gradient in the intercept
     row_weight: Any = None  # s_i tr ∇²Φ(z_i), where asked for; of rows in parts what `Problem.map` gives
@@ -49,13 +49,13 @@ class Evaluation:
 class Problem(Parameters):
     """F(W, b) = (1/S) Σ_i s_i ℓ(z_i, y_i) + (alpha/2) ‖W‖²_F with z_i = Wᵀx_i + b and S = Σ_i s_i.
 
-    Every solver of the package is given one of these, and nothing else about the data. The intercept is never
-    penalised. For a `SmoothLoss` there are values, gradients and duality gaps; other losses are looked at by the
-    solvers that know them.
+    This is all that any solver of the package knows about the data. The intercept is never penalised. A `SmoothLoss`
+    has values, gradients and duality gaps here; other losses are left to the solvers that know them.
 
-    Parameters of a linear model are one array theta: W of shape (n_features, n_outputs) and, below it, a last row with
-    the intercept of the centred model z = Wᵀ(x − c) + b'. With c = x̄ the curvature of W and b' decouples, and neither X
-    is copied nor sparse rows filled. `pack` and `coefficients` translate from and to W and b of the rows as given.
+    The parameters of a linear model are one array theta: W of shape (n_features, n_outputs) and, below it, a last row
+    with the intercept of the centred model z = Wᵀ(x − c) + b'. With c = x̄ the curvatures of W and of b' decouple,
+    without a copy of X and without filling sparse rows. `pack` makes theta from W and b of the rows as given,
+    `coefficients` the reverse.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ class Problem(Parameters):
     Attributes
     ----------
     rows : Rows
-        Those given, less `shift` where they lie so far from the origin that products would lose digits.
+        The rows given, less `shift` where they lie so far from the origin that products would lose digits.
     shift : array of shape (n_features,), or None
     n_passes : int
         Passes over the rows by `value_and_gradient`, and those that solvers count themselves.
     n_looks : int
         How often solvers have adapted their metric.
     on_block : callable
-        Called before each block of rows is read, with the seconds that what follows may take at least; may raise to end
-        the run.
+        Called before each block of rows is read, or with the seconds that a long step is expected to take; may raise
+        to end the run.
     share : float
-        Of all rows, in the problem of a part of them (see `map`).
+        The share of all rows that this problem has, if it is that of a part of them (see `map`).
     memory_limit : float, optional
         Bytes that a fit may use beside its model.
     """
@@ -123,7 +123,7 @@ class Problem(Parameters):
         vars(self).pop("center", None)
 
     def variant(self, **changes: Any) -> Problem:
-        """The same problem with other rows, targets, weight or shift; what follows from them is derived again."""
+        """The same problem with other rows, targets, weight or shift; cached properties are computed anew."""
         twin = copy(self)
         if changes.get("targets") is not None:
             twin.n_outputs = changes["targets"].n_outputs
@@ -135,10 +135,11 @@ class Problem(Parameters):
     # -- the rows, wherever they lie ----------------------------------------------------------------------------------
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(problem, *arguments)``; where the rows lie in parts, that of the problem of each part.
+        """``function(problem, *arguments)``; where the rows lie in parts, called with the problem of each part.
 
-        There what it gives stays with the part. As an argument it comes back part by part, and a generator of random
-        numbers becomes one for each; every other argument is the same for all. Functions change nothing they are given.
+        In that case the results stay with their parts. Passed as an argument to a later call they are handed out part
+        by part again, and a random generator becomes one per part; any other argument is the same for all parts.
+        Functions must not change what they are given.
         """
         return self.rows.place.map(self, function, *arguments)
 
@@ -147,13 +148,13 @@ class Problem(Parameters):
         return self.rows.place.sum(self, function, *arguments)
 
     def sum_of_first(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Of the two things that `function` gives: the sum of the first, and the second where its part is."""
+        """For a `function` that gives two things: the sum of the first over the parts, and the second left in place."""
         return self.rows.place.sum_of_first(self, function, *arguments)
 
     def changed(self, function: Callable[..., None], state: Any, *arguments: Any) -> Any:
-        """A number or more for each row, which ``function(problem, state, *arguments)`` changes in place.
+        """`state`, with one or more numbers for each row, after ``function(problem, state, *arguments)`` changed it.
 
-        Where the rows lie in parts it is a copy that is changed, as the present one may have to be made again.
+        Where the rows lie in parts, a copy is changed, as the original may have to be made again.
         """
         return self.rows.place.changed(self, function, state, *arguments)
 
@@ -164,18 +165,18 @@ class Problem(Parameters):
         return self.rows.place.parts.broadcast(plain)
 
     def sample(self, n_rows: int, seed: int = 0) -> np.ndarray:
-        """Up to so many rows of positive weight, by index; always the same of a seed."""
+        """Indices of up to so many rows of positive weight; the same seed gives the same ones."""
         present = present_rows(self.rows.n_rows, self.rows.place.gather(self.weight))
         return np.sort(np.random.default_rng(seed).choice(present, min(n_rows, len(present)), replace=False))
 
     def taken(self, index: np.ndarray) -> Problem:
-        """That of some rows, with their weights, brought here."""
+        """The problem of some of the rows, which are brought here."""
         held = self.rows.place.gather(self.weight)
         weight = None if held is None else self.xp.take(held, self.rows.asarray(index, self.xp.int64), axis=0)
         return self.variant(rows=self.rows.take(index), targets=self.targets.take(index), weight=weight)
 
     def weights_of(self, inside: Array) -> tuple[Array, Array]:
-        """Weights of all rows in two parts, each 0 where the other is not: those inside, and the others."""
+        """The weights split in two: 0 outside of the mask, and 0 inside."""
         weight = self.rows.weights(self.weight)
         mask = self.rows.asarray(inside)
         return weight * mask, weight * (1.0 - mask)
@@ -192,14 +193,14 @@ class Problem(Parameters):
 
     @property
     def n_counted(self) -> float:
-        """How many rows a weight of 1 for each would be: of weights above that all copies, of others the rows."""
+        """S, or the number of rows of positive weight if that is more: weights above 1 count as copies."""
         return self.total_weight if self.weight is None else max(self.total_weight, self.sum(present_sum))
 
     def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
-        """How many rows of equal weight tell as much as rows of these weights: S²/Σ s_i min(s_i, 1).
+        """How many rows of equal weight are worth as much as rows of these weights: S²/Σ s_i min(s_i, 1).
 
-        A weight above 1 counts as so many copies; for weights up to 1, and `whole_rows`, it is Kish's effective sample
-        size.
+        A weight above 1 counts as so many copies. With weights up to 1, or `whole_rows`, this is Kish's effective
+        sample size.
         """
         if weight is None:
             return float(self.rows.n_rows)

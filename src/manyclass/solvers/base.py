@@ -1,4 +1,4 @@
-"""What every solver of smooth problems shares: how it begins, and how its iterates say how good they are."""
+"""What solvers of smooth problems share: where they start, and how their iterates measure how good they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
 LOOKS_BACK, SHARE_BACK = 5, 0.25
-"""Iterations that say whether there is something left to gain, where steps are short; or such a share of all."""
+"""Iterations, or their share of all, whose gain says whether more is left to gain, as steps may be short."""
 REFRESH = frozenset({3, 8, 20})
 """Iterations after which a metric is estimated anew: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -27,11 +27,11 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a step takes beside the solve in the metric of the curvature, for estimates; as it comes, of L-BFGS."""
+    """What a step takes beside the solve in the metric of the curvature, for estimates. The defaults are L-BFGS's."""
 
     passes: float = 1.0  # over the rows
-    looks: int = 0  # how often it goes through the scores of all rows beside these
-    arrays: int = 40  # of the size of the parameters that the solver holds; a step reads half of them
+    looks: int = 0  # times it goes through the scores of all rows, in addition
+    arrays: int = 40  # held by the solver, each of the size of the parameters; a step reads half of them
 
 
 class Solver(ABC):
@@ -44,11 +44,12 @@ class Solver(ABC):
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
     refreshes_majorizer : bool
-        Whether one that is ``local`` will do too; where that is the bound of every row, any metric will for its planes.
+        Whether a ``local`` majorizer will do too. With a loss that has a bound for every row, any metric will then do,
+        for the planes on which the sum of the bounds is minimised.
     default_curvature : str, optional
-        The curvature that belongs to it; None where that is a matter of the data.
+        The curvature that belongs to it; None where the data decide.
     begins_constant : bool
-        Whether it starts at the constant model, and not from least squares.
+        Whether it starts at the constant model instead of from least squares.
     """
 
     name: ClassVar[str]
@@ -62,20 +63,20 @@ class Solver(ABC):
         return Start(problem.constant_model()) if self.begins_constant else least_squares_start(problem, curvature)
 
     def step_cost(self, problem: Problem) -> StepCost:
-        """What a step takes; raises ValueError where the solver has none for the problem in just any metric."""
+        """What a step takes; raises ValueError where the solver cannot use just any metric for the problem."""
         return StepCost()
 
     @abstractmethod
     def iterates(
         self, problem: Problem, curvature: Curvature, theta: Array, n_iter: int = 0, saved: Mapping[str, Any] = NOTHING
     ) -> Iterates:
-        """One `Iterate` for the start, and one after each iteration; the first has the number n_iter + 1.
+        """One `Iterate` for the start, with the number n_iter + 1, and one after each iteration.
 
         Parameters
         ----------
         saved : mapping
-            The `state` of an iterate of another run, which had the point theta and the number n_iter + 1: it is yielded
-            again, and those that followed it follow.
+            The `state` of an iterate of an earlier run, at theta and with the number n_iter + 1: that iterate is
+            yielded again, and then those that followed it.
         """
 
 
@@ -93,9 +94,10 @@ def iterates_in(
     start: tuple[Array, Array] | None = None,
     saved: Mapping[str, Any] | None = None,
 ) -> Iterates:
-    """A solver in the metric of a kind of curvature, from W and b or from where that solver begins (see `iterates_at`).
+    """Iterates of a solver in the metric of a kind of curvature.
 
-    From the minimum where the curvature tells it, or from the `state` of one of its iterates, which is the first then.
+    They start from the minimum where the curvature gives it, else from `start`, W and b, or where the solver begins
+    (see `iterates_at`). With `saved`, the `state` of one of its iterates, they start with that iterate.
     """
     require(kind.memory(problem), problem.memory_limit, f"curvature={kind.name!r}", "use curvature='auto'")
     problem.centred = kind.center
@@ -108,13 +110,13 @@ def iterates_in(
         return (yield from iterates)
     theta = None if start is None else problem.pack(*start)
     if problem.loss.quadratic and kind.is_exact:
-        # The minimum, for less than a search for where to begin.
+        # The minimum itself costs less than a search for a good start.
         theta = problem.xp.astype(-curvature.solve(problem.zero_gradient), problem.rows.dtype)
     return (yield from iterates_at(solver, problem, curvature, theta))
 
 
 def iterates_at(solver: Solver, problem: Problem, curvature: Curvature, theta: Array | None) -> Iterates:
-    """From theta, or from where the solver begins if there is none or the zero model is better."""
+    """Iterates from theta, or, if there is none or the zero model is better, from where the solver begins."""
     if theta is not None:
         iterates = solver.iterates(problem, curvature, theta)
         first = next(iterates)
@@ -129,7 +131,7 @@ def iterates_at(solver: Solver, problem: Problem, curvature: Curvature, theta: A
 
 
 def refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Evaluation | None = None) -> None:
-    """Adapt a metric to the point theta, with the weights of the rows there where these help it."""
+    """Adapt a metric to the point theta, with the weights that rows have there if it uses them."""
     if evaluation is None and curvature.weighs_rows:
         evaluation = problem.value_and_gradient(theta, with_row_weight=True)
     problem.n_looks += 1
@@ -146,13 +148,12 @@ def iterate(
     looks_back: int | None = None,
     **more: Any,
 ) -> Iterate:
-    """The point theta as the loop sees it; `more` is what its solver has to know beside it to go on from there.
+    """The point theta as an `Iterate`; `more` is what its solver needs besides to go on from there.
 
-    For alpha > 0 with the relative duality gap, (F − D)/F(zero model), which where next to nothing of that is left has
-    to be the smaller; for alpha = 0 with ½⟨∇F, H⁻¹∇F⟩/F(zero model),
-    what a step in the metric of the curvature would gain if that were the Hessian. As it may be far from that, the last
-    iterations, `looks_back` of them, must not have gained more than `tol` either: what takes many gains in few of them.
-    Neither changes with the units of X, with n or with k.
+    With alpha > 0 it has the relative duality gap, (F − D)/F(zero model), which has to be smaller where next to nothing
+    of F is left (`strictness`). With alpha = 0 it has the gain ½⟨∇F, H⁻¹∇F⟩/F(zero model) that a step in the metric of
+    the curvature would make if that were the Hessian. As it may be far from the Hessian, the last `looks_back`
+    iterations must not have gained more than ``tol`` either. Neither measure depends on the units of X, on n or on k.
     """
 
     def model() -> tuple[Array, Array]:
