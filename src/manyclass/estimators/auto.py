@@ -26,17 +26,12 @@ from manyclass.data.memory import times_as_large
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.validation import check_labelled, check_rows, check_weights
-from manyclass.estimators.automatic.candidates import (
-    MOST_FEATURES,
-    Candidate,
-    candidates,
-    evenness,
-)
+from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, candidates, evenness
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
-from manyclass.estimators.automatic.sampled_rows import Labelled, sample, unseen
+from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
@@ -51,35 +46,36 @@ ORDINARY = {"warm_start": False, "max_time": None}
 class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     """Chooses between linear models, their penalty and scaling, and generated features, by rows that are held out.
 
-    Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended; for dense
-    data `StagewiseClassifier` on random Fourier features by Newton's steps: of two bandwidths, for the better of these
-    with a learned metric, on kernel values at rows and with other penalties, and with twice and half the bandwidth for
-    as long as that is better;
-    for other data squared hinges (`SDCAClassifier`), and least squares (`StagewiseClassifier`) where it takes no longer
-    than that path; of several labels per row `CalibratedLeastSquaresClassifier`; all on columns as given and, where
-    these differ in size, on columns of one size.
-    They are tried on few rows first, in the order of their estimated seconds; a third of them, and those that the
-    held-out rows do not tell from the best, go on to more rows (successive halving), but no linear model that is
-    clearly worse than generated features, nor are these tried where a linear model makes no error on many rows. Fewer
-    than 3000 rows are cross-validated. Of models within a standard error of the best accuracy those are left that have
-    hardly more log loss than the least (of several labels per row, the one with the best micro-averaged F1 score, each
-    at the threshold of its probabilities that serves it), and the best of these is fitted to all rows; where these are
-    more than its features and `max_time` leaves time, it has more, or is averaged with others on other features.
+    Candidates are `GLMClassifier` along a path of penalties, each fit beginning where the one before ended. For dense
+    data also `StagewiseClassifier` with Newton's steps on random Fourier features of two bandwidths; the better one is
+    tried with a learned metric, on kernel values at rows (`Landmarks`), with other penalties, and with twice and half
+    the bandwidth for as long as that gains. For other data also squared hinges (`SDCAClassifier`) and least squares
+    (`StagewiseClassifier`), unless these take longer than the path; for several labels per row also
+    `CalibratedLeastSquaresClassifier`. Each is tried on columns as given and, where these differ in size, on columns of
+    one size.
+
+    All are tried on few rows first, in the order of their estimated seconds. A third of them, and those that the
+    held-out rows do not tell from the best, go on to more rows (successive halving), except for linear models that are
+    clearly worse than generated features. If a linear model makes no error on many rows, no features are generated.
+    Fewer than 3000 rows are cross-validated. Of the models within a standard error of the best accuracy, and of those
+    the ones with hardly more log loss than the least, the best is fitted to all rows. (With several labels per row it
+    is the one with the best micro-averaged F1 score, each at its best threshold.) If `max_time` leaves time, and there
+    are more rows than features, it gets more features, or is averaged with models on others.
 
     Parameters
     ----------
     objective : {"accuracy", "log_loss"}, default="accuracy"
-        What the held-out rows are asked for; for several labels per row the mean over their cells.
+        What candidates are compared by; for several labels per row the mean over their cells.
     max_time : float, default=None
-        Seconds for all of it. What is expected to take longer than is left is not begun, and the best so far is kept.
+        Limit in seconds for all of it. What is expected to take longer is not begun, and the best so far is kept.
     validation_fraction : float, default=0.2
-        Share of the rows held out, at most 10 000, from 3000 rows on. Copies of a row stay together, as in the folds of
-        fewer.
+        Share of the rows held out, at most 10 000; fewer than 3000 rows are cross-validated instead. Copies of a row
+        stay together.
     class_weight : dict, list of dict, "balanced" or None, default=None
-        Of every candidate, as for `GLMClassifier`; rows weigh as much where they judge.
+        Of every candidate, as for `GLMClassifier`; it also counts where rows judge.
     random_state : int, RandomState or None, default=None
-        Decides which rows are held out, where none are copies, and seeds the features; None means a fixed seed, so that
-        results repeat.
+        Seeds the generated features and the choice of held-out rows (which their content decides if there are copies);
+        None means a fixed seed, so that results repeat.
 
     Attributes
     ----------
@@ -88,18 +84,18 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     best_params_ : dict
         Its parameters.
     threshold_ : float
-        Of several labels per row, the probability from which on one is predicted: that with the best micro-averaged F1
-        score on rows left out, of those that cost no more accuracy than these can tell; else 0.5. ``best_estimator_``,
-        and what is stored or exported of it, predicts from there on too, until it is fitted anew.
+        The probability from which on a label is predicted. For several labels per row it has the best micro-averaged F1
+        score on rows left out, of the thresholds that cost no more accuracy than these can tell; else it is 0.5.
+        ``best_estimator_``, and what is stored or exported of it, uses it too, until it is fitted anew.
     best_path_ : list of float
-        Larger penalties that were fitted before, each fit beginning where the one before ended (``warm_start``); empty
-        where it was fitted by its parameters alone, which end within ``tol`` of the same minimum.
+        Larger penalties that were fitted first, each fit beginning where the one before ended (``warm_start``). Empty
+        if there were none. A fit without them ends within ``tol`` of the same minimum.
     best_score_ : float
-        Mean accuracy, or log loss, of the choice on the rows it was judged by; NaN where there are too few to judge.
+        Mean accuracy, or log loss, of the choice on the rows that judged it; NaN if there were too few to judge.
     leaderboard_ : list of dict
         All that was tried, the best first: estimator, parameters, scaling, accuracy, log_loss, n_rows and seconds.
     why_ : list of str
-        What was tried, left out and taken, in sentences.
+        Sentences that say what was tried, left out and taken.
     classes_ : array of shape (n_classes,)
         The labels, sorted; for multi-label targets the column numbers.
     n_features_in_ : int
@@ -155,8 +151,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows count as much in the fits and in the scores. Rows of weight 0 are left out.
         memory_limit : float or str, default=None
-            Of rows of a path that take more than an eighth of it as many are read, drawn at random, to compare models
-            on; the choice is fitted to all where they lie.
+            If the rows of a path take more than an eighth of it, models are compared on a random sample that takes so
+            much; the choice is fitted to all rows, which stay in their file.
 
         Returns
         -------
@@ -180,16 +176,13 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         options = (self.class_weight, labels.is_multilabel, told, are_all)
         listed, scalings = candidates(rows, int(rng.integers(2**31)), *options)
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
-        seen = Labelled(
-            {name: held for name, (_, held) in scalings.items()},
-            to_numpy(labels.indicator) if labels.is_multilabel else np.asarray(y[some]),
-            None if weight is None else weight[some],
-            given.most_bytes,
-        )
-        all_rows = None if are_all else unseen(given, y, weight, scalers)
-        judging = check_weights(rows, seen.y, seen.weight, self.class_weight)
+        scaled, of_some = {name: held for name, (_, held) in scalings.items()}, None if weight is None else weight[some]
+        y_some = to_numpy(labels.indicator) if labels.is_multilabel else np.asarray(y[some])
+        judging = check_weights(rows, y_some, of_some, self.class_weight)
         judging = None if judging is None else to_numpy(judging)
-        search = Search(self.objective, seen, labels.classes, end, judging_weight=judging, all_rows=all_rows)
+        seen = Labelled(scaled, y_some, of_some, given.most_bytes, judging)
+        all_rows = None if are_all else rows_of_file(given, y, weight, scalers)
+        search = Search(self.objective, seen, labels.classes, end, all_rows=all_rows)
         rounds = splits(rows, labels, self.validation_fraction, rng)
         expected = _expected(listed, costs(rows, labels), rows)
         entries = [Entry(one, seconds, rows.n_rows, of_all=(seconds, rows.n_rows)) for one, seconds in expected]

@@ -100,7 +100,7 @@ def test_larger_blocks_are_tried_beside_the_best_as_far_as_there_are_features():
     }
     larger = next(one for one in at_best if one.candidate.kind == LANDMARKS)
     assert larger.expected == 2 * best.expected
-    assert not known[LANDMARKS].may_have_larger_blocks(LANDMARKS.block_size)
+    assert known[LANDMARKS].with_larger_blocks(LANDMARKS.block_size) is None
 
 
 @pytest.mark.parametrize("when", ["compared", "all"])

@@ -1,4 +1,4 @@
-"""What `AutoClassifier` tries: a list of candidates, to which more can be added."""
+"""What `AutoClassifier` tries: estimators with their parameters, and the scaling of the columns in front of them."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ from manyclass.features import median_squared_distance
 from manyclass.features.learned_metric import waves_for
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Of softmax and logistic regression, in units of the variance of the rows along what they vary in most."""
+"""Of softmax and logistic regression, in units of `leading_variance`."""
 MARGINS = (1.0, 1e-1, 1e-2)
-"""Of squared hinges, in the same units."""
+"""Penalties of squared hinges, in the same units."""
 OF_FEW_ROWS = (10.0, 1.0)
-"""Larger ones, as it takes many rows to tell what hardly helps from what does not."""
+"""More penalties for few rows, which cannot tell columns that hardly help from those that do not."""
 GAP = 1e-2
-"""To which these are fitted, of what a constant model leaves to be told where classes are of one size: rows held out do
-not tell what is nearer, which takes text twice as long."""
+"""Duality gap of candidates, for classes of equal size. Held-out rows do not tell a smaller one from it, which would
+take twice as long on text."""
 NEARER = 1e-3
-"""Of rows that are fewer than columns, where no larger penalty led, and for those that serve best: all but nothing is
-left to be told of such rows, and what `GAP` allows may be far more."""
+"""The smaller gap for fewer rows than columns, where no fit at a larger penalty led, and for the best. Such rows leave
+next to no loss, of which `GAP` may be many times as much."""
 MEASURED_ROWS = 512
-"""By which that variance is estimated."""
+"""Rows from which `leading_variance` is estimated."""
 MOST_ROWS = 1 << 40
-"""Up to which the rows that a fit has time for are looked for."""
+"""Where `Candidate.rows_for` ends its search."""
 BANDWIDTHS = (1.0, 0.25)
-"""Of Fourier features, in units of the median squared distance of rows."""
+"""Of kernels, in units of the median squared distance of rows."""
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
 STEP_PENALTIES = (1e-4, 1e-2, 1.0)
-"""Of Newton's steps on generated features, whose rows have the mean squared norm 1; over the number of rows, as what
-is right for few of these is too large for many."""
+"""Penalties of Newton's steps on generated features, whose rows have the mean squared norm 1, divided by the number of
+rows: what is right for few rows is too large for many."""
 WIDEST = 5000
-"""Columns up to which a kernel of their distances is tried."""
+"""Most columns for which kernels are tried."""
 UNEVEN = 3.0
-"""Ratio of the sizes of columns from which they are brought to one."""
+"""Columns that differ in size by more than this ratio are also tried at one size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An estimator with its parameters, and the scaling of the rows in front of it."""
+    """An estimator with its parameters, and the scaling of the columns in front of it."""
 
     model: Any  # not fitted
     scaling: str  # a key of the scalings that `candidates` gives
-    family: str = ""  # models of one family can begin where another ended
+    family: str = ""  # models of a family form a path of penalties, each fit beginning where another ended
     kind: FeatureKind | None = None  # of the features that it generates; None for a linear model
     bandwidth: float = 0.0  # of these, in units of the median squared distance
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
-    follows: tuple[str, ...] = ()  # attributes to share with the best so far, among linear models or others
-    n_kernels: int = 1  # of which models are averaged
+    follows: tuple[str, ...] = ()  # tried only with these attributes of the best linear model, or kernel, so far
+    n_kernels: int = 1  # whose models are averaged
 
     @property
     def estimator(self) -> str:
@@ -81,13 +81,13 @@ class Candidate:
 
     @property
     def n_learned(self) -> int:
-        """Kernels whose metric is to be learned."""
+        """How many of its kernels have to learn a metric."""
         kernels = self.model.features if self.n_kernels > 1 else [self.kind]
         return sum(getattr(one, "metric", "") == "learned" for one in kernels)
 
     @property
     def alpha(self) -> float:
-        """Of the models of a family."""
+        """The penalty of a model of a family."""
         return float(self.model.alpha)
 
     @property
@@ -97,33 +97,33 @@ class Candidate:
 
     @property
     def has_temperature(self) -> bool:
-        """Whether its probabilities are learned from rows that it is not fitted to."""
+        """Whether its probabilities have to be learned from rows that it is not fitted to."""
         return getattr(self.model, "calibrate", None) == "temperature"
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What generated features differ in."""
+        """What tells candidates with generated features apart."""
         return self.scaling, self.bandwidth, self.kind, self.penalty, self.times_as_long
 
     @property
     def times_as_long(self) -> float:
-        """As it takes with Fourier features."""
+        """Seconds of a fit, in those of random features."""
         return 1.0 if self.kind is None else self.kind.times_as_long(self.model.block_size)
 
     def with_next_penalty(self, *, larger: bool = False) -> Candidate:
-        """The next on a path of models of a family."""
+        """The next candidate on the path of its family, beyond those listed."""
         (first, second), alpha = PENALTIES[:2], self.alpha
         alpha *= first / second if larger else second / first
         return replace(self, model=clone(self.model).set_params(alpha=to_read(alpha)))
 
     def within(self, gap: float) -> Candidate:
-        """The same, fitted to a smaller gap, if it is one."""
+        """The same candidate, fitted to this gap if that is smaller than its own."""
         if not gap < self.model.tol:
             return self
         return replace(self, model=clone(self.model).set_params(tol=to_read(gap)))
 
     def of_bandwidth(self, factor: float) -> Candidate:
-        """The same with so many times the bandwidth."""
+        """The same with the bandwidth multiplied by a factor."""
         bandwidth = to_read(factor * self.model.features.bandwidth)
         model = clone(self.model).set_params(features__bandwidth=bandwidth)
         return replace(self, model=model, bandwidth=factor * self.bandwidth)
@@ -134,17 +134,15 @@ class Candidate:
         model = clone(self.model).set_params(features=features, block_size=kind.block_size)
         return replace(self, model=model, kind=kind)
 
-    def may_have_larger_blocks(self, n_rows: int) -> bool:
-        """Whether these may serve better, and the features of so many rows fill more than one block."""
-        likes_them = self.kind is not None and self.kind.likes_large_blocks
-        return likes_them and self.model.block_size < self.n_features(n_rows)
-
-    def with_larger_blocks(self) -> Candidate:
-        """The same with blocks of twice as many features."""
-        return replace(self, model=clone(self.model).set_params(block_size=2 * self.model.block_size))
+    def with_larger_blocks(self, n_rows: int) -> Candidate | None:
+        """The same with blocks twice as large, if that may serve and so many rows have features for more than one."""
+        size = self.model.block_size
+        if self.kind is None or not self.kind.likes_large_blocks or size >= self.n_features(n_rows):
+            return None
+        return replace(self, model=clone(self.model).set_params(block_size=2 * size))
 
     def averaged_with(self, others: list[Candidate]) -> Candidate:
-        """The mean of models on its own features, and on those of others."""
+        """The mean of models, one on its own features and one on those of each of the others."""
         kernels = [self.model.features, *(one.model.features for one in others)]
         return replace(self, model=clone(self.model).set_params(features=kernels), n_kernels=len(kernels))
 
@@ -155,11 +153,11 @@ class Candidate:
         return self.n_kernels * self.kind.work(n_rows, self.n_features(n_rows), self.model.block_size)
 
     def rows_for(self, work: float) -> int:
-        """The rows that a fit takes so much for."""
+        """How many rows a fit of so much work has."""
         return bisect_right(range(MOST_ROWS), work, key=self.work) - 1
 
     def most_share(self, n_rows: int) -> float:
-        """How many times as many features as it is judged with serve so many rows."""
+        """How many times the features that it was judged with may serve so many rows."""
         return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
 
     def n_models(self, share: float) -> int:
@@ -167,13 +165,13 @@ class Candidate:
         return 1 if self.kind is None else self.kind.n_models(share)
 
     def n_features(self, n_rows: int) -> int:
-        """More features than rows add little that a penalty does not take away again."""
+        """As many features as rows: a penalty takes away most of what more would add."""
         return int(np.clip(n_rows, FEWEST_FEATURES, MOST_FEATURES))
 
     def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
-        """The estimator for so many rows and seconds, beginning from a fitted one where it can.
+        """The estimator for a fit to so many rows in so many seconds, beginning from `start` if it can.
 
-        `share` is of the features that go with so many rows.
+        It has `share` times the number of features that goes with so many rows.
         """
         given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
@@ -192,7 +190,7 @@ class Candidate:
 
 
 def chosen_parameters(model: Any) -> dict[str, Any]:
-    """Parameters of an estimator that are not its defaults, and do not serve the search alone."""
+    """Parameters of an estimator that differ from its defaults, without those that only the search sets."""
     defaults, given = type(model)().get_params(deep=False), model.get_params(deep=False)
     skipped = ("warm_start", "max_time", "random_state")
     return {name: value for name, value in given.items() if value != defaults[name] and name not in skipped}
@@ -203,7 +201,7 @@ SCALINGS = {
     "deviation": ("columns of unit variance", StandardScaler),
     "largest": ("columns of largest size 1", MaxAbsScaler),
 }
-"""By `Ranges.measure`: the scaling that makes columns of one size, and its scaler."""
+"""What brings columns to one size, by the measure of that size (`Ranges.measure`): a name for it, and the scaler."""
 
 
 def _told(value: Any) -> str:
@@ -218,10 +216,10 @@ def candidates(
     evenness: float = 1.0,
     are_all: bool = True,
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
-    """What to try, the simple before the others; and by scaling the scaler (or None) and the rows it gives.
+    """What to try, simple candidates first; and for each scaling its scaler (or None) and the scaled rows.
 
-    `evenness` is how much there is to tell, see there. Where the rows are not all that are fitted to, none of these are
-    landmarks, which a model would have to hold.
+    `evenness` is that of the classes (see there). `are_all` says whether the choice will be fitted to these rows alone;
+    else there are no landmarks, as their generator would hold all rows in memory.
     """
     found = ranges(rows)
     held = rows.canonical().unwrapped()  # which is taken apart many times
@@ -241,7 +239,7 @@ def candidates(
     ]
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
     if multilabel or not is_generated:
-        # Of one class a row calibration takes longer than all else, for errors that a link of least squares has, too.
+        # With one class per row, calibration takes longer than all else and has no fewer errors than least squares.
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
         if multilabel:
             squared = CalibratedLeastSquaresClassifier(random_state=seed)
@@ -261,11 +259,11 @@ def candidates(
 
 
 def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool, are_all: bool) -> list[Candidate]:
-    """Newton's steps on the features of each kernel, on those of a learned metric and on landmarks for the best, and
+    """Newton's steps on random features of every kernel; for the best one also with a learned metric, on landmarks, and
     with a penalty that only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
     same_kernel, (least, *usual) = ("scaling", "bandwidth"), STEP_PENALTIES
-    # A metric that cannot be learned is the Euclidean one, fitted twice.
+    # Where no metric can be learned, the second kind would be the first again.
     waves = [WAVES, LEARNED_WAVES] if rows.n_features <= waves_for(rows.n_rows) else [WAVES]
     ways: list[tuple[float, FeatureKind, tuple[str, ...]]]
     ways = [(penalty, kind, () if kind is WAVES else same_kernel) for kind in waves for penalty in usual]
@@ -286,14 +284,14 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
 
 
 def to_read(number: float) -> float:
-    """Without the digits that decide nothing."""
+    """A number without the digits that nobody wants to read."""
     return float(f"{number:.4g}")
 
 
 def leading_variance(rows: Rows, seed: int) -> float:
-    """tr Σ² / tr Σ, the mean eigenvalue of the covariance Σ of the rows, each weighted by itself; of some of the rows.
+    """tr Σ² / tr Σ, the mean of the eigenvalues of the covariance Σ weighted by themselves, from a sample of the rows.
 
-    Where most of many columns say next to nothing, as those of words, their mean variance is far below it.
+    Unlike the mean variance of the columns it is not small where most of many columns hardly vary, as those of words.
     """
     rng = np.random.default_rng(seed)
     part = rows.take(np.sort(rng.permutation(rows.n_rows)[:MEASURED_ROWS]))
@@ -305,9 +303,9 @@ def leading_variance(rows: Rows, seed: int) -> float:
 
 
 def evenness(codes: np.ndarray | None) -> float:
-    """The log loss of the class shares, over that of even ones; 1 for several labels per row.
+    """The entropy of the class shares, divided by that of even ones; 1 for several labels per row.
 
-    Gaps are in units of the latter: where one class is rare a constant model is within hundredths of these.
+    Gaps are relative to the latter. Where a class is rare the constant model is near it, and gaps have to be smaller.
     """
     if codes is None:
         return 1.0

@@ -1,4 +1,4 @@
-"""What becomes of a candidate in a search."""
+"""A candidate in a search: its last model, its scores so far, and the seconds that further fits would take."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.scores import THRESHOLDS, Score, mean_score
 
 QUICK = 1.0
-"""Seconds that are not worth saving where rows are few."""
+"""Seconds that are not worth saving on few rows."""
+CLEARLY = 3.0
+"""Standard errors of a difference that is hardly due to chance."""
 
 
 @dataclass(eq=False)
 class Entry:
-    """A candidate and what became of it."""
+    """A candidate, and what became of it."""
 
     candidate: Candidate
-    expected: float  # seconds of a fit to `n_rows` rows: by the cost model, then by the last fit
+    expected: float  # seconds of a fit to `n_rows` rows: estimated at first, then those of the last fit
     n_rows: int
     scores: dict[int, Score] = field(default_factory=dict)  # by part
-    model: Any = None  # the last that was fitted, while it may be wanted again
-    parameters: dict[str, Any] = field(default_factory=dict)  # of that
-    n_passes: float = 1.0  # over the rows, of its fit
-    seconds: float = 0.0
-    judging: float = 0.0  # seconds for a part that judges it, beside those of the fit
-    is_needless: bool = False  # as what takes less time is as good
+    model: Any = None  # the last that was fitted, while it may be needed again
+    parameters: dict[str, Any] = field(default_factory=dict)  # of that model
+    n_passes: float = 1.0  # over the rows, in that fit
+    seconds: float = 0.0  # spent on it so far
+    judging: float = 0.0  # seconds to judge it on one part, in addition to the fit
+    is_needless: bool = False  # whether a candidate that takes less time is as good
     n_judged: int = 0  # rows that it was judged by
-    threshold: float = THRESHOLDS[0]  # of probabilities, from which on labels are predicted
-    links: set[bool] = field(default_factory=set)  # whether the link of what judged it is fixed
-    leader: Entry | None = None  # whose fits, at a larger penalty, its own began from
-    beside: Entry | None = None  # the best so far, next to which it was tried
-    of_all: tuple[float, int] | None = None  # seconds of a fit to so many rows by the cost model
+    threshold: float = THRESHOLDS[0]  # probability from which on labels are predicted
+    links: set[bool] = field(default_factory=set)  # of its fits: whether each had a fixed link (no ``temperature_``)
+    leader: Entry | None = None  # the one at a larger penalty from whose fits its own began
+    beside: Entry | None = None  # the one whose bandwidth or kind of features was varied to get it
+    of_all: tuple[float, int] | None = None  # estimated seconds of a fit, and to how many rows
 
     @property
     def can_go_on(self) -> bool:
@@ -44,22 +46,22 @@ class Entry:
 
     @property
     def path(self) -> list[Entry]:
-        """From the largest penalty that its fits go back to, to itself."""
+        """The entries that its fits go back to, from the largest penalty down to itself."""
         return [*(self.leader.path if self.leader is not None else ()), self]
 
     def has(self, model: Any) -> None:
-        """A new model, fitted."""
+        """Take note of a newly fitted model."""
         self.model, self.parameters = model, chosen_parameters(model)
         self.n_passes = max(float(model.n_passes_), 1.0)
         self.links.add(getattr(model, "temperature_", None) is None)
 
     def forget(self) -> None:
-        """The model, and all that it says of the rows that judge it."""
+        """Drop the model, and its predictions for the rows that judge it."""
         self.model = None
         self.scores = {part: one._replace(evidence=None) for part, one in self.scores.items()}
 
     def averaged_with(self, others: list[Entry], y: Mapping[int, np.ndarray], classes: Any) -> Entry:
-        """The mean of models like its own and those of others, which were judged by the same rows."""
+        """The mean of its own model and of those of others, which were judged by the same rows."""
         members = [self, *others]
         mean = replace(self, candidate=self.candidate.averaged_with([one.candidate for one in others]), leader=None)
         mean.expected = sum(one.expected for one in members)
@@ -70,33 +72,33 @@ class Entry:
         return mean
 
     def seconds_for(self, n_rows: int) -> float:
-        """Expected of a fit to so many rows."""
+        """Expected seconds of a fit to so many rows."""
         fixed, per_work = self._seconds()
         return fixed + per_work * self.candidate.work(n_rows)
 
     def seconds_with(self, parts: Parts) -> float:
-        """Expected of the fits of a round, and of judging them."""
+        """Expected seconds of the fits of a round and of judging them."""
         per_feature = self.judging / self.candidate.n_features(self.n_rows)
         sizes = [len(learn) for learn, _ in parts.values()]
         return sum(self.seconds_for(n) + per_feature * self.candidate.n_features(n) for n in sizes)
 
     def seconds_along(self, n_rows: int) -> float:
-        """Expected of the fits of its path."""
+        """Expected seconds of all fits of its path."""
         return sum(one.seconds_for(n_rows) for one in self.path)
 
     def rows_in(self, seconds: float) -> int:
-        """To which a fit is expected to take so long."""
+        """To how many rows a fit is expected to take so long."""
         fixed, per_work = self._seconds()
         return self.candidate.rows_for(max(seconds - fixed, 0.0) / per_work)
 
     def passes_in(self, seconds: float, n_rows: int) -> float:
-        """Over so many rows, of a fit like the last."""
+        """How many passes over so many rows the seconds allow, at the pace of the last fit."""
         return seconds / self.seconds_for(n_rows) * self.n_passes
 
     def _seconds(self) -> tuple[float, float]:
-        """Of any fit, and more of one for its work.
+        """The fixed seconds of a fit, and those per unit of work.
 
-        What generated features take on few rows beyond what was expected does not grow with these.
+        With generated features, the seconds by which few rows exceed the estimate are taken for fixed ones.
         """
         expected, work = self.expected, self.candidate.work(self.n_rows)
         if self.candidate.is_linear or self.of_all is None:
@@ -106,7 +108,7 @@ class Entry:
 
     @property
     def kin(self) -> Any:
-        """What it shares with those that can begin where it ended."""
+        """Equal for entries whose fits can begin where those of another ended."""
         return self.candidate.family or self
 
     @property
@@ -119,12 +121,12 @@ class Entry:
 
     @property
     def loss_told(self) -> float:
-        """What can be told of the log loss: n rows without an error tell none below 1/n."""
+        """The log loss as far as it can be known: n rows without an error do not tell it from 1/n."""
         return max(self.log_loss, 1.0 / self.n_judged)
 
     def threshold_for_f1(self, level: float) -> tuple[float, float]:
-        """Of several labels per row, the threshold with the best F1 score of those that leave the accuracy at `level`
-        or above, and this score; a negative one where none does."""
+        """For several labels per row: of the thresholds with an accuracy of at least `level`, the one with the best F1
+        score, and that score, which is negative if there is none."""
         accuracies, f1 = np.mean([np.asarray(one.cells) for one in self.scores.values()], axis=0)
         place = int(np.argmax(np.where(accuracies >= level, f1, -1.0)))
         return THRESHOLDS[place], float(f1[place]) if accuracies[place] >= level else -1.0
@@ -135,7 +137,7 @@ class Entry:
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
 
     def has_more_loss(self, other: Entry, n_errors: float = 1.0) -> bool:
-        """Than another that was judged by the same rows, by more than so many standard errors of the difference."""
+        """Whether its log loss exceeds another's by more than so many standard errors of the difference, row by row."""
         differences = np.concatenate([one.losses - other.scores[part].losses for part, one in self.scores.items()])
         weights = np.concatenate([one.weights for one in self.scores.values()])
         more = self.log_loss - other.log_loss
@@ -145,7 +147,7 @@ class Entry:
         return f"{self.candidate} ({100 * (1 - self.accuracy):.2f} % errors, log loss {self.log_loss:.3g})"
 
     def row(self) -> dict[str, Any]:
-        """For the leaderboard."""
+        """Its row of ``leaderboard_``."""
         return {
             "estimator": self.candidate.estimator,
             "parameters": self.parameters,
@@ -158,8 +160,11 @@ class Entry:
 
 
 def middle_first(entries: list[Entry], is_wide: bool) -> list[Entry]:
-    """Where there is no time for all, those at the ends of a path are the least likely to be right; of those beside the
-    middle the largest comes first where columns are more than rows, as a fit that begins nowhere near takes longest."""
+    """The order in which to try entries if there is no time for all, as the ends of a path are the least likely to win.
+
+    With fewer rows than columns, the largest of the penalties about the middle comes first, as a fit that begins far
+    from its minimum takes longest.
+    """
     of_kin: dict[Any, list[Entry]] = {}
     for one in entries:
         of_kin.setdefault(one.kin, []).append(one)
@@ -169,7 +174,7 @@ def middle_first(entries: list[Entry], is_wide: bool) -> list[Entry]:
         return abs(kin.index(one) - len(kin) // 2)
 
     def is_beside(one: Entry) -> bool:
-        """The middle is one guess at the penalty: those on both sides of it tell more than another kernel does."""
+        """The middle of a path is one guess at the penalty; its neighbours tell more than another kernel does."""
         return one.candidate.is_linear and distance(one) <= 1
 
     def place(one: Entry) -> int:
@@ -179,6 +184,6 @@ def middle_first(entries: list[Entry], is_wide: bool) -> list[Entry]:
 
 
 def without_advice(refusal: Exception) -> str:
-    """What a fit would take: the limit that is named is a share of the user's, and the advice is for who chose."""
+    """A refusal without the limit, which is a share of the user's, and without advice on a single estimator."""
     told = str(refusal).partition(", more than")[0].partition(";")[0]
     return f"{told}, more than there is room for" if isinstance(refusal, MemoryError) else told

@@ -10,12 +10,9 @@ from manyclass.features import FeatureGenerator, Landmarks, RandomFourierFeature
 class FeatureKind(ABC):
     """How a kernel is approximated."""
 
-    block_size: ClassVar[int]
-    """Features that a stage solves for together."""
-    is_dear: ClassVar[bool] = False
-    """Whether a fit takes several times as long as with other kinds."""
-    likes_large_blocks: ClassVar[bool] = False
-    """Whether blocks of more features than usual may serve better."""
+    block_size: ClassVar[int]  # features that a stage solves for together
+    is_dear: ClassVar[bool] = False  # whether a fit takes several times as long as with other kinds
+    likes_large_blocks: ClassVar[bool] = False  # whether blocks of more features than usual may serve better
 
     @abstractmethod
     def generator(self, bandwidth: float) -> FeatureGenerator: ...
@@ -49,15 +46,13 @@ class RandomWaves(FeatureKind):
         return float(n_rows) * n_features
 
 
-@dataclass(frozen=True)
 class KernelValues(FeatureKind):
     """Kernel values at training rows. The more of these landmarks are solved for together, the better they stand for
     all rows; and more of them in one model come nearer to the kernel than an average of models does."""
 
     block_size = 2048
     is_dear = likes_large_blocks = True
-    drawing: ClassVar[int] = 2
-    """Drawing a block takes as long as reading so many rows for each of its landmarks."""
+    drawing: ClassVar[int] = 2  # rows that take as long to read as drawing one landmark
 
     def generator(self, bandwidth: float) -> FeatureGenerator:
         return Landmarks(bandwidth=bandwidth)

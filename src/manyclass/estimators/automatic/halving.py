@@ -13,7 +13,7 @@ import numpy as np
 from manyclass.choice.descent import CURVED
 from manyclass.estimators.automatic import neighbours
 from manyclass.estimators.automatic.candidates import GAP, NEARER, Candidate
-from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
+from manyclass.estimators.automatic.entries import CLEARLY, QUICK, Entry, middle_first, without_advice
 from manyclass.estimators.automatic.neighbours import LearnedMetrics
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
@@ -22,51 +22,39 @@ from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 KEPT = 3
-"""One of so many candidates goes on to the next round, and up to half of those the rows do not tell from the best."""
+"""One candidate in so many goes on to the next round; up to half, if the rows do not tell more from the best."""
 FINALISTS = 2
-"""Go on from any round."""
+"""At least so many go on from any round."""
 FIRST_SHARE = 0.3
-"""Of the time for the search, what a first round of more rows than the fewest may take."""
+"""The share of the search's time that a first round may take if it has more rows than the smallest one."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
-"""How many times as long as expected a fit may take, where a fair share of half of the time that is left is less."""
-CLEARLY = 3.0
-"""Standard errors of a difference beyond which nothing gets as good as generated features on more rows."""
+"""A fit may take so many times its expected seconds, or its share of half of the time that is left if that is more."""
 TURNED = 2.0
 """Standard errors of a difference between log losses beyond which a path of penalties has turned."""
 NOTHING = 0.005
-"""Share of errors within two standard errors of none that leaves nothing to gain."""
+"""A share of errors that, if it is within two standard errors of none, leaves nothing to gain."""
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
 
 class Halving:
-    """What all rounds have in common.
+    """The rounds of a search.
 
-    `seen` is what is learnt from and judged by, `judging_weight` what a row weighs where it judges; `all_rows` is what
-    the choice is fitted to, where that is more. All has to be done at `end`, by ``time.perf_counter``. `watch` is
-    entered for each fit with what is fitted, to how many rows, and what is the best so far.
+    Candidates learn from `seen` and are judged by it; the choice is fitted to `all_rows`, if that is more. Everything
+    has to be done by `end`, a value of ``time.perf_counter``. `watch` is a context for each fit, and is given the
+    entry, its number of rows, and the best entry so far.
     """
 
-    def __init__(
-        self,
-        objective: str,
-        seen: Labelled,
-        classes: Any,
-        end: float,
-        *,
-        judging_weight: np.ndarray | None = None,
-        all_rows: Labelled | None = None,
-    ):
+    def __init__(self, objective: str, seen: Labelled, classes: Any, end: float, *, all_rows: Labelled | None = None):
         self.objective, self.seen, self.classes = objective, seen, classes
         self.all_rows = seen if all_rows is None else all_rows
         now = time.perf_counter()
         self.end, self.search_end = end, now + SEARCH * (end - now)
-        self.judging_weight = judging_weight
-        self.stopped: Status | None = None  # from outside
+        self.stopped: Status | None = None  # set by Ctrl-C or a callback
         self.path: list[float] = []  # penalties that led to the fit to all rows
-        self.last_fits: dict[tuple[str, int], tuple[Entry, Any]] = {}  # what was fitted last, by family and part
+        self.last_fits: dict[tuple[str, int], tuple[Entry, Any]] = {}  # by family and part
         self.metrics = LearnedMetrics()
         self.judges: dict[int, np.ndarray] = {}  # numbers of rows, by part
         self.late: set[Entry | None] = set()  # for which there was no time in a round
@@ -82,7 +70,7 @@ class Halving:
         return max(entries, key=self.key)
 
     def affordable(self, rounds: list[Parts], entries: list[Entry], enough: float) -> list[Parts]:
-        """Without the first rounds, which have not enough rows, as far as there is time for all on more."""
+        """The rounds without those that have too few rows, as far as there is time to begin with more."""
         most = FIRST_SHARE * (self.search_end - time.perf_counter())
         sizes = [len(next(iter(parts.values()))[0]) for parts in rounds]
         first = next((place for place, size in enumerate(sizes) if size >= enough), max(len(rounds) - 1, 0))
@@ -91,7 +79,7 @@ class Halving:
         return rounds[first:]
 
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
-        """Those that were tried: the finalists, the best first, then the others likewise."""
+        """All entries that were tried: those of the last round, the best first, then those of earlier ones likewise."""
         entries = sorted(entries, key=lambda one: one.expected)
         alive = list(entries)
         if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
@@ -126,13 +114,13 @@ class Halving:
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
                     one.forget()  # what may be large, and is wanted again where there is no time to fit another
-            # The most promising first, as there may be no time for all; of a family by falling penalties, as before.
+            # The most promising family first, as there may be no time for all, and in each the largest penalty first.
             families = list(dict.fromkeys(one.kin for one in going_on))
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
     def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], last: Parts | None) -> Entry | None:
-        """What to try beside the best; in the last round kernels only of a time that is enough for all rows, too."""
+        """What to try next to the best; in the last round kernels only if `max_time` leaves a fit to all rows."""
         if not tried or self.stopped:
             return None
         found = neighbours.next_penalty(self.best(tried), tried, entries) or neighbours.beyond_the_end(tried, entries)
@@ -149,21 +137,21 @@ class Halving:
         best = tried[0]
         going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
         if not best.candidate.is_linear:
-            # Another kernel, or a smaller penalty of it, may be the better one of more rows.
+            # With more rows, another kernel or a smaller penalty may be the better one.
             going_on = [one for one in going_on if not one.is_needless]
             return [one for one in going_on if not (one.candidate.is_linear and self._is_clearly_worse(one, best))]
         linear = [one for one in going_on if one.candidate.is_linear]
         rest = [one for one in tried if one.candidate.is_linear and one.candidate.scaling != best.candidate.scaling]
-        # Of a path whose models hardly differ one makes room for the best of another scaling of the columns.
+        # Where the models of a path hardly differ, one makes room for the best on another scaling of the columns.
         if len(linear) > FINALISTS and rest and not {*rest} & {*linear} and not self._is_clearly_worse(rest[0], best):
             going_on = [*(one for one in going_on if one is not linear[-1]), rest[0]]
-        # They gain more from more rows than a linear model does.
+        # Generated features gain more from more rows than a linear model does.
         kernel = next((one for one in tried if not one.candidate.is_linear), best)
         has_one = kernel in going_on or self._is_clearly_worse(kernel, best)
         return going_on if has_one else [*going_on, kernel]
 
     def _in_order(self, tried: list[Entry]) -> list[Entry]:
-        """The best first; but landmarks, which take several times as long, last where they are not clearly better."""
+        """The best first, except for landmarks that are not clearly better than random features: they take longer."""
         tried = sorted(tried, key=self.key, reverse=True)
         waves = next((one for one in tried if not (one.candidate.is_linear or one.candidate.is_dear)), None)
         is_clear = waves is None or self._is_clearly_worse(waves, tried[0])
@@ -172,7 +160,7 @@ class Halving:
         return sorted(tried, key=lambda one: one.is_needless)
 
     def _n_close(self, tried: list[Entry]) -> int:
-        """How many the rows do not tell from the best, neither by accuracy nor, as it decides then, by log loss."""
+        """How many the rows do not tell from the best, by accuracy and then by log loss."""
         if self.objective != "accuracy":
             return 0
         close = [one for one in tried if one.accuracy >= tried[0].accuracy - tried[0].standard_error]
@@ -186,8 +174,8 @@ class Halving:
         return best.accuracy - one.accuracy > margin
 
     def _can_be_last(self, alive: list[Entry], tried: list[Entry], parts: Parts) -> bool:
-        """Whether those left can be compared on all rows at once: from two on no round takes one away. Where the
-        smallest penalty was the best, few rows may be all that speaks for it, which some more tell in less time."""
+        """Whether to go straight to all rows, as no round takes away one of the last two. Not where the smallest
+        penalty was the best: that may only be due to few rows, which a few more can show in less time."""
         if len(alive) > FINALISTS or self._needed_to_end(alive, parts) > self.end - time.perf_counter():
             return False
         best = self.best(tried)
@@ -195,20 +183,20 @@ class Halving:
         return not others or min(others) < best.candidate.alpha
 
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
-        """Seconds of a round, and of a fit of what is taken afterwards, in a share of the time that is theirs."""
+        """Seconds of a round and of the final fit, which has at least the time that is set aside for it."""
         in_round = sum(one.seconds_with(parts) for one in alive)
         return in_round + max(alive[0].seconds_along(self.all_rows.n_rows), self.end - self.search_end)
 
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
-        """Whether there is something to be decided between those left, and time to fit what is taken afterwards.
+        """Whether another round can change the choice, and leaves the time to fit that.
 
-        Generated features gain more from all rows, and more features, than from a choice between the last few."""
+        Generated features gain more from all rows and more features than from a choice between the last few."""
         leader = self.best(alive)
         if alive[0].candidate.is_linear:
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
         if len(alive) == 1 and self.end == np.inf:
-            return False  # where time is limited and left, others are tried beside it
-        # A linear model in place of the leader leaves the time to see what more rows make of that.
+            return False  # with a limit, the time that is left is for others, tried next to it
+        # If a linear model may win in the end, which is fitted in no time, more rows can judge the leader.
         near = [one for one in alive if one.accuracy >= leader.accuracy - leader.standard_error]
         is_left = any(one.candidate.is_linear and leader.has_more_loss(one) for one in near)
         if is_left and leader.seconds_with(parts) <= (left := SEARCH * (self.end - time.perf_counter())):
@@ -224,8 +212,8 @@ class Halving:
         return False
 
     def _with_time(self, alive: list[Entry], parts: Parts) -> tuple[Entry, list[Entry]]:
-        """The best so far; and those that there is time for, the best first, in the order they have: without it the
-        others would be compared with what was judged by models of fewer rows."""
+        """The best so far, and those that there is time for, chosen from the best on, in their order. Without the best,
+        others would be compared with the score of a model of fewer rows."""
         going_on: list[Entry] = []
         left = self.search_end - time.perf_counter()
         for one in sorted(alive, key=self.key, reverse=True):
@@ -289,27 +277,27 @@ class Halving:
         return tried
 
     def _let_go(self, kernels: list[Entry]) -> None:
-        """Of large models all but those that may be taken as they are, where there is no time for another."""
+        """Drop large models, but not the best two, which may be taken as they are if there is no time for a fit."""
         kept = {self.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
         for one in kernels:
             one.model = one.model if one in kept else None
 
     def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
-        """Whether the best so far speaks against what a candidate would be tried with."""
+        """Whether the best so far differs in an attribute that the candidate has to share with it."""
         kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
-        """Whether a linear model beside paths takes longer than softmax on these, for one label per row: of few, a
-        while."""
+        """Whether, with one label per row, least squares or hinges take longer than all of softmax so far; on few rows,
+        longer than a while."""
         is_beside = not entry.candidate.family or entry.candidate.has_temperature
         is_alone = entry.candidate.is_linear and is_beside and self.seen.y.ndim == 1
         most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried if one.candidate.can_go_on))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
-        """The best linear model that many rows do not tell from one without errors: there is nothing to gain."""
+        """The best linear model that many rows do not tell from one without errors, which leaves nothing to gain."""
         if self.objective != "accuracy" or self.seen.y.ndim > 1:
             return None
 
@@ -320,16 +308,16 @@ class Halving:
         return max((one for one in tried if one.candidate.is_linear and is_flawless(one)), key=self.key, default=None)
 
     def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
-        """Whether penalties larger than this one on its path were too small already: the smallest was less accurate
-        than a larger one, and had clearly more log loss."""
+        """Whether larger penalties on its path were too small already: the smallest of them was less accurate than
+        another, and had clearly more log loss."""
         larger = [one for one in tried if one.kin == entry.kin and one.candidate.alpha > entry.candidate.alpha]
         path = sorted(larger, key=lambda one: one.candidate.alpha)
         return any(path[0].accuracy < one.accuracy and path[0].has_more_loss(one, TURNED) for one in path[1:])
 
     def _try(self, entry: Entry, parts: Parts) -> None:
-        """Fit and judge, one part after the other; what an earlier round did with a part is taken from there.
+        """Fit and judge an entry on each part for which an earlier round has not done so.
 
-        Nothing becomes of an entry that is stopped before a part of it was judged.
+        It stays as it was if it is stopped before the first part is judged.
         """
         known = entry.scores
         scores = {number: known[number] for number in parts if number in known}
@@ -339,8 +327,8 @@ class Halving:
         started, n_fits, judging = time.perf_counter(), 0, 0.0
         try:
             for number in left_out:
-                # Where the penalty is tiny many models are as good on the rows they know, and what is near one of fewer
-                # rows is not what these alone would lead to; a larger penalty on the same rows leads there.
+                # At a tiny penalty many models fit the rows as well. The one to find is where a path of penalties on
+                # the same rows leads; a start from a model of fewer rows might end at another.
                 entry.leader, start = self.last_fits.get((entry.candidate.family, number), (None, None))
                 if entry.leader is not None and entry.leader.candidate.alpha < entry.candidate.alpha:
                     entry.leader = start = None
@@ -368,8 +356,8 @@ class Halving:
             entry.expected, entry.judging = (spent - judging) / n_fits, judging / n_fits
 
     def _gap_near(self, leader: Entry | None) -> float:
-        """Where little of what the zero model leaves is left to be told: a share of that. Fewer rows than columns are
-        soon told by a model that begins nowhere near, and may be told otherwise by all that are nearer."""
+        """A gap in proportion to the loss at the penalty before, where that is small. Without one, fewer rows than
+        columns take a smaller gap, as models fit them well that are still far from the minimum."""
         if leader is None:
             return NEARER if self.seen.is_wide else GAP
         zero = math.log(2 if self.seen.y.ndim == 2 else len(self.classes))
@@ -378,7 +366,7 @@ class Halving:
     def _judged(
         self, candidate: Candidate, number: int, part: tuple[np.ndarray, np.ndarray], seconds: float, start: Any
     ) -> tuple[Any, Score, float]:
-        """A model, its score, and the seconds that this took."""
+        """A model, its score, and the seconds that judging took."""
         learn, judge = part
         model = candidate.built(len(learn), seconds, start)
         if candidate.has_temperature:
@@ -386,7 +374,7 @@ class Halving:
         with self.metrics.shared(candidate, number, model):
             self.seen.fit(model, candidate.scaling, learn)
         fitted = time.perf_counter()
-        weight = None if self.judging_weight is None else self.judging_weight[judge]
+        weight = None if self.seen.judging_weight is None else self.seen.judging_weight[judge]
         X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
         if candidate.has_temperature:
             learn_temperature(model, X, y, weight)

@@ -1,5 +1,5 @@
-"""What is tried beside the best so far: the next penalty, and kernels of twice and of half its bandwidth; and the
-metrics that these share."""
+"""What to try next to the best candidate so far: the next penalty, twice or half the bandwidth, or another kind of
+features; and the learned metrics that kernels share."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from dataclasses import replace
 from typing import Any
 
 from manyclass.estimators.automatic.candidates import NEARER, Candidate
-from manyclass.estimators.automatic.entries import Entry
+from manyclass.estimators.automatic.entries import CLEARLY, Entry
 from manyclass.estimators.automatic.feature_kinds import KINDS, LEARNED_WAVES, WAVES
 
 Best = Callable[[list[Entry]], Entry]
 FACTORS, GAIN = (2.0, 0.5), 1.01
-"""Of the bandwidth; and how many times the log loss has to be where accuracies are the same."""
+"""Factors of the bandwidth to try; and by how much the log loss has to fall if the accuracy does not rise."""
 NAMED = " nearer"
-"""Families of models that are fitted to a smaller gap."""
+"""What is added to the name of a family that is fitted to a smaller gap."""
 WIDEST_SPAN = 1024.0
-"""Of bandwidths, in units of the median and of its inverse."""
-CLEARLY = 3.0
-"""Standard errors of a difference between log losses beyond which a kernel is worse than the best."""
+"""Bandwidths are tried from the median divided by this up to the median times this."""
 
 
 def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
-    """The next on the path of the best, where that ends with the least log loss of what was tried of it.
+    """The next penalty on the path of the best, if the last one tried at that end has the least log loss of the path.
 
-    More rows take smaller penalties; and larger ones where the rows before held few of the words of others, and could
-    not tell what is too small for these. Neither is asked for where the end is not the best, or, of the largest, within
-    a standard error of it. Beyond the largest of all, where that gains, what is new is added to `entries`.
+    More rows may want a smaller penalty; or a larger one, if fewer rows held too few rare words to show which are too
+    small. The smaller one is tried if the best is that end; the larger one if that end is within a standard error of
+    the best. Beyond the largest listed, where that still gains, a new entry is added to `entries`.
     """
     path = [one for one in entries if one.kin == best.kin]
     known = [one for one in path if one in tried]
@@ -44,9 +42,8 @@ def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry
 
 
 def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:
-    """A smaller penalty than the last of a path, where that has clearly the least log loss of it, as where columns have
-    heavy tails, and the one before left something to be told (see `Entry.loss_told`). What is new is added to
-    `entries`."""
+    """A smaller penalty than the last of a path, if that has clearly the least log loss of it, as with columns of heavy
+    tails. It is added to `entries`."""
     for family in dict.fromkeys(one.candidate.family for one in tried if one.candidate.family):
         path = [one for one in entries if one.candidate.family == family]
         if len(path) < 2 or path[-1] not in tried or path[-2] not in tried:
@@ -58,8 +55,8 @@ def beyond_the_end(tried: list[Entry], entries: list[Entry]) -> Entry | None:
 
 
 def nearer(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
-    """What has the least log loss of those that the rows do not tell from the best, fitted to a smaller gap; then what
-    is next to it on the path of penalties at that gap. What is new is added to `entries`."""
+    """The entry with the least log loss, of those within a standard error of the best, fitted to a smaller gap; once
+    that is tried, the next penalty on the path at that gap. New entries are added to `entries`."""
     near = [one for one in tried if one.accuracy >= best.accuracy - best.standard_error]
     least = min(near, key=lambda one: one.log_loss)
     family = least.candidate.family
@@ -73,7 +70,7 @@ def nearer(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | Non
 
 
 def _gains(before: Entry, end: Entry) -> bool:
-    """Whether the end of a path clearly has less log loss than what is before it."""
+    """Whether the end of a path has clearly less log loss than the entry before it."""
     return before.loss_told > GAIN * end.loss_told and before.has_more_loss(end)
 
 
@@ -84,9 +81,9 @@ def _added(beside: Entry, candidate: Candidate, entries: list[Entry], place: int
 
 
 def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
-    """Twice or half that of the best kernel, where these were not `asked` for. What is new is added to `entries`.
+    """The best kernel with twice or half its bandwidth, if not yet `asked` for. New entries are added to `entries`.
 
-    None where something else is clearly better. A step that gained next to nothing leads nowhere.
+    None where a linear model is clearly better. Where the last step gained next to nothing, none is tried beyond it.
     """
     kernels, leading = [one for one in tried if not one.candidate.is_linear], best(tried)
     if not kernels:
@@ -108,16 +105,15 @@ def other_bandwidth(best: Best, tried: list[Entry], entries: list[Entry], asked:
 
 
 def other_kernel(best: Best, tried: list[Entry], entries: list[Entry], asked: list[Entry]) -> Entry | None:
-    """Beside the best, where that is a kernel: another bandwidth, the same with another metric, or landmarks of which
-    more are solved for together."""
+    """Next to the best, if that is a kernel: another bandwidth, larger blocks, or another kind of features."""
     leading = best(tried)
     if leading.candidate.is_linear:
         return None
     found = other_bandwidth(best, tried, entries, asked)
     known = {one.candidate.kind for one in entries} - {leading.candidate.kind}
     others = [leading.candidate.of_kind(kind) for kind in KINDS if kind in known]
-    if leading.candidate.may_have_larger_blocks(leading.n_rows):
-        others.insert(0, leading.candidate.with_larger_blocks())
+    if larger := leading.candidate.with_larger_blocks(leading.n_rows):
+        others.insert(0, larger)
     for other in () if found else others:
         found = _beside(leading, other, entries)
         if found not in tried and found not in asked:
@@ -127,7 +123,7 @@ def other_kernel(best: Best, tried: list[Entry], entries: list[Entry], asked: li
 
 
 def _beside(middle: Entry, candidate: Candidate, entries: list[Entry]) -> Entry:
-    """The entry of a kernel next to one that is known; what is new is added."""
+    """The entry of a candidate next to the one in the middle, added if it is new."""
     found = next((one for one in entries if one.candidate.key == candidate.key), None)
     if found is None:
         times = candidate.times_as_long / middle.candidate.times_as_long
@@ -138,20 +134,20 @@ def _beside(middle: Entry, candidate: Candidate, entries: list[Entry]) -> Entry:
 
 
 class LearnedMetrics(dict[tuple[str, int], Any]):
-    """What was learned from a part of the rows in a scaling: the same for every bandwidth, loss and penalty."""
+    """Metrics by scaling and part of the rows. They are the same for every bandwidth, loss and penalty."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._seconds = 0.0  # that learning took, at most; it hardly grows with the rows
-        self._first: dict[tuple[str, int], float] = {}  # seconds of the fits that learned
+        self._seconds = 0.0  # the most that learning took; it hardly grows with the rows
+        self._first: dict[tuple[str, int], float] = {}  # seconds of the fits that learned a metric
 
     def seconds_for(self, candidate: Candidate) -> float:
-        """What learning one takes, beside the rest of a fit."""
+        """Seconds that a fit would spend on learning metrics."""
         return self._seconds * candidate.n_learned
 
     @contextmanager
     def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:
-        """The model is fitted inside with what is known, and has its parameters as they were afterwards."""
+        """Inside, the model has the metric that is known, if any, and a metric that a fit learns is kept."""
         if candidate.kind != LEARNED_WAVES:
             yield
             return

@@ -1,4 +1,4 @@
-"""What a search takes, and its fit to all rows, or to as many as there is time for."""
+"""What a search chooses, and the fit of that to all rows, or to as many as there is time for."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 FEWEST_SHARE = 0.25
-"""Of the features, with which rather all rows are fitted than as many as there is time for with all features."""
+"""Without time for all features and all rows, generated features are cut down to this share before rows are."""
 FEWEST_PASSES = 3.0
-"""Over all rows, which a fit rather takes than that a new one is fitted to fewer."""
+"""A linear fit that is cut short has to get through so many passes over all rows; else it is fitted to fewer rows."""
 MOST_AVERAGED = 6
-"""Kernels, as each takes as long to predict as to choose from."""
+"""Kernels whose models are averaged, at most, as each costs time in every prediction."""
 AVERAGING = 0.9
-"""Share of the time left that the models of an average may take."""
+"""Share of the time left that a fit which uses it up, such as of an average, is planned for."""
 UNTIL_CUT_SHORT = {"early_stopping": True, "n_iter_no_change": 10**9}
-"""Parameters of a fit that goes on for as long as there is time, and keeps what tells held-out rows best."""
+"""Parameters of a fit that goes on until its time is over, and keeps the model that is best on held-out rows."""
+STOPPED, NO_TIME = "the search was stopped", "there was no time for all"
 
 
 class Search(Halving):
-    """Successive halving, its choice, and the fit of that."""
+    """Successive halving, the choice that follows from it, and the fit of that."""
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The best of those that came furthest, if the best on fewer rows is one of them, or had time on more; else of
-        those: what more rows make of others says nothing of it. By accuracy, of those within a standard error of it,
-        the best of those with hardly more log loss than the least, as log losses may be told apart. Of several labels
-        per row few are present, and what is sure that all are absent has little: so the best by their F1 score, each
-        at the threshold that serves it best within that error."""
+        """The entry to take: the best of those that were judged like the first of `ranked`.
+
+        By accuracy, entries within a standard error of the best cannot be told apart, but their log losses may: of
+        those whose log loss is hardly above the least, the best is taken. With several labels per row few labels are
+        present, and a model that is sure that all are absent has little log loss. So there the one with the best F1
+        score is taken, each at the best threshold within that error.
+        """
         judged = [one for one in ranked if one.scores.keys() == ranked[0].scores.keys() and not one.is_needless]
         best = self.best(judged)
         taken, why = best, f"the best on {best.n_judged:,} rows that it had not seen"
@@ -56,8 +59,11 @@ class Search(Halving):
         return taken
 
     def averaged(self, chosen: Entry, ranked: list[Entry]) -> Entry:
-        """The mean of models on the features of several kernels, the best of them first, where the rows that judged
-        these speak for it; of as many as there is time for, and these rows do not tell from the best mean."""
+        """A mean of models on the features of several kernels, if it has clearly less log loss than the chosen one.
+
+        The best kernels come first. Of the means that there is time for, the largest is taken that the rows do not tell
+        from the best.
+        """
         kernels = [one for one in ranked if self._can_be_averaged(one, chosen)]
         left, n, means = self.end - time.perf_counter(), self.all_rows.n_rows, list[Entry]()
         if self.stopped or len(kernels) < 2:
@@ -93,7 +99,7 @@ class Search(Halving):
         )
 
     def refit(self, entry: Entry) -> Any:
-        """The model of all rows, or of as many as there is time for, which are drawn at random."""
+        """The model of all rows, or of as many as there is time for, drawn at random."""
         left, n = self.end - time.perf_counter(), self.all_rows.n_rows
         try:
             if not self.stopped:
@@ -102,12 +108,8 @@ class Search(Halving):
                     entry.has(self._fitted_to_all(entry, left - self.metrics.seconds_for(entry.candidate), n))
                 if judged is None or entry.candidate.is_linear or not is_empty(entry.model):
                     return entry.model
-                why = (
-                    "the search was stopped"
-                    if entry.model.status_ is Status.INTERRUPTED
-                    else "there was no time for all"
-                )
-                self.why.append(f"It is fitted to {entry.n_rows:,} rows: {why}.")
+                is_stopped = entry.model.status_ is Status.INTERRUPTED
+                self._say_rows(entry.n_rows, STOPPED if is_stopped else NO_TIME)
                 entry.has(judged)
                 return judged
         except KeyboardInterrupt:
@@ -120,13 +122,16 @@ class Search(Halving):
         except MemoryError as refusal:
             if self.all_rows is self.seen:
                 raise
-            self.why.append(f"It is fitted to {self.seen.n_rows:,} rows: {without_advice(refusal)}.")
+            self._say_rows(self.seen.n_rows, without_advice(refusal))
             built = entry.candidate.built(self.seen.n_rows, self.end - time.perf_counter())
             return self.seen.fit(built, entry.candidate.scaling)
-        self.why.append(f"It is fitted to {entry.n_rows:,} rows: the search was stopped.")
+        self._say_rows(entry.n_rows, STOPPED)
         model = self._of_some(entry)
         model.status_ = self.stopped
         return model
+
+    def _say_rows(self, n_rows: int, why: str) -> None:
+        self.why.append(f"It is fitted to {n_rows:,} rows: {why}.")
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
@@ -141,7 +146,7 @@ class Search(Halving):
             return self._along(entry.path, share)
         share = AVERAGING * left / needed
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
-            self.why.append(f"It has {100 * share:.0f} % of its features: there was no time for all.")
+            self.why.append(f"It has {100 * share:.0f} % of its features: {NO_TIME}.")
             return fitted(entry.candidate.built(n, left, share=share))
         # A sample of a file may be a small part of it.
         if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
@@ -150,14 +155,14 @@ class Search(Halving):
             return self._from_fewer_rows(entry, left) if entry.can_go_on else fitted(entry.candidate.built(n, left))
         n = min(entry.rows_in(left), self.seen.n_rows)
         if max(n, entry.n_rows) < self.all_rows.n_rows:
-            self.why.append(f"It is fitted to {max(n, entry.n_rows):,} rows: there was no time for all.")
+            self._say_rows(max(n, entry.n_rows), NO_TIME)
         if n <= entry.n_rows:
             return self._of_some(entry)
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
 
     def _from_fewer_rows(self, entry: Entry, left: float) -> Any:
-        """From where fewer rows have led, to where rows kept aside are told best, as what is cut short may tell others
-        worse than before: where a penalty is tiny, first steps tell new rows by larger coefficients than are right."""
+        """A fit that begins at the model of fewer rows, and keeps what is best on held-out rows. Cut short, it
+        may be worse than its start: with a tiny penalty the first steps make coefficients too large."""
         n, scaling, start = self.all_rows.n_rows, entry.candidate.scaling, entry.model
         usual = {name: start.get_params(deep=False)[name] for name in UNTIL_CUT_SHORT}
         until = entry.candidate.built(n, AVERAGING * left, start).set_params(**UNTIL_CUT_SHORT)
@@ -168,8 +173,8 @@ class Search(Halving):
         return model if again.status_ is Status.MAX_TIME else again
 
     def _along(self, path: list[Entry], share: float) -> Any:
-        """Where a penalty is tiny many models are as good on the rows they know, and where a fit ends is a matter of
-        where it began: so it begins as those did that were judged, which takes less than to begin anew."""
+        """The fit along the path of penalties on which the choice was judged. At a tiny penalty many models fit the
+        rows as well, and where a fit begins decides where it ends; and a path is faster than a fit at its end alone."""
         if len(path) > 1:
             self.path = [one.candidate.model.alpha for one in path[:-1]]
             told = f"from alpha={self.path[0]:.2g} down, each fit beginning where the one before ended"
@@ -183,7 +188,7 @@ class Search(Halving):
         return model
 
     def _of_some(self, entry: Entry) -> Any:
-        """Its last model, or one as good as that where it was not kept, or where it knows only some of the classes."""
+        """Its last model, or a new one if that was not kept, or does not know all classes."""
         if entry.model is not None and len(entry.model.classes_) == len(self.classes):
             return entry.model
         n = max(entry.n_rows, len(self.classes))
@@ -191,7 +196,7 @@ class Search(Halving):
         return self.seen.fit(built, entry.candidate.scaling, self.seen.some(n))
 
     def _share(self, entry: Entry, left: float) -> float:
-        """More features than it was judged with, where time is limited and not used up, up to as many as rows."""
+        """How many times the features it was judged with: more than 1 if there is a time limit and time is left."""
         if not entry.scores or not np.isfinite(left):
             return 1.0
         n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)

@@ -1,4 +1,4 @@
-"""The rows that candidates learn from and are judged by, in rounds of ever more of them."""
+"""The rows that candidates learn from and are judged by, in rounds of more and more rows."""
 
 import numpy as np
 
@@ -22,19 +22,17 @@ Parts = dict[int, tuple[np.ndarray, np.ndarray]]
 
 
 def enough_rows(codes: np.ndarray | None, n_rows: int, only_linear: bool) -> float:
-    """Rows from which on models can be compared: some have to be outside the largest class.
-
-    Linear models take time in proportion to the rows. Where there is nothing else to try, a sixteenth of the rows costs
-    less than a single fit to all, and fewer would hold too few of many rare words.
-    """
+    """Rows from which on models can be compared: some have to be outside the largest class. Linear models alone take
+    less time on a sixteenth of the rows than one of them on all; fewer would hold too few of many rare words."""
     of_words = WORDS_SHARE * n_rows if only_linear else 0.0
     return of_words if codes is None else max(of_words, MINORITY / (1.0 - np.bincount(codes).max() / len(codes)))
 
 
 def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator) -> list[Parts]:
-    """Rounds of parts; none where no two classes have a second row.
+    """The parts of each round; no rounds unless two classes have at least two rows.
 
-    Few rows: one fold, then all folds. Many: ever more rows, judged by the same.
+    Few rows are cross-validated: first in one fold, then in all. Of many, more and more are learned from, and the same
+    ones judge each time.
     """
     n, codes = rows.n_rows, labels.strata
     if n < FEW_ROWS:
@@ -59,7 +57,7 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
 
 
 def _held_out(rows: Rows, codes: np.ndarray | None, share: float, rng: np.random.Generator) -> np.ndarray:
-    """A mask, drawn at random; where rows have copies, which stay together, by what they hold."""
+    """A mask of rows that judge, drawn at random, or by content if there are copies of rows, which stay together."""
     n = rows.n_rows
     if len(np.unique(copies_of_rows(rows, codes))) == n:
         return np.isin(np.arange(n), hold_out(rows, codes, None, share, rng).index)
@@ -68,7 +66,7 @@ def _held_out(rows: Rows, codes: np.ndarray | None, share: float, rng: np.random
 
 
 def _in_one(part: np.ndarray, codes: np.ndarray | None) -> list[int]:
-    """Classes of which all rows are in one part, such as copies of one."""
+    """Classes whose rows are all in one part, such as copies of a single row."""
     if codes is None:
         return []
     low, high = np.full(codes.max() + 1, part.max()), np.full(codes.max() + 1, part.min())
@@ -78,7 +76,7 @@ def _in_one(part: np.ndarray, codes: np.ndarray | None) -> list[int]:
 
 
 def in_random_order(index: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of rows, with one of each class before the others, so that any part knows them all."""
+    """Numbers of rows, shuffled, with one of each class first, so that the first rows hold all classes."""
     index = rng.permutation(index)
     if codes is None:
         return index

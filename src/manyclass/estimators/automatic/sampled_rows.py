@@ -1,4 +1,4 @@
-"""Labelled rows in each of several scalings: those that a search has in memory, and all of them."""
+"""Labelled rows in each of several scalings: the sample in memory that a search compares models on, and all rows."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from manyclass.data.rows import present_rows, to_numpy
 from manyclass.estimators.automatic.rounds import in_random_order
 
 SHARE = 0.25
-"""Of the memory for rows that are read as a whole, itself half of the limit, what a sample of them takes: it is held as
-given and scaled, a fit learns from a copy of most of it, and generates features of that."""
+"""What a sample may take of the memory for rows that are read as a whole, which is half of the limit: it is held as
+given and scaled, and a fit copies most of it and generates features from that."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows, labels, and what rows weigh where they are learnt from, class weights aside."""
+    """Rows, their labels and their weights."""
 
     scaled: Mapping[str, Any]  # by scaling: arrays, or `Rows` that stay in their file
     y: np.ndarray
-    weight: np.ndarray | None = None
-    memory_limit: float = np.inf  # of a fit
+    weight: np.ndarray | None = None  # in fits, without class weights
+    memory_limit: float = np.inf  # of a fit, in bytes
+    judging_weight: np.ndarray | None = None  # where rows judge, with class weights
 
     @property
     def n_rows(self) -> int:
-        """Those that weigh something."""
+        """How many rows have a weight above 0."""
         return len(self.y) if self.weight is None else int(np.count_nonzero(self.weight))
 
     @property
     def is_wide(self) -> bool:
-        """Whether rows are fewer than columns: many linear models tell them all, and are not much alike elsewhere."""
+        """Whether rows are fewer than columns, so that many linear models fit them exactly and differ elsewhere."""
         return any(X.shape[1] > self.n_rows for X in self.scaled.values())
 
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
@@ -48,7 +49,7 @@ class Labelled:
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)
 
     def some(self, n_rows: int) -> np.ndarray:
-        """Numbers of so many rows, drawn at random, with one of each class if they are enough."""
+        """Indices of so many rows, drawn at random, with one of each class if they are enough."""
         return some(np.arange(self.n_rows), self.y, n_rows, np.random.default_rng(0))
 
 
@@ -56,8 +57,8 @@ def some(index: np.ndarray, y: np.ndarray, n_rows: int, rng: np.random.Generator
     return np.sort(in_random_order(index, y if y.ndim == 1 else None, rng)[:n_rows])
 
 
-def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Labelled:
-    """All rows of a file, scaled as they are read; their fit has the memory that the sample leaves."""
+def rows_of_file(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Labelled:
+    """All rows of a file, scaled as they are read; a fit may use the memory that the sample leaves."""
     scaled = {name: rows if scaler is None else rows.transformed(scaler.transform) for name, scaler in scalers.items()}
     y = y if y.ndim == 1 else to_numpy(encode(y, "AutoClassifier").indicator)
     y = y if weight is None else of_present(y, weight)
@@ -65,7 +66,7 @@ def unseen(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Label
 
 
 def sample(rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generator) -> tuple[Rows, np.ndarray]:
-    """The rows that weigh something, in memory, and their numbers; where not all fit as many as do, of each class some.
+    """The rows with a weight above 0, in memory, and their indices; if not all fit, as many as do, of every class.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How candidates are judged by rows that they were not fitted to, and what several would say together."""
+"""How candidates are judged by rows that they were not fitted to, alone and averaged."""
 
 from __future__ import annotations
 
@@ -11,29 +11,26 @@ from manyclass.data.rows import to_numpy
 from manyclass.estimators.calibration import best_slope
 
 EVIDENCE_BYTES = 1 << 25
-"""Up to which it is kept what a model says of the rows that judge it."""
-
-
+"""Log-probabilities of a model for the rows that judge it are kept up to this size."""
 MOST_FOR_TEMPERATURE = 2000
-"""Rows, which tell one number well."""
+"""Rows that a temperature is learned from, at most."""
 THRESHOLDS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""Of the probability of a label, which is predicted from there on: as few of many labels are present, more than half of
-those with a probability a little below 1/2 are missed by the first."""
+"""Probabilities from which on a label may be predicted: where labels are rare, 1/2 misses many of those present."""
 
 
 class Score(NamedTuple):
-    """Means over rows; of several labels per row, over their cells."""
+    """Weighted means over the rows that judge; for several labels per row, over their cells."""
 
     accuracy: float
     log_loss: float
     losses: np.ndarray  # of each row
-    weights: np.ndarray  # in the means
-    cells: np.ndarray | None = None  # of several labels per row: accuracy and micro-averaged F1 score, by threshold
-    evidence: np.ndarray | None = None  # log-probabilities
+    weights: np.ndarray  # of each row
+    cells: np.ndarray | None = None  # for several labels per row: accuracy and micro-averaged F1 score, by threshold
+    evidence: np.ndarray | None = None  # log-probabilities, of shape (n_rows, n_classes)
 
 
 def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None = None) -> Score:
-    """Probabilities are kept from 0 and 1 as in scikit-learn's ``log_loss``."""
+    """The score of a model; probabilities are clipped as in scikit-learn's ``log_loss``."""
     labels, P = map(to_numpy, model._labels_and_probabilities(X))
     least, P = float(np.finfo(P.dtype).eps), np.asarray(P, dtype=np.float64)
     if y.ndim == 1 and P.shape[1] < len(classes):
@@ -43,9 +40,10 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
 
 
 def learn_temperature(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> None:
-    """Probabilities of a model that has none, by the temperature at which it tells the rows that judge it best.
+    """Give a model probabilities, at the temperature with the least log loss on the rows that judge it.
 
-    It is one number, and the five fits more that learn it from other rows are left to what is taken.
+    It is a single number, so these rows still judge fairly. The five more fits that learn it from rows left out are for
+    the model that is taken.
     """
     codes = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
     index = np.flatnonzero(np.asarray(model.classes_)[codes] == y)[:MOST_FOR_TEMPERATURE]
@@ -63,7 +61,7 @@ def learn_temperature(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | No
 
 
 def mean_score(scores: list[Score], y: np.ndarray, classes: np.ndarray) -> Score:
-    """Of the model whose scores are the mean of theirs, which are log-probabilities but for what classes share."""
+    """The score of the model whose log-probabilities are, up to a constant for each row, the mean of theirs."""
     held = [one.evidence for one in scores if one.evidence is not None]
     evidence = np.asarray(np.mean(held, axis=0, dtype=np.float64))
     P = np.clip(softmax(evidence, axis=1), np.finfo(np.float64).eps, 1.0)
@@ -86,7 +84,7 @@ def _score(labels: np.ndarray, P: np.ndarray, y: np.ndarray, classes: np.ndarray
 
 
 def _cells(labels: np.ndarray, P: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Accuracy and micro-averaged F1 score at each of `THRESHOLDS`; 0 of no label that is present or predicted."""
+    """Accuracy and micro-averaged F1 score at each of `THRESHOLDS`; F1 is 0 if no label is present or predicted."""
     present, found = y > 0, []
     for threshold in THRESHOLDS:
         predicted = labels > 0 if threshold == THRESHOLDS[0] else P > threshold
