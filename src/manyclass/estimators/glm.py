@@ -28,8 +28,9 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
 
         F(W, b) = (1/S) Σ_i s_i ℓ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖²_F,   S = Σ_i s_i,
 
-    where ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) is the matching loss of a link g = ∇Φ and s are the sample weights. There is
-    no learning rate: the second moment of the data supplies the metric (*Least Squares Revisited*, Algorithm 1).
+    where ℓ(z, y) = Φ(z) − yᵀz + Φ*(y) is the matching loss of a link g = ∇Φ and s are the sample weights. There is no
+    learning rate: the second moment of the data supplies the metric (Agarwal, Kakade, Karampatziakis, Song and Valiant,
+    *Least Squares Revisited*, ICML 2014, Algorithm 1).
 
     Parameters
     ----------
@@ -94,11 +95,6 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     -----
     With ``loss="squared"`` rows can come in pieces, be taken out again, and models be joined: `partial_fit`, `forget`
     and `merge` are exact, as second moments determine the model. They use no solver, tolerance or held-out rows.
-
-    References
-    ----------
-    A. Agarwal, S. M. Kakade, N. Karampatziakis, L. Song and G. Valiant, "Least squares revisited: scalable approaches
-    for multi-class prediction", ICML 2014.
 
     Examples
     --------

@@ -86,9 +86,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         fits, or held out of the only one. `partial_fit` refuses it, as it cannot go back to earlier rows.
     tol : float, default=1e-3
         Stop after an epoch when its estimate of (F − F*) / F(zero model), ``estimated_gap`` among the details of
-        ``history_``, is at or below this; 0 takes all steps. The estimate is no bound, and there is none for the
-        perceptron, after a warm start, and where alpha has changed. No effect with `early_stopping`, where held-out
-        rows decide.
+        ``history_``, is at or below this; 0 takes all steps. It is no bound, and there is none for the perceptron,
+        after a warm start, and where alpha has changed. With `early_stopping` held-out rows decide instead.
     max_time : float, default=None
         Limit in seconds, set-up and compilation included (see ``compile_seconds_``); a few milliseconds of steps are
         always taken, and the model so far is kept.

@@ -202,9 +202,8 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
 
     Notes
     -----
-    Rows of a path that do not fit into memory are visited chunk by chunk, the rows of a chunk in a random order. Where
-    the file can be read anywhere a chunk is made of pieces of 1 MB at most from all over it, others in each epoch;
-    else chunks come in the order of the file, and more epochs are needed. The dual variables stay in memory.
+    Rows of a path that do not fit into memory are visited chunk by chunk, as by `PegasosClassifier`; where chunks come
+    in the order of the file, more epochs are needed. The dual variables stay in memory.
 
     ``history_`` has one record per measured gap. Its ``details`` are F and D at that very point (``primal``, ``dual``),
     the penalty of the phase (``alpha``), the epochs of each phase (``phase_epochs``), the number of proximal points

@@ -63,24 +63,12 @@ def save_coefficients(model: Any, path: str | Path) -> None:
 
 
 def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays "coef" and "intercept" of a file, and its description.
+    """The arrays "coef" and "intercept" of a file, and its description; see `save_coefficients` for an example.
 
     Raises
     ------
     DataFileError
         A ValueError, if `save_coefficients` has not written the file, or it is damaged.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from sklearn.datasets import load_iris
-    >>> from manyclass import GLMClassifier
-    >>> from manyclass.export import load_coefficients, save_coefficients
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
-    >>> save_coefficients(GLMClassifier().fit(*load_iris(return_X_y=True)), path)
-    >>> arrays, description = load_coefficients(path)
-    >>> description["estimator"]
-    'GLMClassifier'
     """
     from safetensors import safe_open
 

@@ -29,33 +29,31 @@ SAMPLED_ENTRIES, LEAST_SAMPLED_ENTRIES = 1 << 23, 1 << 18
 """Numbers in a sample of rows, at most and at least."""
 SCALE_ROWS = 256
 """Rows on which the norm of features is measured."""
-
-
 FIRST_ROWS = 8
-"""Of which features are looked at, whether they are numbers."""
+"""Rows whose features are checked to be finite."""
 
 
 class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised, ABC):
     """A scikit-learn transformer to new features, of which more can be drawn.
 
     ``fit`` learns what all features share (a bandwidth, a whitening, ...) and draws the first ``n_components``.
-    ``draw(n_components, rng)`` then returns further fitted transformers that share what was learned. Those are
-    ordinary transformers that hold their own parameters, so what they compute never depends on a random state again.
+    ``draw(n_components, rng)`` then returns further fitted transformers that share what was learned. They are ordinary
+    transformers with parameters of their own, so what they compute does not depend on a random state again.
 
-    A new generator is one file with a subclass: `_learn`, `_draw` and `generate`.
+    A new generator is one file with a subclass that defines `_draw`, `_generate` and, if there is something, `_learn`.
 
     Attributes
     ----------
     takes_sparse : bool
         Whether rows may be sparse.
     is_scaled : bool
-        Whether `_generate` multiplies by ``_scale``, which gives rows of the training data the mean squared norm 1
-        whatever the size of the block.
+        Whether `_generate` multiplies by ``_scale``, which gives training rows the mean squared norm 1, whatever the
+        size of the block.
     moves_origin : bool
-        Whether rows that lie far from the origin are shifted towards it before anything is computed from them, so that
-        products keep their digits. Learned parameters are then those of the shifted rows.
+        Whether rows far from the origin are shifted towards it before anything is computed from them, so that products
+        keep their digits. Learned parameters are then those of the shifted rows.
     first_counts : bool
-        Whether what ``fit`` draws has a part in what is drawn after it.
+        Whether the features that ``fit`` draws influence those drawn later.
 
     Examples
     --------
@@ -91,9 +89,9 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Only used where the class says so.
         sample_weight : array-like of shape (n_samples,), default=None
-            Rows of weight 0 count for nothing. For what is measured (a bandwidth, a mean, which columns come first) a
+            Rows of weight 0 count for nothing. In what is measured (a bandwidth, a mean, which columns come first) a
             weight of 2 is the same as the row given twice; landmarks, patches and the rows that set the scale are
-            drawn alike from all rows that have a weight.
+            drawn from all rows of positive weight with equal probability.
 
         Returns
         -------
@@ -105,7 +103,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
             raise TypeError(f"{type(self).__name__} needs dense rows, but X is sparse; use X.toarray().")
         weight = check_weights(rows, None, sample_weight, None)
         rng = np.random.default_rng(check_random_state(getattr(self, "random_state", None)).randint(2**31))
-        # Of any precision: features drawn at random would be others for every origin.
+        # With the same limit for every precision, as another origin would make other features of the same draws.
         pilot = rows.pilot(weight, FAR_FROM_ORIGIN[4], lasting=True) if self.moves_origin else None
         self._origin = None if pilot is None else to_numpy(pilot)
         self._learn(self._near(rows), y, weight, rng)
@@ -129,17 +127,17 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
 
     @property
     def redraws(self) -> bool:
-        """Whether every visit of all blocks of a stagewise fit should draw them anew (see `begin_visit`)."""
+        """Whether a stagewise fit should draw all blocks anew whenever it visits them (see `begin_visit`)."""
         return False
 
     @property
     def capacity(self) -> int | None:
-        """How many features there are in all; None when their number is not limited."""
+        """How many features there are in all; None if there is no limit."""
         return None
 
     @property
     def columns(self) -> np.ndarray | None:
-        """Which of the `capacity` features a drawn transformer gives; None when these are never drawn again."""
+        """Which of the `capacity` features a drawn transformer gives; None if these are never drawn again."""
         return None
 
     @property
@@ -153,7 +151,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
         Parameters
         ----------
         gradient : callable
-            Gives Σ s_i x_i r_iᵀ with the present residuals.
+            Computes Σ s_i x_i r_iᵀ with the present residuals.
         """
 
     def generate(self, rows: Rows) -> Array:
@@ -198,7 +196,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
         return float((self._level * self._n_features_out) ** -0.5)
 
     def _measure(self, rows: Rows, weight: Array | None, rng: np.random.Generator) -> None:
-        """The mean square of the features that are drawn first stands for that of all that will be drawn."""
+        """Set the scale by the mean square of the first features, which stands for that of all others."""
         present = present_rows(rows.n_rows, weight)
         if len(present) > SCALE_ROWS:
             present = np.sort(rng.choice(present, SCALE_ROWS, replace=False))
@@ -208,7 +206,7 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
         self._level = float(np.average(squares, weights=None if weight is None else to_numpy(weight)[present])) or 1.0
 
     def _needs_y(self, name: str, others: Iterable[str]) -> ValueError:
-        """That a parameter, as it is given, cannot do without y, but others can."""
+        """The error that a value of a parameter needs y; `others` are values that do not."""
         return ValueError(
             f"{type(self).__name__}({name}={getattr(self, name)!r}) requires y to be passed, but the target y is None; "
             f"use {name}={' or '.join(map(repr, others))} to do without."
@@ -230,8 +228,8 @@ class FeatureGenerator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parame
 
 
 def response_columns(y: Any, index: Any = slice(None)) -> np.ndarray:
-    """Responses of some rows, of shape (n_rows, n_outputs), float64: as given; of two classes −1 and 1, of more whether
-    it is this one."""
+    """Responses of some rows, of shape (n_rows, n_outputs), float64. For two classes they are −1 and 1, for more an
+    indicator of each."""
     y = y.tocsr()[index].toarray() if hasattr(y, "toarray") else to_numpy(y)[index]
     if y.ndim == 1 and type_of_target(y) != "continuous":
         classes, codes = np.unique(y, return_inverse=True)
@@ -240,7 +238,7 @@ def response_columns(y: Any, index: Any = slice(None)) -> np.ndarray:
 
 
 def affordable_rows(rows: Rows, most: int) -> int:
-    """So many, or fewer where they are wide, or where blocks of rows are to be small."""
+    """How many rows to sample: `most`, or fewer if they are wide or blocks of rows have to be small."""
     entries = min(SAMPLED_ENTRIES, max(rows.block_limit / 4, LEAST_SAMPLED_ENTRIES))
     return min(most, max(int(entries / rows.n_features), 2))
 

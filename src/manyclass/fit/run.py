@@ -154,8 +154,7 @@ def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterate
 
 
 FAR, LARGE = 10.0, 1e-3
-"""A run that rounding has ended is no failure if its gap is at most so many times tol, or this share of the first
-objective."""
+"""A run that rounding has ended has not failed if its gap is below so many tol, or a share of the first objective."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a loss is: how far scores are from targets, and for smooth ones the gradient map and the conjugate."""
+"""What a loss is: how far scores are from targets; for smooth losses also the link and the conjugate."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from manyclass.data.targets import Targets
 from manyclass.model.sets import ConvexSet
 
 LEAST = {dtype().itemsize: float(np.finfo(dtype).smallest_normal) ** 0.5 for dtype in (np.float32, np.float64)}
-"""The least number whose square is not denormal, by bytes."""
+"""By bytes of a number: the least one whose square is not denormal."""
 
 
 class Loss(ABC):
@@ -24,18 +24,18 @@ class Loss(ABC):
     ----------
     name : str
     label_values : tuple of float, or None
-        What stands for an absent and a present label in a column of its own, so that a score above 0 means present;
-        None where the loss needs all classes of a row together.
+        Targets of an absent and a present label, where each class has a column of its own whose score above 0 means
+        present; None where the loss needs all classes of a row together.
     column_loss : str or None
         The loss that fits the same model of two classes with one column of scores, z = z_1 − z_0, if there is one.
     label_loss : str or None
-        The loss that is fitted to the columns of an indicator matrix; None where the loss allows one class a row.
+        The loss that is fitted to the columns of an indicator matrix; None if the loss allows one class per row only.
     probabilistic : bool
-        Whether scores follow a model of the probabilities that a user should be given.
+        Whether `mean` gives probabilities that a user should be given.
     scale_free : bool
         Whether only ratios of scores matter: no positive factor changes a prediction or a subgradient.
     blind : float
-        How far from a response a prediction is as good as one that meets it, in units of y.
+        The distance from a response, in units of y, up to which a prediction costs nothing.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Loss(ABC):
         """ℓ(z_i, y_i) of a block of rows with scores Z, which may be overwritten; of shape (n_rows,)."""
 
     def mean(self, Z: Array, xp: Any) -> Array:
-        """The probabilities that belong to scores Z (only where ``probabilistic``)."""
+        """The probabilities that follow from scores Z (only if ``probabilistic``)."""
         raise AttributeError(f"loss={self.name!r} gives scores but no probabilities.")
 
 
@@ -70,11 +70,11 @@ class SmoothLoss(Loss):
     quadratic: ClassVar[bool] = False
     """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
     has_kinks: ClassVar[bool] = False
-    """Whether g has, where P leaves or enters the boundary of the domain: then no Hessian speaks for what is near."""
+    """Whether g has kinks, where P reaches the boundary of the domain: a Hessian says nothing of points beyond them."""
     separable: ClassVar[bool] = False
     """Whether this is a `SeparableLoss`."""
     labels_cost: ClassVar[bool] = True
-    """Whether Φ* of a label is anything but zero."""
+    """Whether Φ* of a label may differ from zero."""
 
     def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
         Z = self.normalise(Z, xp)
@@ -84,12 +84,12 @@ class SmoothLoss(Loss):
         return values + self.conjugate(targets.dense(rows, like, xp), xp) if self.labels_cost else values
 
     def normalise(self, Z: Array, xp: Any) -> Array:
-        """Z with a part removed that neither g nor the loss sees (scores of a softmax are free to shift)."""
+        """Z without the part that neither g nor the loss depends on, such as a common shift of a softmax's scores."""
         return Z
 
     def tamed(self, Z: Array, xp: Any) -> Array:
-        """Z or `normalise` of it, whichever is sooner and safe: rows may then differ in the last digits with those
-        beside them."""
+        """Z or `normalise` of it, whichever is faster and safe. In the last digits a row may then depend on those that
+        share its block."""
         return self.normalise(Z, xp)
 
     @abstractmethod
@@ -97,7 +97,7 @@ class SmoothLoss(Loss):
         """Φ(Z) and P = g(Z) for normalised or tamed Z, without overflow for any finite Z."""
 
     def losses_and_mean(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> tuple[Array, Array]:
-        """Φ(z_i) − y_iᵀz_i of each of the independent problems, of shape (n_rows, n_independent), and P; as above."""
+        """Φ(z_i) − y_iᵀz_i for each independent problem, of shape (n_rows, n_independent), and P, for such Z."""
         matched = targets.dot(rows, Z, xp)
         potential, P = self.potential_and_mean(Z, xp)
         return (potential - matched)[:, None], P
