@@ -13,7 +13,6 @@ from manyclass.choice.descent import Descent, has_turned, stride
 from manyclass.choice.methods import Method
 from manyclass.choice.together import Together
 from manyclass.curvature import CURVATURES
-from manyclass.estimators import descent_search
 from manyclass.fit import Clock, Status
 from manyclass.fit.run import OutOfTime
 from tests import problems
@@ -67,7 +66,7 @@ def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, together, m
     refresh = kind.refresh
     monkeypatch.setattr(kind, "refresh", lambda self, *given: looks.append(1) or refresh(self, *given))
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
-    monkeypatch.setattr(descent_search, "path_method", lambda *given: method)
+    monkeypatch.setattr("manyclass.choice.descent.path_method", lambda *given: method)
     model = GLMClassifierCV(alphas=np.logspace(-1, -4, 5), cv=4).fit(X[:600] / 16.0, y[:600])
     # That of the model that is kept, and where a curvature begins by a look.
     assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2
@@ -103,7 +102,7 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     X, y = rng.standard_normal((6000, 3)), rng.integers(0, 3, 6000)
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
     monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: False))
-    monkeypatch.setattr(descent_search, "path_method", lambda *given: method)
+    monkeypatch.setattr("manyclass.choice.descent.path_method", lambda *given: method)
     monkeypatch.setattr("manyclass.solvers.quasi_newton.BEFORE_NEWTON", 2)
     options = {"alphas": [1e-2, 1e-4], "cv": 3, "tol": 1e-6}
     handed_over = GLMClassifierCV(**options).fit(X, y)

@@ -66,12 +66,12 @@ def test_softmax_kronecker_matches_the_hessian_on_gradients(rng):
 
 def test_refresh_at_a_point_helps_newton(rng):
     """Near the optimum H⁻¹ of the refreshed curvature is closer to the true inverse than the one built at zero."""
-    from manyclass.solvers.newton_cg import Hessian
+    from manyclass.solvers.newton_cg import HessianProduct
 
     F, *_ = problems.problem("softmax", alpha=0.05)
     curvature = Kronecker(F, rng)
     theta = 2 * rng.standard_normal((6, 3))
-    hessian = Hessian.at(F, theta, RowSample(None, None))
+    hessian = HessianProduct.at(F, theta, RowSample(None, None))
     true = np.stack([hessian.product(e.reshape(6, 3)).ravel() for e in np.eye(18)])
 
     def condition():

@@ -324,7 +324,7 @@ def test_with_time_for_some_of_the_folds_these_judge_from_the_middle_penalty_on(
 
 def test_a_path_that_time_ends_says_so_and_its_best_penalty_is_fitted_to_all_rows(digits, monkeypatch):
     X, _, y, _ = digits
-    monkeypatch.setattr("manyclass.estimators.descent_search.stride", lambda to_go, *_: int(to_go > 7))
+    monkeypatch.setattr("manyclass.choice.descent.stride", lambda to_go, *_: int(to_go > 7))
     model = GLMClassifierCV(max_time=600.0).fit(X, y)
     is_tried = np.isfinite(model.scores_[0])
     assert is_tried.sum() == 3 and model.status_ is Status.MAX_TIME

@@ -150,7 +150,7 @@ def test_without_time_for_the_next_factor_no_row_is_left_out_and_the_middle_pena
     X, _, y, _ = digits
     monkeypatch.setattr(left_out, "EXACT", 0)
     monkeypatch.setattr(left_out, "_seconds_of_output", lambda shape: 1e6)
-    monkeypatch.setattr("manyclass.estimators.descent_search.seconds_left_out", lambda *given, **more: 0.0)
+    monkeypatch.setattr("manyclass.choice.left_out.seconds_left_out", lambda *given, **more: 0.0)
     model = GLMClassifierCV(cv="loo", max_time=60.0).fit(X, y)
     assert model.status_ is Status.MAX_TIME
     assert model.alpha_ == model.alphas_[len(model.alphas_) // 2] and model.score(X, y) > 0.9
@@ -158,7 +158,7 @@ def test_without_time_for_the_next_factor_no_row_is_left_out_and_the_middle_pena
 
 def test_where_leaving_out_each_row_takes_longer_than_there_is_time_it_is_not_begun(digits, monkeypatch):
     X, _, y, _ = digits
-    monkeypatch.setattr("manyclass.estimators.descent_search.seconds_left_out", lambda *given, **more: 100.0)
+    monkeypatch.setattr("manyclass.choice.left_out.seconds_left_out", lambda *given, **more: 100.0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = GLMClassifierCV(cv="loo", max_time=30.0).fit(X, y)
     assert model.alpha_ == model.alphas_[len(model.alphas_) // 2] and np.isnan(model.scores_).all()
@@ -177,7 +177,7 @@ def test_rows_are_left_out_alike_in_the_space_that_they_span(sparse, monkeypatch
     monkeypatch.setattr(left_out, "Metric", lambda H, *given: sizes.append(len(H)) or factor(H, *given))
     rotated = GLMClassifierCV(**options).fit(X, y)
     assert max(sizes) <= 61
-    monkeypatch.setattr("manyclass.estimators.descent_search.wants_row_space", lambda problem: False)
+    monkeypatch.setattr("manyclass.choice.left_out.wants_row_space", lambda problem: False)
     given = GLMClassifierCV(**options).fit(X, y)
     np.testing.assert_allclose(rotated.scores_, given.scores_, rtol=1e-4)
 
@@ -222,7 +222,7 @@ def test_no_step_of_a_left_out_row_is_made_shorter(monkeypatch):
     X, y = rng.standard_normal((100, 20)), rng.integers(0, 10, 100)
     model = GLMClassifierCV([1e-6], leave_one_out=True, cv=2)
     mended = model.fit(X, y).loo_score_
-    monkeypatch.setattr("manyclass.estimators.descent_search.mended", lambda full, model, Z: Z)
+    monkeypatch.setattr("manyclass.choice.left_out.mended", lambda full, model, Z: Z)
     assert mended <= model.fit(X, y).loo_score_ + 1e-9
 
 
@@ -244,7 +244,7 @@ def test_refits_for_which_there_is_no_time_leave_the_steps_as_they_are(monkeypat
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_score_of_a_path_is_that_of_the_model_at_its_end(seed, monkeypatch):
-    monkeypatch.setattr("manyclass.estimators.descent_search.mended", lambda full, model, Z: Z)  # as along the path
+    monkeypatch.setattr("manyclass.choice.left_out.mended", lambda full, model, Z: Z)  # as along the path
     rng = np.random.default_rng(seed)
     y = rng.integers(3, size=60)
     X = rng.standard_normal((60, 100)) * np.exp(rng.standard_normal((60, 100))) + 0.5 * y[:, None]

@@ -12,7 +12,7 @@ from manyclass.data import MatrixTargets, Moments, as_rows, penalty
 from manyclass.data.rows import to_numpy
 from manyclass.model import LOSSES, Problem
 from manyclass.stagewise import UPDATES, equations
-from manyclass.stagewise.equations import NormalEquations, ProductEquations, Responses
+from manyclass.stagewise.equations import NormalEquations, ProductEquations, Residuals
 
 
 def build(weighted, fit_intercept, n=40, d=12):
@@ -24,7 +24,7 @@ def build(weighted, fit_intercept, n=40, d=12):
     problem = Problem(rows, MatrixTargets(Y), LOSSES["squared"], 0.0, weight=weight, fit_intercept=fit_intercept)
     s = np.ones(n) if weight is None else weight
     cross, mean = X.T @ (s[:, None] * Y) / s.sum(), s @ Y / s.sum()
-    responses = Responses(problem, cross, mean, s.sum(), np.zeros_like(Y), UPDATES["squared"], 1.0)
+    responses = Residuals(problem, cross, mean, s.sum(), np.zeros_like(Y), UPDATES["squared"], 1.0)
     return (
         NormalEquations.of(Moments.of(rows, weight=weight), problem),
         ProductEquations(problem, np.random.default_rng(1).permutation(n)),
@@ -144,7 +144,7 @@ def test_random_sums_of_many_responses_choose_the_penalty_that_all_of_them_choos
     X = X + rng.standard_normal((60, 12))[label]
     Y = np.eye(60)[label]
     problem = Problem(as_rows(X), MatrixTargets(Y), LOSSES["squared"], 0.0)
-    responses = Responses(problem, X.T @ Y / 300, Y.mean(axis=0), 300.0, 0 * Y, UPDATES["squared"], 1.0)
+    responses = Residuals(problem, X.T @ Y / 300, Y.mean(axis=0), 300.0, 0 * Y, UPDATES["squared"], 1.0)
     known = NormalEquations.of(Moments.of(problem.rows), problem)
     monkeypatch.setattr(penalty, "ROWS_PER_DIRECTION", 1e9)
     exact = known.best_alpha(responses)

@@ -16,7 +16,7 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.data.summary import row_keys
 from manyclass.fit.held_out import copies_of_rows
 from manyclass.model import Problem
-from manyclass.model.losses import Mistakes
+from manyclass.model.losses import ZeroOneLoss
 
 SAMPLED_ROWS = 768
 """Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
@@ -138,7 +138,7 @@ def errors_of_representations(
             of_rows = None if weight is None else to_numpy(weight)
             left_out[name] = LeftOut(to_numpy(Y - residual), to_numpy(Y), of_rows)
         if has_classes:
-            wrong = to_numpy(Mistakes().values(Y - residual, slice(None), targets, xp))
+            wrong = to_numpy(ZeroOneLoss().values(Y - residual, slice(None), targets, xp))
             found[name] = float(np.average(wrong, weights=copies))
         else:
             found[name] = _unexplained(to_numpy(residual)[:, compared], to_numpy(Y)[:, compared], copies)

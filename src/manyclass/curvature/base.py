@@ -56,7 +56,7 @@ def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
     return mean, about_mean(mean, mean_square, problem.rows) if problem.fit_intercept else mean_square
 
 
-def unseen(variance: Array, seen: Array, xp: Any) -> Array:
+def unseen_variance(variance: Array, seen: Array, xp: Any) -> Array:
     """The variance that a sample of rows has missed, in columns that are rarely other than zero.
 
     Without it a column that is zero in the sample but not in X would seem flat, and steps along it would be unbounded.

@@ -3,7 +3,7 @@
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.curvature.base import Curvature, unseen, with_penalty
+from manyclass.curvature.base import Curvature, unseen_variance, with_penalty
 from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Metric
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
@@ -92,7 +92,7 @@ class SampledHessian(Hessian):
         super().refresh(problem, theta)
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
-        """With the curvature of columns that the sample missed (see `unseen`)."""
+        """With the curvature of columns that the sample missed (see `unseen_variance`)."""
         xp, k = problem.xp, problem.n_outputs
         H = hessian_matrix(problem, theta, self.sample)
         seen, total = problem.sum(_square_sums, self.sample, problem.center)
@@ -100,7 +100,7 @@ class SampledHessian(Hessian):
         share = xp.sum(xp.reshape(xp.linalg.diagonal(H), (-1, k)), axis=0) / max(float(xp.sum(seen)), 1e-300)
         variance = problem.feature_variance
         variance = xp.concat([variance, xp.ones_like(variance[:1])]) if problem.fit_intercept else variance
-        add_to_diagonal(H, xp.reshape(unseen(variance, seen, xp)[:, None] * share[None, :], (-1,)))
+        add_to_diagonal(H, xp.reshape(unseen_variance(variance, seen, xp)[:, None] * share[None, :], (-1,)))
         return H
 
 

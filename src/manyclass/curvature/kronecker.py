@@ -5,15 +5,8 @@ from typing import Self
 import numpy as np
 from array_api_compat import device
 
-from manyclass.curvature.base import (
-    MATRICES,
-    Curvature,
-    mean_and_variance,
-    solved_about,
-    sums_of_columns,
-    unseen,
-    without_constant,
-)
+from manyclass.curvature import base
+from manyclass.curvature.base import MATRICES, Curvature
 from manyclass.curvature.sampling import CLASS_ROWS, RowSample, carrying_sample, uniform_sample
 from manyclass.data import Moments
 from manyclass.data.factor import Metric
@@ -118,9 +111,9 @@ class Kronecker(Curvature):
         moments.weight = max(moments.weight, 1e-12 * problem.total_weight)  # nothing may curve but the penalty
         mean = moments.mean
         self._shift = xp.astype(mean - problem.center if self.fit_intercept else mean * 0, rows.dtype)
-        second = without_constant(moments.covariance if self.fit_intercept else moments.second_moment, problem)
+        second = base.without_constant(moments.covariance if self.fit_intercept else moments.second_moment, problem)
         if is_uniform:
-            add_to_diagonal(second, unseen(problem.feature_variance, xp.linalg.diagonal(second), xp))
+            add_to_diagonal(second, base.unseen_variance(problem.feature_variance, xp.linalg.diagonal(second), xp))
         # Float32 is exact enough for a metric, and half the memory.
         self._second, self._precision = xp.astype(second, rows.dtype, copy=False), rows.precision
         # A weight carries the trace of ∇²Φ while A is normalised to trace 1, so Σ takes the mean weight.
@@ -162,7 +155,7 @@ class Kronecker(Curvature):
             return
         sample = problem.map(uniform_sample, CLASS_ROWS, rng)
         classes, counting, whole = problem.sum(_class_and_column_sums, sample, *problem.unpack(theta))
-        left, of_all = (to_numpy(mean_and_variance(sums, problem)[1]) for sums in (counting, whole))
+        left, of_all = (to_numpy(base.mean_and_variance(sums, problem)[1]) for sums in (counting, whole))
         present = of_all > 0
         # Rows that hold the columns' variance may hardly count any more.
         if float(counting[0, 0]) > 0 and present.any() and np.mean(left[present] / of_all[present]) < FITTED:
@@ -183,7 +176,7 @@ class Kronecker(Curvature):
     def solve(self, gradient: Array) -> Array:
         if not self.fit_intercept:
             return self._solve(gradient)
-        return solved_about(self._shift, gradient, self._solve, self._solve_intercept)
+        return base.solved_about(self._shift, gradient, self._solve, self._solve_intercept)
 
     def _solve_intercept(self, g: Array) -> Array:
         of_classes = self.xp.astype(self.classes.a * self._mean_weight, g.dtype)  # as g sums to zero where A couples
@@ -238,8 +231,8 @@ def _class_and_column_sums(part: Problem, sample: RowSample, W: Array, b: Array)
     for _, block, scale in sample.blocks(part):
         P = part.loss.mean(part.scores(block, W, b), xp)
         classes.add(P, scale)
-        counting += sums_of_columns(block, scale * part.loss.hessian_trace(P, xp))
-        whole += sums_of_columns(block, scale)
+        counting += base.sums_of_columns(block, scale * part.loss.hessian_trace(P, xp))
+        whole += base.sums_of_columns(block, scale)
     return classes.a, counting, whole
 
 

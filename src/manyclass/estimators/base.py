@@ -32,7 +32,7 @@ from manyclass.estimators.vocabulary import check_loss
 from manyclass.fit import Checkpoint, Clock, Iterate, Iterates, Outcome, Parametrised, Record, Run, Status
 from manyclass.fit.held_out import HeldOut, hold_out, hold_out_in_parts
 from manyclass.model import Loss, Problem
-from manyclass.model.losses import Mistakes
+from manyclass.model.losses import ZeroOneLoss
 from manyclass.model.problem import nothing
 
 NO_TIME = "max_time was over before the first iteration, and nothing was learned from these rows; raise max_time."
@@ -227,7 +227,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
     def _held_out_loss(self, task: Task, model: Any) -> float:
         """Mean loss of a model on the held-out rows, where iterates do not say it themselves."""
         assert task.held_out is not None
-        loss = Mistakes() if task.problem.loss.scale_free else task.problem.loss
+        loss = ZeroOneLoss() if task.problem.loss.scale_free else task.problem.loss
         return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=nothing, loss=loss), *model)
 
     def _limits(self, task: Task) -> tuple[float, float | None]:

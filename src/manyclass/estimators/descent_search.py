@@ -8,29 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.descent import (
-    TURNED,
-    Descent,
-    JointDescent,
-    first_place,
-    folds_in_time,
-    has_turned,
-    mean_model,
-    of_folds,
-    path_curvature,
-    path_method,
-    stride,
-)
+from manyclass.choice import descent, left_out
+from manyclass.choice.descent import Descent, JointDescent
 from manyclass.choice.frame import Frame, occurring
-from manyclass.choice.left_out import (
-    check_room,
-    is_exact,
-    left_out_scores,
-    mended,
-    refits,
-    seconds_left_out,
-    wants_row_space,
-)
 from manyclass.choice.methods import Method, choose
 from manyclass.choice.relay import in_turn
 from manyclass.choice.together import Together
@@ -59,29 +39,29 @@ class DescentSearch(Search):
         leaves_each_out = plan.mode == "loo" or plan.leave_one_out
         last_tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
         tol = last_tol if plan.mode == "loo" else self.tol
-        method = path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
-        rotate = method.row_space or (leaves_each_out and wants_row_space(given))
-        left = clock.left - (3 * seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0)
-        n_folds = folds_in_time(method, plan.n_judged, left) if saved is None else saved["n_folds"]
+        method = descent.path_method(given, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
+        rotate = method.row_space or (leaves_each_out and left_out.wants_row_space(given))
+        left = clock.left - (3 * left_out.seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0)
+        n_folds = descent.folds_in_time(method, plan.n_judged, left) if saved is None else saved["n_folds"]
         plan = self._of_folds(n_folds)
         # One penalty for each output, or one for the least generalised error, takes the whole path.
         is_short = n_folds == 0 or (saved is None and (plan.per_output or plan.mode == "gcv"))
         problem = self._framed(method.row_space if is_short else rotate, leaves_each_out)
-        curvature = path_curvature(problem, method, self.task.rng)
+        curvature = descent.path_curvature(problem, method, self.task.rng)
 
-        def descent(one: Problem, leader: Descent | None = None, tol: float = tol) -> Descent:
+        def begin(one: Problem, leader: Descent | None = None, tol: float = tol) -> Descent:
             kind, given = JointDescent if isinstance(one, Together) else Descent, (clock, tol, self.max_iter)
             ratio = 1.0 if isinstance(one, Together) else self.alpha_of(1.0, one.total_weight)
             return kind(one, curvature, *given, leader, problem, ratio)
 
         if is_short or (plan.mode == "loo" and saved is None and clock.max_time is not None):
             # In case there is no time to leave out all rows once, which is long after the fit.
-            status = yield from self._middle(descent(problem))
+            status = yield from self._middle(begin(problem))
             if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
                 return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
-        descents = self._descents(descent, None if saved is None else len(saved["minima"]))
+        descents = self._descents(begin, None if saved is None else len(saved["minima"]))
         known: dict[str, Any] = {"tried": [], "n_iter": 0, "objective": math.nan, "kept": None, "values": []}
-        known["first"] = first_place(method, len(plan.alphas), n_folds, math.inf if plan.is_whole else left)
+        known["first"] = descent.first_place(method, len(plan.alphas), n_folds, math.inf if plan.is_whole else left)
         if saved is not None:
             known = self._resume(saved, curvature, descents)
         last: Any = None
@@ -107,7 +87,7 @@ class DescentSearch(Search):
         if outcome.status in (Status.MAX_TIME, Status.INTERRUPTED):
             return outcome.status
         if plan.leave_one_out:
-            more = self._left_out(descent(problem, tol=last_tol), outcome.model)
+            more = self._left_out(begin(problem, tol=last_tol), outcome.model)
             yield Iterate(lambda: self.selected(outcome.model, **more), n_passes=passes + 2, rank=rank - 1, **record)
         return status or outcome.status
 
@@ -124,22 +104,22 @@ class DescentSearch(Search):
         # What a tiny penalty leaves of the curvature, and squares of small columns, are rounding in float32.
         is_small = given.rows.n_rows * given.rows.row_bytes <= BLOCK_BYTES
         self.frame = Frame(
-            given, rotate=rotate, wide=leaves_each_out and is_small and is_exact(given), drops_empty=True
+            given, rotate=rotate, wide=leaves_each_out and is_small and left_out.is_exact(given), drops_empty=True
         )
         if leaves_each_out:
-            check_room(self.frame.problem)
+            left_out.check_room(self.frame.problem)
         return self.frame.problem
 
-    def _descents(self, descent: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
+    def _descents(self, begin: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
         """One of all folds, or one for each with the first as their leader."""
         problem, weights = self.frame.problem, [fold.weight for fold in self.plan.folds]
         together = Together.pays(problem, weights) if n_saved is None else n_saved < len(weights)
         if together:
-            found = [descent(Together(problem, weights, partial(self.alpha_of, 1.0)))]
+            found = [begin(Together(problem, weights, partial(self.alpha_of, 1.0)))]
         else:
-            first, *others = of_folds(problem, weights)
-            leader = descent(first)
-            found = [leader, *(descent(one, leader) for one in others)]
+            first, *others = descent.of_folds(problem, weights)
+            leader = begin(first)
+            found = [leader, *(begin(one, leader) for one in others)]
         for one in found:
             one.problem.n_passes = 0
         return found
@@ -160,10 +140,10 @@ class DescentSearch(Search):
         return Run(self.task.clock, tol, self.max_iter)(iterates, lambda: start)
 
     def _left_out(self, full: Descent, model: tuple[Array, Array]) -> dict[str, Any]:
-        Z = left_out_scores(full.problem, *model, self.task.clock)
-        found: dict[str, Any] = {"left_out": mended(full, model, Z)}
+        Z = left_out.left_out_scores(full.problem, *model, self.task.clock)
+        found: dict[str, Any] = {"left_out": left_out.mended(full, model, Z)}
         if self.plan.n_refits:
-            found["check"] = refits(full, model, self.plan.n_refits, self.task.rng)
+            found["check"] = left_out.refits(full, model, self.plan.n_refits, self.task.rng)
         return found
 
     def _state(
@@ -199,7 +179,7 @@ class DescentSearch(Search):
                 if turned or place + 1 == len(plan.alphas):
                     return
             started, left = clock.seconds, math.inf if plan.is_whole else clock.left
-            step = stride(len(plan.alphas) - 1 - place, spent, left) if tried else known["first"] + 1
+            step = descent.stride(len(plan.alphas) - 1 - place, spent, left) if tried else known["first"] + 1
             place += step
             if step == 0:
                 known["is_late"] = True
@@ -220,7 +200,7 @@ class DescentSearch(Search):
             values.append([of_rows for _, of_rows in judged])
             if kept is None or self.best_place == place:
                 problems = [problem for one in descents for problem in one.problems]
-                kept = mean_model([outcome.model for outcome in outcomes], problems)
+                kept = descent.mean_model([outcome.model for outcome in outcomes], problems)
             n_iter = max([known["n_iter"], *(outcome.n_iter for outcome in outcomes)])
             objective = float(np.mean([outcome.history[-1].objective for outcome in outcomes]))
             tried.append(place)
@@ -229,13 +209,13 @@ class DescentSearch(Search):
 
     def _has_turned(self, descents: list[Descent], known: dict[str, Any]) -> bool:
         tried = known["tried"]
-        if len(tried) <= TURNED:
+        if len(tried) <= descent.TURNED:
             return False
         if "nothing" not in known:
             known["nothing"] = self._of_nothing(descents)
         # Short models may be right as often as good ones: what a smaller penalty improves they are not.
         return all(
-            has_turned(
+            descent.has_turned(
                 np.hstack([[[score] for score, _ in nothing], table[:, tried]]),
                 [nothing[-1][1], *(values[place] for values in known["values"])],
             )
@@ -267,7 +247,7 @@ class DescentSearch(Search):
     ) -> list[tuple[float, np.ndarray | None]]:
         """By each judge: the score of a model, and those of single rows where there is one fold."""
         if self.plan.mode == "loo":
-            return self._judged_left_out(left_out_scores(problem, *model, self.task.clock))
+            return self._judged_left_out(left_out.left_out_scores(problem, *model, self.task.clock))
         fold = self.plan.folds[number]
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)

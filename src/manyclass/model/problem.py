@@ -16,18 +16,9 @@ from manyclass.data.columns import about_mean
 from manyclass.data.few_columns import add_row
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import BLOCK_BYTES, Array, present_rows, square
+from manyclass.model import sums
 from manyclass.model.losses import Loss
 from manyclass.model.parameters import Parameters
-from manyclass.model.sums import (
-    column_sums,
-    copies_of_rows,
-    gradient_sums,
-    gradient_sums_and_row_weight,
-    gradient_sums_and_scores,
-    present_sum,
-    target_sums,
-    weight_sum,
-)
 
 
 def nothing(ahead: float = 0.0) -> None:
@@ -189,12 +180,12 @@ class Problem(Parameters):
     @cached_property
     def total_weight(self) -> float:
         """S."""
-        return float(self.rows.n_rows) if self.weight is None else self.sum(weight_sum)
+        return float(self.rows.n_rows) if self.weight is None else self.sum(sums.weight_sum)
 
     @property
     def n_counted(self) -> float:
         """S, or the number of rows of positive weight if that is more: weights above 1 count as copies."""
-        return self.total_weight if self.weight is None else max(self.total_weight, self.sum(present_sum))
+        return self.total_weight if self.weight is None else max(self.total_weight, self.sum(sums.present_sum))
 
     def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
         """How many rows of equal weight are worth as much as rows of these weights: S²/Σ s_i min(s_i, 1).
@@ -204,7 +195,7 @@ class Problem(Parameters):
         """
         if weight is None:
             return float(self.rows.n_rows)
-        total, copies = self.sum(copies_of_rows, weight, whole_rows)
+        total, copies = self.sum(sums.weight_and_copies, weight, whole_rows)
         return float(total**2 / max(copies, 1e-300))
 
     @cached_property
@@ -239,11 +230,11 @@ class Problem(Parameters):
         self.n_passes += 1
         (W, b), row_weight, scores = self.unpack(theta), None, None
         if with_row_weight:
-            (total, gradient, residual), row_weight = self.sum_of_first(gradient_sums_and_row_weight, W, b)
+            (total, gradient, residual), row_weight = self.sum_of_first(sums.gradient_sums_and_row_weight, W, b)
         elif with_scores:
-            (total, gradient, residual), scores = self.sum_of_first(gradient_sums_and_scores, W, b)
+            (total, gradient, residual), scores = self.sum_of_first(sums.gradient_sums_and_scores, W, b)
         else:
-            total, gradient, residual = self.sum(gradient_sums, W, b)
+            total, gradient, residual = self.sum(sums.gradient_sums, W, b)
         S, alpha = self.total_weight, self.alpha_of_each
         of_columns = alpha if np.ndim(alpha) == 0 else self.spread(alpha, xp.float64)
         residual = self._unshifting(residual[None, :] / S)[0, :]
@@ -312,13 +303,13 @@ class Problem(Parameters):
     @cached_property
     def feature_mean(self) -> Array:
         """x̄ of `rows`, float64."""
-        total, mass = self.sum(column_sums, None)
+        total, mass = self.sum(sums.column_sums, None)
         return total / mass
 
     @cached_property
     def feature_mean_square(self) -> Array:
         """The mean of the squares in each column of `rows`, float64."""
-        total, mass = self.sum(column_sums, square)
+        total, mass = self.sum(sums.column_sums, square)
         found, most = total / mass, LARGEST[self.rows.itemsize]
         if not bool(self.xp.all(found <= most * most)):
             raise ValueError(OVERFLOW)
@@ -333,7 +324,7 @@ class Problem(Parameters):
     @cached_property
     def _target_moments(self) -> tuple[Array, Array, float]:
         """Σ s x yᵀ / S, Σ s y / S and Σ s Φ*(y) / S, in float64."""
-        cross, mean, conjugate = self.sum(target_sums)
+        cross, mean, conjugate = self.sum(sums.target_sums)
         S = self.total_weight
         return cross / S, mean / S, conjugate / S
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from manyclass.model.problem import Problem
 
 
-def copies_of_rows(part: Any, weight: Array, whole_rows: bool = False) -> tuple[float, float]:
+def weight_and_copies(part: Any, weight: Array, whole_rows: bool = False) -> tuple[float, float]:
     """Σ s and Σ s·min(s, 1), or Σ s² of whole rows."""
     s = to_numpy(weight).astype(np.float64)
     return float(s.sum()), float((s * (s if whole_rows else np.minimum(s, 1.0))).sum())
@@ -23,7 +23,7 @@ def copies_of_rows(part: Any, weight: Array, whole_rows: bool = False) -> tuple[
 
 def in_copies(weight: np.ndarray) -> np.ndarray:
     """Weights, in a unit in which their sum is the number of rows that they tell as much as (`effective_rows`)."""
-    total, copies = copies_of_rows(None, weight)
+    total, copies = weight_and_copies(None, weight)
     return weight * (total / max(copies, 1e-300))
 
 

@@ -80,7 +80,7 @@ class Solver(ABC):
         """
 
 
-class Metric(Protocol):
+class HasSolve(Protocol):
     """All that an iterate needs of a curvature."""
 
     def solve(self, gradient: Array) -> Array: ...
@@ -140,7 +140,7 @@ def refresh(problem: Problem, curvature: Curvature, theta: Array, evaluation: Ev
 
 def iterate(
     problem: Problem,
-    curvature: Metric,
+    curvature: HasSolve,
     theta: Array,
     evaluation: Evaluation,
     n_iter: int,

@@ -52,7 +52,7 @@ class NewtonCG(Solver):
             sample = problem.map(carrying_sample, evaluation.row_weight, known["n_rows"], rng)
             if self.refreshes:
                 refresh(problem, curvature, theta, evaluation)
-            hessian = Hessian.at(problem, theta, sample)
+            hessian = HessianProduct.at(problem, theta, sample)
             direction = conjugate_gradients(hessian, curvature, evaluation.gradient, known["forcing"])
             step = backtrack(problem, theta, evaluation, direction, with_row_weight=True)
             if step is None:
@@ -79,7 +79,7 @@ def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> flo
 
 
 @dataclass
-class Hessian:
+class HessianProduct:
     """V ↦ ∇²F·V on a sample of rows, with the means P kept."""
 
     problem: Problem
@@ -141,7 +141,7 @@ def _products(part: Problem, pieces: list[Piece], W: Array, b: Array) -> tuple[A
     return total, intercept
 
 
-def conjugate_gradients(hessian: Hessian, curvature: Curvature, gradient: Array, forcing: float) -> Array:
+def conjugate_gradients(hessian: HessianProduct, curvature: Curvature, gradient: Array, forcing: float) -> Array:
     """An approximate solution of ∇²F·D = −∇F, until the residual in the metric of H⁻¹ has shrunk by `forcing`.
 
     Independent problems have steps and conjugate directions of their own.

@@ -30,7 +30,7 @@ LEAST_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
-class Responses:
+class Residuals:
     """What a stage is fitted to, in units of a row's curvature of 1."""
 
     stage: Any  # the problem whose rows are the features
@@ -43,7 +43,7 @@ class Responses:
     whole_rows: bool = False  # whether all of a row is left out, or one of as many copies as it weighs
     signs: Array | None = None  # of the sums of outputs that stand for them, of shape (n_outputs, n_sums)
 
-    def sketched(self) -> Responses:
+    def sketched(self) -> Residuals:
         """Themselves, or where they are many the sums of `random_sums`."""
         signs = random_sums(self.stage.n_outputs)
         if signs is None:
@@ -67,13 +67,13 @@ class Responses:
         return self.stage.sum(function, self.state, replace(self, stage=None, state=None), *arguments)
 
 
-def squares_of_responses(stage: Problem, state: Array, responses: Responses) -> Array:
+def squares_of_responses(stage: Problem, state: Array, responses: Residuals) -> Array:
     """Σ s (r − r̄)²."""
     return squares_of(stage, lambda part: responses.centred(stage, state, part), 0.0 * responses.mean)
 
 
 def errors_left_out(
-    stage: Problem, state: Array, responses: Responses, spectrum: Spectrum, alphas: np.ndarray, center: Array
+    stage: Problem, state: Array, responses: Residuals, spectrum: Spectrum, alphas: np.ndarray, center: Array
 ) -> np.ndarray:
     """By penalties and outputs, as of `Spectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
@@ -99,7 +99,7 @@ class Equations(ABC):
         return True
 
     @abstractmethod
-    def best_alpha(self, responses: Responses) -> float:
+    def best_alpha(self, responses: Residuals) -> float:
         """The penalty with the least leave-one-out error of the squared loss, all outputs together."""
 
     @abstractmethod
@@ -178,7 +178,7 @@ class NormalEquations(Equations):
     def _solve(self, cross: Array, alpha: float | Array) -> Array:
         return self.factor.solve(cross, alpha)
 
-    def best_alpha(self, responses: Responses) -> float:
+    def best_alpha(self, responses: Residuals) -> float:
         share, responses = self.share, responses.sketched()
         cross = self._centred(responses.cross, responses.mean)
         spectrum = Spectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
@@ -318,7 +318,7 @@ class ProductEquations(Equations):
         total /= self.given.total_weight
         return total
 
-    def best_alpha(self, responses: Responses) -> float:
+    def best_alpha(self, responses: Residuals) -> float:
         """Of the sampled rows, in the space that they span, times the root of their share of all rows.
 
         The best penalty of n rows falls like 1/n where few coefficients matter and more slowly where many do; 1/√n is
@@ -335,7 +335,7 @@ class ProductEquations(Equations):
             return self.share * self._best_of_others(responses, part.rows, R, weight)
         return self.share * best(alphas, errors) * math.sqrt(float(xp.sum(weight)) / problem.total_weight)
 
-    def _best_of_others(self, responses: Responses, judges: Rows, R: Array, weight: Array) -> float:
+    def _best_of_others(self, responses: Residuals, judges: Rows, R: Array, weight: Array) -> float:
         """Of all rows but the sample, whose residuals and weights are given: penalties fall by tens from the mean
         squared norm of the rows, which leaves next to nothing of any coefficient, until errors, after a fall, no longer
         do."""

@@ -20,7 +20,7 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 from manyclass.model.calibrator import overwrite
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
-from manyclass.stagewise.equations import Equations, NormalEquations, Responses
+from manyclass.stagewise.equations import Equations, NormalEquations, Residuals
 from manyclass.stagewise.judges import Judge, Score, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.sums import gradient_in_columns, sums_of_block, weighted_residuals
@@ -252,7 +252,7 @@ class _Fit:
         # Generated features remember rows, and with them a copy of what is left out.
         whole_rows = stage.rows is not self.problem.rows
         stage = stage if self.solver.left_out is None else stage.variant(weight=self.solver.left_out)
-        responses = Responses(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
+        responses = Residuals(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
         n_blocks = max(self.blocks.n_components / stage.rows.n_features, 1.0)
         alpha, trials = equations.best_alpha(responses) * n_blocks, self.solver.trials
         self.problem.alpha = alpha if trials is None else trials.best_penalty(alpha, equations)

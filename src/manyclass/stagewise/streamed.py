@@ -8,7 +8,7 @@ from manyclass.data.factor import Factor
 from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best
 from manyclass.data.rows import Array
 from manyclass.model import Problem
-from manyclass.stagewise.equations import NormalEquations, Responses
+from manyclass.stagewise.equations import NormalEquations, Residuals
 
 
 def in_units(moments: Moments, unit: Array) -> Moments:
@@ -53,7 +53,7 @@ class StreamedEquations(NormalEquations):
         more = self.corrections[alpha]
         return coef + more[0], intercept + more[1]
 
-    def best_alpha(self, responses: Responses) -> float:
+    def best_alpha(self, responses: Residuals) -> float:
         whole = self.whole
         if self.n < ROWS_PER_DIRECTION * int(whole.x.shape[0]):
             return super().best_alpha(responses)

@@ -9,22 +9,8 @@ import numpy as np
 from manyclass.data import Rows
 from manyclass.data.units import own_units_pay
 from manyclass.model import Problem
+from manyclass.subgradient import kernel
 from manyclass.subgradient.draws import Draws, draw
-from manyclass.subgradient.kernel import (
-    ADAGRAD,
-    AS_FEATURE,
-    AVERAGE_WEIGHT,
-    BOUND,
-    BOUND_ROWS,
-    DRAWN,
-    LOSS,
-    LOSS_ROWS,
-    MEAN_WEIGHT,
-    N_TOTALS,
-    NO_INTERCEPT,
-    STEPS,
-    Memory,
-)
 from manyclass.subgradient.losses import LOSSES
 from manyclass.subgradient.schedule import Schedule
 
@@ -62,7 +48,7 @@ class State:
     average: bool
     intercept: int
     shift: np.ndarray | None
-    memory: Memory
+    memory: kernel.Memory
     rows_seen: float = 0.0
     weight_sum: float = 0.0
     bounded: bool = True
@@ -84,7 +70,8 @@ class State:
             offsets = own_offsets(problem, sample, weight, draws.n) if schedule.offset is None else np.empty(0)
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
-        memory = Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(N_TOTALS))
+        totals = np.zeros(kernel.N_TOTALS)
+        memory = kernel.Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), totals)
         rule = intercept_rule(problem)
         capped = LOSSES[problem.loss.name].squared and schedule.offset is None
         given = (problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory)
@@ -115,12 +102,12 @@ class State:
     @property
     def t(self) -> int:
         """Steps taken since the beginning."""
-        return int(self.memory.totals[STEPS])
+        return int(self.memory.totals[kernel.STEPS])
 
     @property
     def drawn(self) -> int:
         """Rows drawn from the present ones."""
-        return int(self.memory.totals[DRAWN])
+        return int(self.memory.totals[kernel.DRAWN])
 
     @property
     def offsets(self) -> np.ndarray:
@@ -134,21 +121,21 @@ class State:
 
     def start_rows(self, more: bool) -> None:
         """Draws now are from new rows: of the same stream as those before if `more`, else of another fit."""
-        self.memory.totals[DRAWN] = 0
+        self.memory.totals[kernel.DRAWN] = 0
         if not more:
             self.rows_seen = self.weight_sum = 0.0
             self.bounded = self.bounded and self.t == 0  # tangents of other rows bound nothing here
 
     def restart_loss(self) -> None:
         """Forget the losses of the rows drawn so far."""
-        self.memory.totals[LOSS] = self.memory.totals[LOSS_ROWS] = 0.0
+        self.memory.totals[kernel.LOSS] = self.memory.totals[kernel.LOSS_ROWS] = 0.0
 
     def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> Self:
         """Go on from W_t = coef; an average starts anew."""
-        self.memory.totals[STEPS], self.bounded = t, False
+        self.memory.totals[kernel.STEPS], self.bounded = t, False
         self.wide[:, : self.n_outputs] = coef * (self.alpha * (t + self.offsets))
         b = intercept if self.shift is None else intercept + self.shift @ coef
-        self.memory.bias[:] = b * self.alpha * (t + self.offset) if self.intercept == AS_FEATURE else b
+        self.memory.bias[:] = b * self.alpha * (t + self.offset) if self.intercept == kernel.AS_FEATURE else b
         return self
 
     def set_alpha(self, alpha: float) -> None:
@@ -157,22 +144,22 @@ class State:
         if ratio == 1.0:
             return
         memory.table[:] *= memory.table.dtype.type(ratio)
-        memory.totals[AVERAGE_WEIGHT] *= ratio
+        memory.totals[kernel.AVERAGE_WEIGHT] *= ratio
         memory.bias_average[:] *= ratio
-        if self.intercept == AS_FEATURE:
+        if self.intercept == kernel.AS_FEATURE:
             memory.bias[:] *= ratio
         self.alpha, self.bounded = alpha, False
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """W (n_features, n_outputs) and b of the rows as given: the average, or the last iterate without one."""
         k, totals, wide, memory = self.n_outputs, self.memory.totals, self.wide, self.memory
-        V, as_feature = wide[:, :k], self.intercept == AS_FEATURE
+        V, as_feature = wide[:, :k], self.intercept == kernel.AS_FEATURE
         with np.errstate(invalid="ignore", over="ignore"):  # the caller looks whether the result is finite
-            if self.average and totals[AVERAGE_WEIGHT] > 0:
-                U, before = wide[:, width(k) : width(k) + k], totals[MEAN_WEIGHT]
-                emphasis = (1.0 / (totals[AVERAGE_WEIGHT] + self.alpha * before * self.offsets)).astype(wide.dtype)
+            if self.average and (mass := totals[kernel.AVERAGE_WEIGHT]) > 0:
+                U, before = wide[:, width(k) : width(k) + k], totals[kernel.MEAN_WEIGHT]
+                emphasis = (1.0 / (mass + self.alpha * before * self.offsets)).astype(wide.dtype)
                 W = V * (emphasis * before).astype(wide.dtype) - U * emphasis
-                b = memory.bias_average / (totals[AVERAGE_WEIGHT] + self.alpha * before * self.offset)
+                b = memory.bias_average / (mass + self.alpha * before * self.offset)
             else:
                 steps, of_bias = (self.alpha * (self.t + offset) for offset in (self.offsets, self.offset))
                 W = V * np.divide(1.0, steps, out=np.zeros_like(steps), where=steps > 0).astype(wide.dtype)
@@ -184,7 +171,7 @@ class State:
     def online_loss(self) -> float:
         """Mean loss of the rows drawn since `restart_loss`, each before its step."""
         totals = self.memory.totals
-        return float(totals[LOSS] / totals[LOSS_ROWS]) if totals[LOSS_ROWS] > 0 else math.inf
+        return float(totals[kernel.LOSS] / totals[kernel.LOSS_ROWS]) if totals[kernel.LOSS_ROWS] > 0 else math.inf
 
     def lower_bound(self) -> float:
         """D, in expectation at most the least objective with the present intercept; −inf where none is known.
@@ -195,9 +182,10 @@ class State:
         rows themselves, else for rows like them. It costs no pass: V is minus the sum of x g_tᵀ.
         """
         memory, totals = self.memory, self.memory.totals
-        if not self.bounded or totals[BOUND_ROWS] <= 0:
+        if not self.bounded or totals[kernel.BOUND_ROWS] <= 0:
             return -math.inf
-        constant = float(totals[BOUND] / totals[BOUND_ROWS]) + float(memory.bias_gradient @ memory.bias) / self.t
+        bound = float(totals[kernel.BOUND] / totals[kernel.BOUND_ROWS])
+        constant = bound + float(memory.bias_gradient @ memory.bias) / self.t
         if constant <= 0:
             return 0.0
         V = self.wide[:, : self.n_outputs]
@@ -213,8 +201,8 @@ def width(n_outputs: int) -> int:
 
 def intercept_rule(problem: Problem) -> int:
     if not problem.fit_intercept:
-        return NO_INTERCEPT
-    return AS_FEATURE if problem.loss.scale_free else ADAGRAD
+        return kernel.NO_INTERCEPT
+    return kernel.AS_FEATURE if problem.loss.scale_free else kernel.ADAGRAD
 
 
 def warm_offset(problem: Problem, mean_square: float) -> float:

@@ -5,7 +5,7 @@ from functools import partial
 
 from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums
 from manyclass.model.losses.logistic import Logistic
-from manyclass.model.losses.margin import ColumnMargin, JointMargin, Mistakes
+from manyclass.model.losses.margin import ColumnMargin, JointMargin, ZeroOneLoss
 from manyclass.model.losses.regression import EpsilonInsensitive, Huber
 from manyclass.model.losses.softmax import Softmax
 from manyclass.model.losses.sparsemax import Sparsemax
@@ -38,4 +38,4 @@ RESPONSE_LOSSES: dict[str, Callable[[float], Loss]] = {
 }
 """Of real responses, beside "squared", from their epsilon."""
 
-__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "Mistakes", "SmoothLoss", "loss_sums"]
+__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "SmoothLoss", "ZeroOneLoss", "loss_sums"]

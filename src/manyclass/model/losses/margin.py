@@ -41,7 +41,7 @@ class JointMargin(Loss):
         return short**2 if self.squared else short
 
 
-class Mistakes(Loss):
+class ZeroOneLoss(Loss):
     """1 where the predicted label, or any of several, is wrong, else 0: not convex, to score by and not to fit.
 
     Where only ratios of scores matter, the loss that is fitted does not say which of two models is better.
