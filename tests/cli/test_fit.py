@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import struct
+from itertools import product
 
 import numpy as np
 import pytest
@@ -152,8 +153,10 @@ def test_rare_classes_can_be_held_out(run_json, tmp_path):
     assert run_json("fit", "--solver", "auto", path)["n_rows"] == 32
 
 
-@pytest.mark.parametrize("scale", ["auto", "none", "standard", "maxabs", "rows"])
-@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize(
+    ("scale", "as_sparse"),
+    [*product(["auto", "none", "standard", "maxabs", "rows"], [False, True]), ("thermometer", False)],
+)
 def test_scaling_is_part_of_the_model(run_ok, run_json, tmp_path, scale, as_sparse):
     rng = np.random.default_rng(0)
     X = sparse.random_array((80, 30), density=0.1, rng=rng, format="csr") * 100

@@ -15,6 +15,7 @@ import manyclass
 from manyclass import export, features, linear_model
 from manyclass.data.readers import DataFileError
 from manyclass.data.rows import to_numpy
+from manyclass.export.program import GENERATORS
 
 SMALL = {"n_components": 24, "block_size": 12, "alpha": 1e-3}
 MODELS = {
@@ -125,6 +126,31 @@ def test_pipelines_double_precision_several_labels_and_numbers_as_labels():
     labels, P = session_of(several, dtype="float64").run(None, {"X": X})
     np.testing.assert_array_equal(labels, several.predict(X))
     np.testing.assert_allclose(P, several.predict_proba(X), atol=1e-12)
+
+
+TRANSFORMERS = [
+    features.ThermometerEncoder(6),
+    features.RandomFourierFeatures(40, random_state=0),
+    features.RandomUnits(40, random_state=0),
+    features.RandomPolynomials(40, random_state=0),
+    features.Landmarks(20, random_state=0),
+    features.FeatureSubset(2),
+]
+
+
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transformers_are_parts_of_pipelines(transformer, dtype):
+    X, y = load_iris(return_X_y=True)
+    X = X.astype(dtype)
+    pipeline = make_pipeline(transformer, manyclass.GLMClassifier(alpha=1e-3)).fit(X, y)
+    labels, P = session_of(pipeline, dtype=dtype).run(None, {"X": X})
+    np.testing.assert_allclose(P, pipeline.predict_proba(X), atol=1e-3 if dtype == "float32" else 1e-6)
+    np.testing.assert_array_equal(labels, pipeline.predict(X))
+
+
+def test_every_transformer_with_operators_is_among_them():
+    assert {type(one).__name__ for one in TRANSFORMERS} == set(GENERATORS)
 
 
 def test_regressors():

@@ -42,8 +42,9 @@ _TEST = _data(metavar="FILE", help="Judge the model on this file.")
 _TEST_LABELS = _data(metavar="FILE", help="Labels of that file.")
 _HOLDOUT = _data(help="Without a test file: share of the rows held out to judge by; 0 fits on all.")
 _SCALE = _data(
-    help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; none; "
-    "auto: images of bytes to 0…1, else none. It changes what alpha penalises, not much else.",
+    help="standard: columns to unit variance; maxabs: columns to a largest size of 1; rows: rows to length 1; "
+    "thermometer: columns to steps, of dense rows; none; auto: images of bytes to 0…1, else none. But for steps it "
+    "changes what alpha penalises, not much else.",
 )
 _STORED = (
     "What may be used beside the model, such as 2GB: rows of a file that is larger stay there and are read in pieces, "

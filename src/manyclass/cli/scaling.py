@@ -8,10 +8,13 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
 from manyclass.data import as_rows
 from manyclass.data.readers import Dataset
+from manyclass.features import ThermometerEncoder
 
 
 def transformed(scaler: Any, dataset: Dataset) -> Any:
     """The scaled rows, in place where they may be written to: they are ours, and may fill the memory."""
+    if not hasattr(scaler, "copy"):
+        return scaler.transform(dataset.X)
     scaler.set_params(copy=not dataset.is_writable)
     try:
         return scaler.transform(dataset.X)
@@ -57,6 +60,10 @@ SCALERS: dict[str, Scaling] = {
     ),
     "maxabs": Scaling(
         "columns of largest size 1", lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present)
+    ),
+    "thermometer": Scaling(
+        "columns in steps",
+        lambda dataset, present: ThermometerEncoder().fit(dataset.X, None, None if present is None else 1.0 * present),
     ),
     "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }

@@ -32,6 +32,7 @@ from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
+from manyclass.estimators.automatic.scalings import behind
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
@@ -52,7 +53,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     the bandwidth for as long as that gains. For other data also squared hinges (`SDCAClassifier`) and least squares
     (`StagewiseClassifier`), unless these take longer than the path; for several labels per row also
     `CalibratedLeastSquaresClassifier`. Each is tried on columns as given and, where these differ in size, on columns of
-    one size.
+    one size; linear models of dense data also on steps of the columns (`ThermometerEncoder`), and where these lead, so
+    are kernels.
 
     All are tried on few rows first, in the order of their estimated seconds. A third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), except for linear models that are
@@ -114,8 +116,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     >>> model = AutoClassifier().fit(X[:400], y[:400])
     >>> bool(model.score(X[400:], y[400:]) > 0.98)
     True
-    >>> model.leaderboard_[0]["estimator"]  # no line divides two moons
-    'StagewiseClassifier'
+    >>> model.leaderboard_[0]["scaling"]  # no line divides two moons, but steps of their columns do
+    'columns in steps'
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -284,7 +286,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         if not isinstance(self.best_estimator_, Pipeline):
             return self.best_estimator_, rows
         scaler, model = (step for _, step in self.best_estimator_.steps)
-        return model, rows.transformed(scaler.transform)
+        return model, behind(scaler, rows)
 
     def _store(self, model: Any, chosen: Entry, scaler: Any) -> None:
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
@@ -310,5 +312,6 @@ def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) 
         if not one.is_linear:
             share = one.times_as_long * one.n_features(rows.n_rows) / MOST_FEATURES
             seconds = [second * share for second in seconds]
+        seconds = [one.width * second for second in seconds]
         if seconds:
             yield one, max(seconds)

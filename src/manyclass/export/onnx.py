@@ -7,9 +7,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
 from manyclass.export.program import (
+    GENERATORS,
     OPSET,
     Program,
     check_dtype,
+    features_of,
     is_single,
     n_outputs_of,
     probabilities_of,
@@ -83,6 +85,7 @@ def register_converters() -> None:
     from skl2onnx import update_registered_converter
 
     import manyclass
+    from manyclass import features
     from manyclass.estimators.base import Estimator
 
     kinds = [getattr(home, name) for home in (manyclass, manyclass.linear_model) for name in home.__all__]
@@ -90,6 +93,9 @@ def register_converters() -> None:
         if not (isinstance(kind, type) and issubclass(kind, Estimator)):
             continue
         update_registered_converter(kind, f"Manyclass{kind.__name__}", _shapes, _convert, overwrite=True, parser=_parse)
+    for name in GENERATORS:
+        kind = getattr(features, name)
+        update_registered_converter(kind, f"Manyclass{name}", _shape_of_features, _convert_features, overwrite=True)
 
 
 def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
@@ -123,48 +129,77 @@ def _shapes(operator: Any) -> None:
     operator.outputs[-1].type.shape = [n_rows, width]
 
 
+def _shape_of_features(operator: Any) -> None:
+    shape = [operator.inputs[0].get_first_dimension(), operator.raw_operator.n_features_out]
+    operator.outputs[0].type.shape = shape
+
+
+def _convert_features(scope: Any, operator: Any, container: Any) -> None:
+    writer = _Writer(scope, operator, container)
+    writer.write(features_of(writer.program, operator.raw_operator, "X"))
+
+
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    from onnx import TensorProto
-    from skl2onnx.common.data_types import DoubleTensorType
-
-    model, given = operator.raw_operator, operator.inputs[0]
-    is_double = isinstance(given.type, DoubleTensorType)
-    program = Program("float64" if is_double else "float32")
-    real = TensorProto.DOUBLE if is_double else TensorProto.FLOAT
-    scores = scores_of(program, model)
-    names = {}
-
-    def add(kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
-        name = scope.get_unique_operator_name(kind)
-        container.add_node(kind, inputs, outputs, name=name, op_domain="", op_version=18, **attributes)
-
-    names["X"] = scope.get_unique_variable_name("rows")
-    add("Cast", [given.full_name], [names["X"]], to=real)
-    last = scores
-    if hasattr(model, "classes_"):
-        last = probabilities_of(program, model, scores) or scores
-        codes = _codes(program, model, scores, last)
-    for name, array in program.constants.items():
-        names[name] = scope.get_unique_variable_name(name)
-        kind = TensorProto.INT64 if array.dtype.kind == "i" else real
-        container.add_initializer(names[name], kind, list(array.shape), array.ravel().tolist())
-    for node in program.nodes:
-        names[node.output] = scope.get_unique_variable_name(node.output)
-        outputs = [names[node.output]] + [scope.get_unique_variable_name("index")] * (node.operator == "TopK")
-        add(node.operator, [names[name] for name in node.inputs], outputs, **node.attributes)
-    add("Identity", [names[last]], [operator.outputs[-1].full_name])
+    model, writer = operator.raw_operator, _Writer(scope, operator, container)
+    last = scores = scores_of(writer.program, model)
     if not hasattr(model, "classes_"):
+        writer.write(last)
         return
+    last = probabilities_of(writer.program, model, scores) or scores
+    codes = _codes(writer.program, model, scores, last)
+    writer.write(last)
     label = operator.outputs[0].full_name
     if model.multilabel_:
-        add("Identity", [names[codes]], [label])
+        writer.add("Identity", [writer.names[codes]], [label])
         return
-    classes, table = to_numpy(model.classes_), scope.get_unique_variable_name("classes")
-    if are_whole(classes):
-        container.add_initializer(table, TensorProto.INT64, [len(classes)], classes.astype(np.int64).tolist())
-    else:
-        container.add_initializer(table, TensorProto.STRING, [len(classes)], [str(one) for one in classes])
-    add("Gather", [table, names[codes]], [label], axis=0)
+    table = writer.table(to_numpy(model.classes_))
+    writer.add("Gather", [table, writer.names[codes]], [label], axis=0)
+
+
+class _Writer:
+    """Writes a program that reads the rows of an operator, in their precision, into an ONNX model."""
+
+    def __init__(self, scope: Any, operator: Any, container: Any):
+        from onnx import TensorProto
+        from skl2onnx.common.data_types import DoubleTensorType
+
+        self.scope, self.operator, self.container = scope, operator, container
+        is_double = isinstance(operator.inputs[0].type, DoubleTensorType)
+        self.program = Program("float64" if is_double else "float32")
+        self.real = TensorProto.DOUBLE if is_double else TensorProto.FLOAT
+        self.names: dict[str, str] = {}  # in the model, by those in the program
+
+    def add(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
+        name = self.scope.get_unique_operator_name(kind)
+        self.container.add_node(kind, inputs, outputs, name=name, op_domain="", op_version=OPSET, **attributes)
+
+    def write(self, last: str) -> None:
+        """The whole program, and its value `last` as the last output of the operator."""
+        from onnx import TensorProto
+
+        named = self.scope.get_unique_variable_name
+        self.names["X"] = named("rows")
+        self.add("Cast", [self.operator.inputs[0].full_name], [self.names["X"]], to=self.real)
+        for name, array in self.program.constants.items():
+            self.names[name] = named(name)
+            kind = TensorProto.INT64 if array.dtype.kind == "i" else self.real
+            self.container.add_initializer(self.names[name], kind, list(array.shape), array.ravel().tolist())
+        for node in self.program.nodes:
+            self.names[node.output] = named(node.output)
+            outputs = [self.names[node.output]] + [named("index")] * (node.operator == "TopK")
+            self.add(node.operator, [self.names[name] for name in node.inputs], outputs, **node.attributes)
+        self.add("Identity", [self.names[last]], [self.operator.outputs[-1].full_name])
+
+    def table(self, classes: np.ndarray) -> str:
+        """The name of the labels."""
+        from onnx import TensorProto
+
+        name: str = self.scope.get_unique_variable_name("classes")
+        whole = are_whole(classes)
+        values = classes.astype(np.int64).tolist() if whole else [str(one) for one in classes]
+        kind = TensorProto.INT64 if whole else TensorProto.STRING
+        self.container.add_initializer(name, kind, [len(classes)], values)
+        return name
 
 
 def _codes(program: Program, model: Any, scores: str, probabilities: str) -> str:

@@ -173,7 +173,7 @@ def _of_one(program: Program, model: Any, one: Any, X: str) -> str:
     calibrator, features, state, scores = model._calibrator(), {}, None, ""
     for stage in one.stages:
         if stage.block not in features:
-            features[stage.block] = _features(program, one.blocks[stage.block], X)
+            features[stage.block] = features_of(program, one.blocks[stage.block], X)
         gain = program.affine(features[stage.block], stage.coef, stage.intercept)
         state = scores = gain if state is None else program("Add", state, gain)
         if stage.calibration is not None:
@@ -198,7 +198,8 @@ def _calibrated(program: Program, calibrator: Any, V: str, calibration: Any) -> 
     return program("Add", total, intercept)
 
 
-def _features(program: Program, block: Any, X: str) -> str:
+def features_of(program: Program, block: Any, X: str) -> str:
+    """What a fitted generator of features makes of rows."""
     if block is None:
         return X
     known = GENERATORS.get(type(block).__name__)
@@ -237,6 +238,11 @@ def _landmarks(program: Program, block: Any, X: str) -> str:
     return program("MatMul", program("Exp", exponent), block.whitening_)
 
 
+def _codes_of_columns(program: Program, block: Any, X: str) -> str:
+    numbers = program("Gather", X, block.feature_indices_, axis=1)
+    return program("Where", program("Greater", numbers, block.thresholds_), 1.0, 0.0)
+
+
 ACTIVATIONS = {"logistic": "Sigmoid", "relu": "Relu"}
 
 GENERATORS: dict[str, Callable[[Program, Any, str], str]] = {
@@ -245,5 +251,6 @@ GENERATORS: dict[str, Callable[[Program, Any, str], str]] = {
     "RandomPolynomials": _polynomials,
     "Landmarks": _landmarks,
     "FeatureSubset": lambda program, block, X: program("Gather", X, block.feature_indices_, axis=1),
+    "ThermometerEncoder": _codes_of_columns,
 }
-"""What each generator of features computes, by the name of its class."""
+"""What each transformer of this package computes, by the name of its class."""

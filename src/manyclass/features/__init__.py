@@ -1,4 +1,4 @@
-"""Generators of features: transformers of which more can be drawn, for stagewise fits and alone."""
+"""Transformers: generators, of which more features can be drawn, for stagewise fits and alone; and steps of columns."""
 
 from manyclass.features.base import FeatureGenerator, median_squared_distance
 from manyclass.features.fourier import RandomFourierFeatures
@@ -6,6 +6,7 @@ from manyclass.features.landmarks import Landmarks
 from manyclass.features.patches import ImagePatches
 from manyclass.features.polynomials import RandomPolynomials
 from manyclass.features.subset import FeatureSubset
+from manyclass.features.thermometer import ThermometerEncoder
 from manyclass.features.units import RandomUnits
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "RandomFourierFeatures",
     "RandomPolynomials",
     "RandomUnits",
+    "ThermometerEncoder",
     "median_squared_distance",
 ]

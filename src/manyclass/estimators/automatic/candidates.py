@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 from sklearn.base import clone
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import Rows, as_rows
-from manyclass.data.rows import to_numpy
-from manyclass.data.summary import ranges
 from manyclass.estimators.automatic import rounds
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES, FeatureKind
+from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, leading_variance, scaled_rows
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier
@@ -27,6 +25,8 @@ from manyclass.features.learned_metric import waves_for
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of softmax and logistic regression, in units of `leading_variance`."""
+OF_STEPS = (1e-2, 1e-4)
+"""Of these, with which steps of the columns are always tried; with the others, where they lead."""
 MARGINS = (1.0, 1e-1, 1e-2)
 """Penalties of squared hinges, in the same units."""
 OF_FEW_ROWS = (10.0, 1.0)
@@ -37,8 +37,6 @@ take twice as long on text."""
 NEARER = 1e-3
 """The smaller gap for fewer rows than columns, where no fit at a larger penalty led, and for the best. Such rows leave
 next to no loss, of which `GAP` may be many times as much."""
-MEASURED_ROWS = 512
-"""Rows from which `leading_variance` is estimated."""
 MOST_ROWS = 1 << 40
 """Where `Candidate.rows_for` ends its search."""
 BANDWIDTHS = (1.0, 0.25)
@@ -48,9 +46,7 @@ STEP_PENALTIES = (1e-4, 1e-2, 1.0)
 """Penalties of Newton's steps on generated features, whose rows have the mean squared norm 1, divided by the number of
 rows: what is right for few rows is too large for many."""
 WIDEST = 5000
-"""Most columns for which kernels are tried."""
-UNEVEN = 3.0
-"""Columns that differ in size by more than this ratio are also tried at one size."""
+"""Most columns for which kernels are tried, and most steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +54,14 @@ class Candidate:
     """An estimator with its parameters, and the scaling of the columns in front of it."""
 
     model: Any  # not fitted
-    scaling: str  # a key of the scalings that `candidates` gives
+    scaling: str  # a key of `scaled_rows`
     family: str = ""  # models of a family form a path of penalties, each fit beginning where another ended
     kind: FeatureKind | None = None  # of the features that it generates; None for a linear model
     bandwidth: float = 0.0  # of these, in units of the median squared distance
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # tried only with these attributes of the best linear model, or kernel, so far
     n_kernels: int = 1  # whose models are averaged
+    width: float = 1.0  # columns that the scaling makes of one
 
     @property
     def estimator(self) -> str:
@@ -196,14 +193,6 @@ def chosen_parameters(model: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != defaults[name] and name not in skipped}
 
 
-AS_GIVEN = "columns as given"
-SCALINGS = {
-    "deviation": ("columns of unit variance", StandardScaler),
-    "largest": ("columns of largest size 1", MaxAbsScaler),
-}
-"""What brings columns to one size, by the measure of that size (`Ranges.measure`): a name for it, and the scaler."""
-
-
 def _told(value: Any) -> str:
     return f"{value:.2g}" if isinstance(value, float) else str(value)
 
@@ -221,29 +210,26 @@ def candidates(
     `evenness` is that of the classes (see there). `are_all` says whether the choice will be fitted to these rows alone;
     else there are no landmarks, as their generator would hold all rows in memory.
     """
-    found = ranges(rows)
-    held = rows.canonical().unwrapped()  # which is taken apart many times
-    sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
-    scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
-    if len(sizes) and sizes.max() > UNEVEN * sizes.min():
-        name, kind = SCALINGS[found.measure]
-        scaler = kind()
-        scalings[name] = (scaler, scaler.fit_transform(held))
+    scalings = scaled_rows(rows, WIDEST)
     units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
     shares = (OF_FEW_ROWS if rows.n_rows < rounds.FEW_ROWS else ()) + PENALTIES
     tol = to_read(GAP * evenness)
-    listed = [
-        Candidate(GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True), name, f"GLM {name}")
-        for name in scalings
-        for share in shares
-    ]
+    listed = []
+    for name, (scaler, _) in scalings.items():
+        width = scaler.n_features_out / rows.n_features if name == STEPS else 1.0
+        for share in shares:
+            model = GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True)
+            follows = ("scaling",) if name == STEPS and share not in OF_STEPS else ()
+            listed.append(Candidate(model, name, f"GLM {name}", follows=follows, width=width))
     is_generated = rows.can_be_centred and rows.n_features <= WIDEST
     if multilabel or not is_generated:
         # With one class per row, calibration takes longer than all else and has no fewer errors than least squares.
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)
         if multilabel:
             squared = CalibratedLeastSquaresClassifier(random_state=seed)
-        listed += [Candidate(squared, name, follows=() if multilabel else ("scaling",)) for name in scalings]
+        for name in scalings:
+            follows = () if multilabel and name != STEPS else ("scaling",)
+            listed.append(Candidate(squared, name, follows=follows))
     if not (multilabel or is_generated):
         hinge = SDCAClassifier(loss="squared_hinge", calibrate="temperature", tol=NEARER, random_state=seed)
         listed += [
@@ -263,11 +249,9 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     with a penalty that only many rows ask for."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
     same_kernel, (least, *usual) = ("scaling", "bandwidth"), STEP_PENALTIES
-    # Where no metric can be learned, the second kind would be the first again.
-    waves = [WAVES, LEARNED_WAVES] if rows.n_features <= waves_for(rows.n_rows) else [WAVES]
     ways: list[tuple[float, FeatureKind, tuple[str, ...]]]
-    ways = [(penalty, kind, () if kind is WAVES else same_kernel) for kind in waves for penalty in usual]
-    ways += [(least, kind, (*same_kernel, "kind")) for kind in waves]
+    ways = [(penalty, WAVES, ()) for penalty in usual] + [(penalty, LEARNED_WAVES, same_kernel) for penalty in usual]
+    ways += [(least, kind, (*same_kernel, "kind")) for kind in (WAVES, LEARNED_WAVES)]
     if are_all:
         ways += [(penalty, LANDMARKS, same_kernel) for penalty in (usual[0], least)]
         ways += [(usual[1], LANDMARKS, (*same_kernel, "kind"))]
@@ -275,7 +259,9 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     shared |= {"n_components": MOST_FEATURES, "random_state": seed}
     found = []
     for penalty, kind, follows in ways:
-        for name in scalings:
+        for name, scaled in scalings.items():
+            if kind is LEARNED_WAVES and scaled.shape[1] > waves_for(rows.n_rows):
+                continue  # no metric can be learned: it would be the first kind again
             for share in BANDWIDTHS:
                 features, alpha = kind.generator(to_read(share * medians[name])), penalty / rows.n_rows
                 model = StagewiseClassifier(features, alpha=alpha, block_size=kind.block_size, **shared)
@@ -286,20 +272,6 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
 def to_read(number: float) -> float:
     """A number without the digits that nobody wants to read."""
     return float(f"{number:.4g}")
-
-
-def leading_variance(rows: Rows, seed: int) -> float:
-    """tr Σ² / tr Σ, the mean of the eigenvalues of the covariance Σ weighted by themselves, from a sample of the rows.
-
-    Unlike the mean variance of the columns it is not small where most of many columns hardly vary, as those of words.
-    """
-    rng = np.random.default_rng(seed)
-    part = rows.take(np.sort(rng.permutation(rows.n_rows)[:MEASURED_ROWS]))
-    gram = to_numpy(part.shifted(part.mean()).outer())
-    total = float(np.trace(gram)) / part.n_rows
-    np.fill_diagonal(gram, 0.0)
-    square = float(np.sum(gram**2)) / max(part.n_rows * (part.n_rows - 1), 1)
-    return square / total if square > 0 else total or 1.0
 
 
 def evenness(codes: np.ndarray | None) -> float:

@@ -12,6 +12,8 @@ from manyclass.estimators.automatic.candidates import Candidate, chosen_paramete
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.scores import THRESHOLDS, Score, mean_score
 
+NOTHING = 0.005
+"""Share of errors within two standard errors of none that leaves nothing to gain."""
 QUICK = 1.0
 """Seconds that are not worth saving on few rows."""
 CLEARLY = 3.0
@@ -135,6 +137,12 @@ class Entry:
     def standard_error(self) -> float:
         error = 1.0 - self.accuracy
         return float(((error * (1.0 - error) + 1.0 / self.n_judged) / self.n_judged) ** 0.5)
+
+    @property
+    def is_flawless(self) -> bool:
+        """Whether many rows do not tell it from one that makes no errors."""
+        error, deviation = 1.0 - self.accuracy, self.standard_error
+        return error <= deviation and error + 2.0 * deviation <= NOTHING
 
     def has_more_loss(self, other: Entry, n_errors: float = 1.0) -> bool:
         """Whether its log loss exceeds another's by more than so many standard errors of the difference, row by row."""

@@ -17,6 +17,7 @@ from manyclass.estimators.automatic.entries import CLEARLY, QUICK, Entry, middle
 from manyclass.estimators.automatic.neighbours import LearnedMetrics
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scalings import STEPS
 from manyclass.estimators.automatic.scores import Score, learn_temperature, score
 from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
@@ -33,8 +34,6 @@ OVERRUN = 4.0
 """A fit may take so many times its expected seconds, or its share of half of the time that is left if that is more."""
 TURNED = 2.0
 """Standard errors of a difference between log losses beyond which a path of penalties has turned."""
-NOTHING = 0.005
-"""A share of errors that, if it is within two standard errors of none, leaves nothing to gain."""
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
@@ -80,7 +79,7 @@ class Halving:
 
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
         """All entries that were tried: those of the last round, the best first, then those of earlier ones likewise."""
-        entries = sorted(entries, key=lambda one: one.expected)
+        entries = sorted(entries, key=lambda one: (not one.candidate.is_linear, one.expected))
         alive = list(entries)
         if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
             alive = middle_first(alive, self.seen.is_wide)
@@ -242,8 +241,7 @@ class Halving:
                 turned.append(entry)
                 continue
             left = self.search_end - time.perf_counter()
-            needed = entry.seconds_with(parts)
-            if needed > left and (tried or not one_at_least):
+            if entry.seconds_with(parts) > left and (tried or not one_at_least):
                 late, most = [*late, entry], max(most, left)
                 self.late.add(entry)
                 continue
@@ -283,7 +281,12 @@ class Halving:
             one.model = one.model if one in kept else None
 
     def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
-        """Whether the best so far differs in an attribute that the candidate has to share with it."""
+        """Whether the best so far differs in an attribute that the candidate has to share with it. Kernels of
+        steps have to share these with the best linear model."""
+        linear = [one for one in tried if one.candidate.is_linear]
+        of_steps = candidate.scaling == STEPS and not candidate.is_linear
+        if of_steps and linear and self.best(linear).candidate.scaling != STEPS:
+            return True
         kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
         best = self.best(kin).candidate if kin else candidate
         return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
@@ -297,15 +300,10 @@ class Halving:
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _flawless(self, tried: list[Entry]) -> Entry | None:
-        """The best linear model that many rows do not tell from one without errors, which leaves nothing to gain."""
+        """The best linear model that leaves nothing to gain."""
         if self.objective != "accuracy" or self.seen.y.ndim > 1:
             return None
-
-        def is_flawless(one: Entry) -> bool:
-            error, deviation = 1.0 - one.accuracy, one.standard_error
-            return error <= deviation and error + 2.0 * deviation <= NOTHING
-
-        return max((one for one in tried if one.candidate.is_linear and is_flawless(one)), key=self.key, default=None)
+        return max((one for one in tried if one.candidate.is_linear and one.is_flawless), key=self.key, default=None)
 
     def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
         """Whether larger penalties on its path were too small already: the smallest of them was less accurate than

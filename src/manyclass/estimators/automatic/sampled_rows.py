@@ -13,6 +13,7 @@ from manyclass.data.labels import encode, of_present, unmistakable
 from manyclass.data.memory import told
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.estimators.automatic.rounds import in_random_order
+from manyclass.estimators.automatic.scalings import behind
 
 SHARE = 0.25
 """What a sample may take of the memory for rows that are read as a whole, which is half of the limit: it is held as
@@ -37,7 +38,7 @@ class Labelled:
     @property
     def is_wide(self) -> bool:
         """Whether rows are fewer than columns, so that many linear models fit them exactly and differ elsewhere."""
-        return any(X.shape[1] > self.n_rows for X in self.scaled.values())
+        return min((X.shape[1] for X in self.scaled.values()), default=0) > self.n_rows
 
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
@@ -59,7 +60,7 @@ def some(index: np.ndarray, y: np.ndarray, n_rows: int, rng: np.random.Generator
 
 def rows_of_file(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) -> Labelled:
     """All rows of a file, scaled as they are read; a fit may use the memory that the sample leaves."""
-    scaled = {name: rows if scaler is None else rows.transformed(scaler.transform) for name, scaler in scalers.items()}
+    scaled = {name: behind(scaler, rows) for name, scaler in scalers.items()}
     y = y if y.ndim == 1 else to_numpy(encode(y, "AutoClassifier").indicator)
     y = y if weight is None else of_present(y, weight)
     return Labelled(scaled, y, weight, 2.0 * (1.0 - SHARE) * rows.most_bytes)

@@ -1,0 +1,68 @@
+"""What `AutoClassifier` makes of the columns before a model sees them."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from manyclass.data import GeneratedRows, Rows
+from manyclass.data.memory import room_for
+from manyclass.data.rows import to_numpy
+from manyclass.data.summary import ranges
+from manyclass.features import ThermometerEncoder
+
+AS_GIVEN, STEPS = "columns as given", "columns in steps"
+SCALINGS = {
+    "deviation": ("columns of unit variance", StandardScaler),
+    "largest": ("columns of largest size 1", MaxAbsScaler),
+}
+"""By `Ranges.measure`: the scaling that makes columns of one size, and its scaler."""
+UNEVEN = 3.0
+"""Ratio of the sizes of columns from which they are brought to one."""
+FEWEST_BINS = 16
+"""Into which columns are cut; fewer are coarse where a column has many values."""
+SHARE = 0.25
+"""Of the memory for rows, and of what is free, that their steps may take."""
+MEASURED_ROWS = 512
+"""By which the leading variance is estimated."""
+
+
+def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
+    """By scaling the scaler (or None) and the rows it gives; steps where at most so many columns are enough."""
+    found = ranges(rows)
+    held = rows.canonical().unwrapped()  # which is taken apart many times
+    sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
+    scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
+    if len(sizes) and sizes.max() > UNEVEN * sizes.min():
+        name, kind = SCALINGS[found.measure]
+        scaler = kind()
+        scalings[name] = (scaler, scaler.fit_transform(held))
+    room = SHARE * min(rows.most_bytes, room_for(None)) / rows.n_rows
+    usual = ThermometerEncoder().n_bins
+    n_bins = min(usual, int(min(widest, room)) // rows.n_features)
+    if rows.can_be_centred and len(sizes) and n_bins >= FEWEST_BINS:
+        encoder = ThermometerEncoder(n_bins).fit(rows)
+        if encoder.n_features_out > len(sizes):  # else each column has two values
+            scalings[STEPS] = (encoder, encoder.transform(held))
+    return scalings
+
+
+def behind(scaler: Any, rows: Rows) -> Any:
+    """The rows as a model behind a scaler takes them; steps are made as they are read, as they are many."""
+    if scaler is None:
+        return rows
+    return GeneratedRows(rows, scaler) if hasattr(scaler, "generate") else rows.transformed(scaler.transform)
+
+
+def leading_variance(rows: Rows, seed: int) -> float:
+    """tr Σ² / tr Σ, the mean eigenvalue of the covariance Σ of the rows, each weighted by itself; of some of the rows.
+
+    Where most of many columns say next to nothing, as those of words, their mean variance is far below it.
+    """
+    rng = np.random.default_rng(seed)
+    part = rows.take(np.sort(rng.permutation(rows.n_rows)[:MEASURED_ROWS]))
+    gram = to_numpy(part.shifted(part.mean()).outer())
+    total = float(np.trace(gram)) / part.n_rows
+    np.fill_diagonal(gram, 0.0)
+    square = float(np.sum(gram**2)) / max(part.n_rows * (part.n_rows - 1), 1)
+    return square / total if square > 0 else total or 1.0

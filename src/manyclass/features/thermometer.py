@@ -1,0 +1,166 @@
+"""Columns as steps: what a linear model needs to follow a column that does not act in proportion to its numbers."""
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from manyclass.data import Rows
+from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.validation import check_rows, check_weights
+from manyclass.fit import Parametrised
+
+SAMPLED_ROWS = 1 << 14
+"""By which the thresholds are chosen."""
+
+
+@dataclass(eq=False, repr=False)
+class ThermometerEncoder(TransformerMixin, Parametrised):
+    """Columns cut at thresholds: z_jt(x) = [x_j > θ_jt], the thermometer code of every column.
+
+    A linear model of these is a step function of each column, f(x) = Σ_j f_j(x_j), and a ridge penalty is on the
+    heights of its steps, so that many thresholds do not make it rough: it stays flat where the rows do not speak for a
+    step. The squared distance of two codes is the number of thresholds between the rows, so that kernels of distances
+    compare ranks, and outliers are as near as any number at the end of their column.
+
+    Parameters
+    ----------
+    n_bins : int, default=32
+        Into which each column is cut. One of fewer values is cut between all of them; else a value that as many rows
+        have as a bin should have gets one of its own, and the other rows share the rest evenly (one more where such a
+        value parts a bin).
+    random_state : int, RandomState or None, default=0
+        Chooses 16 384 rows to find thresholds by, where there are more.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_features_out,)
+        Of each code, in the units of its column.
+    feature_indices_ : ndarray of shape (n_features_out,)
+        The column of each code. Columns of one value have none.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    Raises
+    ------
+    TypeError
+        If X is sparse.
+    ValueError
+        If X holds NaN or infinity, or every column has one value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.features import ThermometerEncoder
+    >>> X, y = make_moons(600, noise=0.1, random_state=0)
+    >>> model = make_pipeline(ThermometerEncoder(), GLMClassifier()).fit(X, y)
+    >>> GLMClassifier().fit(X, y).score(X, y) < 0.9 < model.score(X, y)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_bins": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    n_bins: int = 32
+    _: KW_ONLY
+    random_state: Any = 0
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the thresholds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the same as the row given twice, and rows of weight 0 count for nothing.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        rows, _ = check_rows(self, X, y, reset=True)
+        if not rows.can_be_centred:
+            raise TypeError("ThermometerEncoder needs dense rows, but X is sparse; use X.toarray().")
+        weight = check_weights(rows, None, sample_weight, None)
+        index = present_rows(rows.n_rows, weight)
+        if len(index) > SAMPLED_ROWS:
+            drawn = check_random_state(self.random_state).choice(index, SAMPLED_ROWS, replace=False)
+            index = np.sort(drawn)
+        values = to_numpy(rows.take(index).dense())
+        mass = np.ones(len(index)) if weight is None else to_numpy(weight)[index].astype(np.float64)
+        cuts = [_cuts(column, mass, self.n_bins) for column in values.T]
+        self.thresholds_ = np.concatenate(cuts)
+        self.feature_indices_ = np.repeat(np.arange(len(cuts)), [len(one) for one in cuts])
+        if not len(self.thresholds_):
+            raise ValueError(f"Columns of X have one value each (n_samples={rows.n_rows}): there is nothing to cut.")
+        return self
+
+    @property
+    def n_features_out(self) -> int:
+        """How many codes `transform` gives."""
+        return len(self.thresholds_)
+
+    def generate(self, rows: Rows) -> Array:
+        """`transform` for valid rows, in their namespace."""
+        xp = rows.xp
+        codes = xp.empty((rows.n_rows, self.n_features_out), dtype=xp.uint8, device=rows.device)
+        thresholds = rows.asarray(self.thresholds_)
+        for part, block in rows.blocks(rows.rows_per_block(self.n_features_out)):
+            codes[part, :] = xp.astype(block.select(self.feature_indices_).dense() > thresholds, xp.uint8)
+        return codes
+
+    def transform(self, X: Any) -> Array:
+        """The codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_new : array of shape (n_samples, n_features_out), uint8
+        """
+        check_is_fitted(self)
+        return self.generate(check_rows(self, X, reset=False)[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Such as "age > 30.5"."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)[self.feature_indices_]
+        told = [f"{name} > {cut:.9g}" for name, cut in zip(names, self.thresholds_, strict=True)]
+        return np.asarray(told, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.transformer_tags.preserves_dtype = False, []
+        return tags
+
+
+def _cuts(column: np.ndarray, mass: np.ndarray, n_bins: int) -> np.ndarray:
+    """Thresholds between neighbouring values, in the dtype of the column."""
+    values, place = np.unique(column, return_inverse=True)
+    bins = np.arange(len(values))
+    if len(values) > n_bins:
+        share = np.bincount(place, mass) * n_bins / mass.sum()
+        alone = share >= 1.0
+        rest = np.where(alone, 0.0, share)
+        n_rest, total = max(n_bins - int(alone.sum()), 1), rest.sum()
+        among = np.floor((np.cumsum(rest) - rest / 2.0) * (n_rest / total)).astype(np.int64) if total else 0 * bins
+        # A value of its own has a number that no others have.
+        bins = np.where(alone, n_rest + bins, np.minimum(among, n_rest - 1))
+    below = np.flatnonzero(np.diff(bins))
+    low, high = values[below], values[below + 1]
+    middle = (0.5 * low.astype(np.float64) + 0.5 * high).astype(column.dtype)
+    return np.where(middle < high, middle, low)
