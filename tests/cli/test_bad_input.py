@@ -38,6 +38,7 @@ def files(tmp_path, iris_csv, iris_model):
     (tmp_path / "damaged.skops").write_bytes(iris_model.read_bytes()[:-200])
     np.save(tmp_path / "X.npy", np.ones((150, 4)))
     np.save(tmp_path / "wide.npy", np.ones((5, 9)))
+    (tmp_path / "wide.svm").write_text("".join(f"{i % 2} {i + 1}:1 5000:2\n" for i in range(20)))
     (tmp_path / "nan.svm").write_text("1 1:2\n0 2:nan\n")
     return tmp_path
 
@@ -95,6 +96,7 @@ FIT = [
     ("iris.csv --holdout 0.999 --memory-limit 1GB", 1, "leaves none to fit"),
     ("iris.csv --holdout much", 2, "see 'manyclass fit --help'"),
     ("iris.csv --solver adam", 2, "there is no solver 'adam': choose one of any, auto, quasi-newton"),
+    ("wide.svm --scale thermometer", 2, "is for dense rows, and these are sparse"),
     ("iris.csv --scale big", 2, "there is no scaling 'big'"),
     ("iris.csv --format xls", 2, "there is no format 'xls'"),
     ("iris.csv --format parquet", 1, "not a whole Parquet file"),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
+from manyclass.cli.errors import UsageError
 from manyclass.data import as_rows
 from manyclass.data.readers import Dataset
 from manyclass.features import ThermometerEncoder
@@ -39,6 +40,12 @@ def _of_rows(scaler: Any, X: Any, present: np.ndarray | None) -> Any:
     return scaler
 
 
+def _steps(X: Any, present: np.ndarray | None) -> ThermometerEncoder:
+    if not as_rows(X).can_be_centred:
+        raise UsageError("--scale thermometer is for dense rows, and these are sparse: use maxabs, rows or none")
+    return ThermometerEncoder().fit(X, sample_weight=None if present is None else 1.0 * present)
+
+
 class Scaling(NamedTuple):
     """What the scaled rows are, and what fits a transformer to rows: to None where they are to stay as they are.
 
@@ -61,9 +68,6 @@ SCALERS: dict[str, Scaling] = {
     "maxabs": Scaling(
         "columns of largest size 1", lambda dataset, present: _of_rows(MaxAbsScaler(), dataset.X, present)
     ),
-    "thermometer": Scaling(
-        "columns in steps",
-        lambda dataset, present: ThermometerEncoder().fit(dataset.X, None, None if present is None else 1.0 * present),
-    ),
+    "thermometer": Scaling("columns in steps", lambda dataset, present: _steps(dataset.X, present)),
     "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }
