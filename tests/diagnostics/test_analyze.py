@@ -173,8 +173,11 @@ def test_features_are_not_tried_on_few_rows_or_for_many_classes(rng, monkeypatch
         assert (analyze(X[:n_rows], np.arange(n_rows) % n_classes).trial is not None) == tried
 
 
-def test_features_are_recommended_where_no_line_divides_the_classes(data):
-    assert analyze(*make_moons(1500, noise=0.1, random_state=0)).estimator == "StagewiseClassifier"
+def test_what_is_recommended_where_no_line_divides_the_classes(data, rng):
+    found = analyze(*make_moons(1500, noise=0.1, random_state=0)).recommendation
+    assert found.startswith("Put a ThermometerEncoder in front, then take GLMClassifier: of columns in steps")
+    X = rng.uniform(-1.0, 1.0, (1500, 2))
+    assert analyze(X, X[:, 0] * X[:, 1] > 0).estimator == "StagewiseClassifier"
     report = analyze(*data)
     assert report.estimator == "GLMClassifier" and not report.trial.gains
 
@@ -246,3 +249,21 @@ def test_as_many_axes_as_predictions_have_tell_classes_apart_as_all_do(rng):
     few, all_of_them = (_discriminated(G[300:], G[:300], codes[:300], 30) for G in (F, F @ axes.T + 3.0))
     assert_array_equal(few, all_of_them)
     assert 0.01 < np.mean(few != codes[300:]) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("generated", "stepped", "name", "in_front"),
+    [
+        (0.30, 0.10, "GLMClassifier", True),
+        (0.10, 0.10, "GLMClassifier", True),
+        (0.10, 0.12, "StagewiseClassifier", False),
+        (0.10, None, "StagewiseClassifier", False),
+        (0.29, 0.29, "GLMClassifier", False),
+    ],
+)
+def test_steps_are_recommended_where_nothing_makes_fewer_errors(monkeypatch, data, generated, stepped, name, in_front):
+    monkeypatch.setattr("manyclass.diagnostics.analysis._trial", lambda *_: Trial(400, 200, 0.30, generated, stepped))
+    report = analyze(*data)
+    assert report.estimator == name
+    assert ("ThermometerEncoder" in report.recommendation) == in_front
+    assert ("columns in steps" in str(report)) == (stepped is not None)

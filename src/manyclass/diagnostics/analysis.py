@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -21,7 +22,7 @@ from manyclass.diagnostics.mistakes import Mistakes, left_out
 from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, LabelFacts, RowFacts, Trial
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
-from manyclass.features import RandomFourierFeatures
+from manyclass.features import RandomFourierFeatures, ThermometerEncoder
 from manyclass.fit.held_out import folds_by_content
 
 FLOPS = 1e10
@@ -33,6 +34,8 @@ FAR, DIFFERENT = 10.0, 100.0
 """Standard deviations from which a mean is far, and the factor from the median size at which a column is different."""
 TRIAL_ROWS, TRIAL_CELLS, TRIAL_CLASSES, FEWEST = 2000, 3e6, 200, 60
 """Most rows, numbers and classes that a trial is made on, and the fewest rows."""
+MOST_STEPS = 5000
+"""That columns are cut into for a trial."""
 SLOW, WORTH_IT = 1.0, 4.0
 """Seconds below which speed decides nothing, and the factor by which another estimator has to be faster."""
 LINKS = ("softmax", "logistic")
@@ -207,7 +210,7 @@ def _correlation(rows: Rows, labels: Labels, scaler: Any) -> tuple[ResponseCorre
 
 
 def _trial(rows: Rows, labels: Labels) -> Trial | None:
-    """Both models on two thirds of a sample, judged by the rest."""
+    """Each model on two thirds of a sample, judged by the rest."""
     few = int(min(TRIAL_ROWS, TRIAL_CELLS / rows.n_features, rows.n_rows))
     if not rows.can_be_centred or labels.codes is None or few < FEWEST or labels.n_classes > TRIAL_CLASSES:
         return None
@@ -217,29 +220,31 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     learn, judge = np.flatnonzero(~is_judge), np.flatnonzero(is_judge)
     if len(np.unique(codes[learn])) < 2:
         return None
-    models = (
-        GLMClassifier(alpha=1e-3, tol=1e-2, max_iter=100),
-        StagewiseClassifier(RandomFourierFeatures(), n_components=1024, block_size=512),
-    )
-    errors = []
-    for model in models:
-        fitted = make_pipeline(StandardScaler(), model).fit(X[learn], codes[learn])
-        errors.append(float(np.mean(fitted.predict(X[judge]) != codes[judge])))
+    linear, encoder = GLMClassifier(alpha=1e-3, tol=1e-2, max_iter=100), ThermometerEncoder()
+    generated = StagewiseClassifier(RandomFourierFeatures(), n_components=1024, block_size=512)
+    models = [make_pipeline(StandardScaler(), one) for one in (linear, generated)]
+    if encoder.n_bins * X.shape[1] <= MOST_STEPS and np.ptp(X[learn], axis=0).any():
+        models.append(make_pipeline(encoder, clone(linear)))
+    errors = [float(np.mean(one.fit(X[learn], codes[learn]).predict(X[judge]) != codes[judge])) for one in models]
     return Trial(len(learn), len(judge), *errors)
 
 
 def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:
     """A class and the sentence for it."""
-    before = [mend] if mend else []
-    if scaler is not None:
-        before.append(f"put a {type(scaler).__name__} in front")
     fitting: dict[str, Cost] = {}
     for one in methods:
         if one.fits:
             fitting.setdefault(one.estimator, one)
     linear = next((one for one in methods if one.estimator == "GLMClassifier" and one.loss in LINKS and one.fits), None)
     dual = fitting.get("SDCAClassifier")
-    if trial is not None and trial.gains and "StagewiseClassifier" in fitting:
+    front = "" if scaler is None else type(scaler).__name__
+    if trial is not None and trial.steps_serve and linear is not None:
+        name, front = "GLMClassifier", "ThermometerEncoder"
+        why = (
+            f"of columns in steps it made {100 * (trial.stepped_error or 0.0):.1f} % errors where one of the columns "
+            f"themselves made {100 * trial.linear_error:.1f} %"
+        )
+    elif trial is not None and trial.gains and "StagewiseClassifier" in fitting:
         name = "StagewiseClassifier"
         why = (
             f"generated features made {100 * trial.generated_error:.1f} % errors where a linear model made "
@@ -253,6 +258,8 @@ def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial
         name = "GLMClassifier"
         why = f"an estimated {linear.seconds:.2g} s bring it to a proven minimum"
         if trial is not None:
-            why += ", and generated features did not clearly make fewer errors"
-    first = " and ".join(before)
+            both = trial.stepped_error is not None
+            made = "neither generated features nor steps clearly made" if both else "generated features hardly made"
+            why += f", and {made} fewer errors"
+    first = " and ".join([*([mend] if mend else []), *([f"put a {front} in front"] if front else [])])
     return name, (f"{first[0].upper()}{first[1:]}, then take" if first else "Take") + f" {name}: {why}."

@@ -90,18 +90,28 @@ class Hardness:
 
 @dataclass(frozen=True)
 class Trial:
-    """Errors of a linear model and of generated features on rows of a sample that they have not seen."""
+    """Errors of a linear model, of generated features and of a linear model of steps (`ThermometerEncoder`; None where
+    columns are too many) on rows of a sample that they have not seen."""
 
     n_rows: int
     n_judged: int
     linear_error: float
     generated_error: float
+    stepped_error: float | None = None
 
     @property
     def gains(self) -> bool:
         """Whether generated features make fewer errors by a point and by two standard errors."""
-        gain = self.linear_error - self.generated_error
-        spread = (self.linear_error + self.generated_error) / self.n_judged
+        return self._is_clear(self.generated_error)
+
+    @property
+    def steps_serve(self) -> bool:
+        """Whether steps make fewer errors by as much, and no more than generated features."""
+        steps = self.stepped_error
+        return steps is not None and steps <= self.generated_error and self._is_clear(steps)
+
+    def _is_clear(self, error: float) -> bool:
+        gain, spread = self.linear_error - error, (self.linear_error + error) / self.n_judged
         return bool(gain > max(0.01, 2.0 * spread**0.5))
 
 
@@ -270,6 +280,8 @@ class DataReport:
                 ("linear model", f"{100 * trial.linear_error:.1f} % errors"),
                 ("generated features", f"{100 * trial.generated_error:.1f} % errors"),
             ]
+            if trial.stepped_error is not None:
+                facts.append(("linear model of columns in steps", f"{100 * trial.stepped_error:.1f} % errors"))
             yield f"a trial on {trial.n_rows:,} rows, judged by {trial.n_judged:,} others", facts
 
     def _about_rows(self) -> list[tuple[str, str]]:
