@@ -49,7 +49,9 @@ def test_it_has_the_unit_of_all_columns_where_no_row_is_long(n_rows):
     assert np.all(np.diff(np.log(steps)) > -1e-9) and np.all(np.diff(np.log(steps)) < 0.12)
 
 
-@pytest.mark.parametrize("name", ["BoundMajorizationClassifier", "GLMClassifier", "SDCAClassifier"])
+@pytest.mark.parametrize(
+    "name", ["BoundMajorizationClassifier", "GLMClassifier", "PegasosClassifier", "SDCAClassifier"]
+)
 @pytest.mark.parametrize("n_wild", [1, 20])
 def test_a_few_wild_rows_do_not_hold_the_others_back(rng, name, n_wild):
     X = rng.standard_normal((800, 6))

@@ -340,3 +340,22 @@ def test_so_many_epochs_as_it_takes_itself_are_all_that_is_asked_for():
         assert PegasosClassifier(tol=1e-9, max_iter=20).fit(X, y).status_ is Status.MAX_ITER
     with pytest.warns(ConvergenceWarning, match="standardise"):
         PegasosClassifier(tol=1e-9).fit(X * np.logspace(0, 4, 6), y)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("sizes", [np.ones(6), np.logspace(-3, 3, 6)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_in_other_units_does_not_shorten_the_steps_of_all_others(name, sizes, first):
+    """Whether it is among the rows that say how long steps may be, or met later."""
+    X, y = data(2, n=1500)
+    usual = solver(name, X * sizes, y, Schedule(), alpha=1e-6)
+    wild = [draw(usual.draws, 3 if first else 1400)]
+    X[wild] *= 1e5
+    one = solver(name, X * sizes, y, Schedule(), alpha=1e-6)
+    one.advance(3000), usual.advance(3000)
+    assert len(one.state.memory.offsets) == len(usual.state.memory.offsets)
+    assert np.all(one.state.offsets < 2 * usual.state.offsets)
+    W = one.state.parameters()[0]
+    assert np.all(
+        np.linalg.norm(W * sizes[:, None], axis=1) < 20 * np.abs(usual.state.parameters()[0] * sizes[:, None]).max()
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.data.penalty import OUTLYING, SEEN
+from manyclass.data.penalty import OF_MEDIAN, OUTLYING, SEEN
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
@@ -15,8 +15,6 @@ USUAL = 1e-4
 """On columns of unit variance."""
 UNTOLD = 1e-3
 """Share of what columns tell of the responses, each by itself, that a penalty may leave untold."""
-OF_MEDIAN = 128
-"""Rows that tell a median, at most; it decides which cells are a hundred times that."""
 NEXT_TO_NONE = 1e-6
 """A penalty, over the mean variance of the columns, that holds nothing back before rows are all but fitted."""
 

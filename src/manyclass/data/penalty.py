@@ -25,6 +25,8 @@ SEEN = 1024
 OUTLYING, SMALL = 100.0, 0.25
 """Times the variance of the columns at that quantile, or the median squared norm of rows, beyond which the mean is
 that of a few of them."""
+OF_MEDIAN = 128
+"""Rows that tell a median, at most; it decides which cells are a hundred times that."""
 EXACT, INTERPOLATED = 1000.0, 1e-10
 """Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
 the largest eigenvalue below which penalties leave residuals that are rounding."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyclass.data.compiled import entry, inner, number
+from manyclass.data.penalty import OUTLYING
 from manyclass.data.prefetch import LINE, touch
 from manyclass.subgradient.draws import draw
 from manyclass.subgradient.losses import JointMargin, residual
@@ -40,11 +41,10 @@ class Targets(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weight of each row, empty if all are 1, the reciprocal of their mean, and ‖x‖² where a curvature needs it."""
+    """Weight of each row, empty if all are 1, and the reciprocal of their mean."""
 
     values: np.ndarray
     unit: float
-    squares: np.ndarray
 
 
 class Memory(NamedTuple):
@@ -79,7 +79,8 @@ class Rule(NamedTuple):
     average: bool
     intercept: int
     unit: float
-    curvature: float  # of a loss with unbounded subgradients: steps on single rows go no further than it allows; else 0
+    curvature: float  # of the loss, where steps on some rows go no further than it allows; else 0
+    unbounded: bool  # whether subgradients grow with the scores, and these are all rows: else those that are wild
 
 
 class Scratch(NamedTuple):
@@ -176,12 +177,50 @@ def gather(rows, i, table, stride, width, v):
             v[c] += x * table[at + c]
 
 
-@inner(fastmath={"contract", "nsz"})
-def gather_in_units(rows, i, table, offsets, least_offset, t, stride, width, v):
-    """v = Σ_j x_ij V_j/(t + offset_j); a number so large that it would overshoot by itself raises its offset first.
+@inner(fastmath={"contract", "nsz", "reassoc"})
+def squared_norm(rows, i):
+    start, stop, _ = row_of(rows, i)
+    square = 0.0
+    for p in range(start, stop):
+        x = np.float64(number(rows.data, p))
+        square += x * x
+    return square
 
-    Σ_j x_ij²/(t + offset_j) is returned.
+
+@inner
+def raise_offsets(rows, i, offsets, least_offset):
+    """A number so large that it would overshoot by itself raises the offset of its feature.
+
+    But a row in other units than most, of which that is true of at least half of all numbers, must not shorten the
+    steps of every row to come: whether it is one is returned.
     """
+    start, stop, base = row_of(rows, i)
+    n_seen, n_large, excess = 0, 0, 0.0
+    for p in range(start, stop):
+        x = np.float64(number(rows.data, p))
+        feature = np.uint64(rows.indices[p - base])
+        least = least_offset * x * x
+        if offsets[feature] == 0.0:
+            offsets[feature] = least
+        elif x != 0:
+            n_seen += 1
+            if least > offsets[feature]:
+                n_large += 1
+                excess += least / offsets[feature]
+    if n_large == 0:
+        return False
+    if 2 * n_large >= n_seen and excess > OUTLYING:
+        return True
+    for p in range(start, stop):
+        x = np.float64(number(rows.data, p))
+        feature = np.uint64(rows.indices[p - base])
+        offsets[feature] = max(offsets[feature], least_offset * x * x)
+    return False
+
+
+@inner(fastmath={"contract", "nsz"})
+def gather_in_units(rows, i, table, offsets, t, stride, width, v):
+    """v = Σ_j x_ij V_j/(t + offset_j); Σ_j x_ij²/(t + offset_j) is returned."""
     start, stop, base = row_of(rows, i)
     reach = 0.0
     for c in range(width):
@@ -191,7 +230,6 @@ def gather_in_units(rows, i, table, offsets, least_offset, t, stride, width, v):
         if x == 0:
             continue
         feature = np.uint64(rows.indices[p - base])
-        offsets[feature] = max(offsets[feature], least_offset * x * x)
         reach += x * x / (t + offsets[feature])
         x /= t + offsets[feature]
         at = feature * stride
@@ -284,10 +322,13 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             position += 1
             picked[a] = i
             if offsets.size:
-                reach = gather_in_units(rows, i, table, offsets, rule.least_offset, t, stride, width, v)
+                is_wild = raise_offsets(rows, i, offsets, rule.least_offset)
+                reach = gather_in_units(rows, i, table, offsets, t, stride, width, v)
             else:
                 gather(rows, i, table, stride, width, v)
-                reach = weights.squares[i] / (before + 1.0) if rule.curvature > 0.0 else 0.0
+                square = squared_norm(rows, i) if rule.curvature > 0.0 else 0.0
+                is_wild = square > OUTLYING * rule.unit
+                reach = (square + rule.unit if rule.intercept == AS_FEATURE else square) / (before + 1.0)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
             if rule.columns:
@@ -300,7 +341,7 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             totals[LOSS_ROWS] += weight
             totals[BOUND_ROWS] += weight
             share = weight / size
-            if rule.curvature * share * reach > rule.alpha:
+            if (is_wild or rule.unbounded) and rule.curvature * share * reach > rule.alpha:
                 # A part of a tangent bounds a loss that is nowhere negative, too.
                 weight *= rule.alpha / (rule.curvature * share * reach)
                 share = weight / size

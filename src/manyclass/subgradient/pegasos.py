@@ -47,6 +47,7 @@ class Pegasos:
             intercept=state.intercept,
             unit=state.unit,
             curvature=loss.curvature() if state.capped else 0.0,
+            unbounded=loss.squared,
         )
 
     def _show(self, rows: Rows, problem: Problem, draws: Draws) -> None:
@@ -63,17 +64,7 @@ class Pegasos:
         if weight is None:
             weight = np.empty(0, dtype=problem.rows.dtype) if self._unit == 1.0 else rows.weights()
         # Relative to the mean weight of the rows so far.
-        self.weights = kernel.Weights(np.ascontiguousarray(weight), self._unit, self._squares(seen))
-
-    def _squares(self, rows: Rows) -> np.ndarray:
-        """‖x‖² of each row, and of what stands for the intercept; none where steps are not held back by them."""
-        if not self.state.capped:
-            return np.empty(0)
-        ones = np.ones((rows.n_features, 1), dtype=rows.dtype)
-        parts = rows.blocks(rows.rows_per_block())
-        with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
-            squares = np.concatenate([part.map(np.square).matmat(ones)[:, 0] for _, part in parts])
-        return squares.astype(np.float64) + (self.state.unit if self.state.intercept == kernel.AS_FEATURE else 0.0)
+        self.weights = kernel.Weights(np.ascontiguousarray(weight), self._unit)
 
     def compile(self) -> float:
         """Compile the loop, or load it; seconds. It happens once in a process for each type of data."""

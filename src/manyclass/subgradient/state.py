@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from manyclass.data import Rows
+from manyclass.data.penalty import OF_MEDIAN, OUTLYING
 from manyclass.data.units import own_units_pay
 from manyclass.model import Problem
 from manyclass.subgradient import kernel
@@ -24,6 +25,9 @@ FAR_FROM_ORIGIN = 4.0
 """Mean over standard deviation of a column from which dense rows are shifted, whatever their precision: the mean would
 take most of ‖x‖², and with it of the steps."""
 
+MOST = 0.9
+"""Share of the rows beside which others are few."""
+
 FAR_FROM_SEEN = 100.0
 """Times the mean ‖x‖² of rows, up to which that of others, or the square of the way to them, is about the same."""
 
@@ -38,7 +42,8 @@ class State:
     all chunks.
 
     A step on a row is `capped`, to go no further than the curvature of the loss allows: where subgradients grow with
-    the scores, a row much longer than most would throw W ever further. It is `bounded` where V is the sum of the
+    the scores, a row longer than most would throw W ever further; elsewhere one in other units than most would hide
+    what all others have told. It is `bounded` where V is the sum of the
     gradients counted in ``memory.totals``, as the lower bound needs.
     """
 
@@ -65,6 +70,8 @@ class State:
         shift = rows.pilot(problem.weight, FAR_FROM_ORIGIN, lasting=others_follow) if problem.fit_intercept else None
         sample = sample if shift is None else sample.shifted(shift)
         with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
+            if schedule.offset is None:
+                sample, weight = in_usual_units(sample, weight)
             unit = float(sample.mean_square(weight).sum())
             offset = warm_offset(problem, unit) if schedule.offset is None else schedule.offset
             offsets = own_offsets(problem, sample, weight, draws.n) if schedule.offset is None else np.empty(0)
@@ -73,7 +80,7 @@ class State:
         totals = np.zeros(kernel.N_TOTALS)
         memory = kernel.Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), totals)
         rule = intercept_rule(problem)
-        capped = LOSSES[problem.loss.name].squared and schedule.offset is None
+        capped = schedule.offset is None
         given = (problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory)
         return cls(*given, unit=unit, capped=capped)
 
@@ -232,3 +239,23 @@ def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_row
     if not own_units_pay(square, common, own, problem.alpha):
         return np.empty(0)
     return np.asarray(square * warm_offset(problem, float(np.count_nonzero(square))))
+
+
+def in_usual_units(sample: Rows, weight: np.ndarray | None) -> tuple[Rows, np.ndarray | None]:
+    """Without rows of which most numbers are far beyond those that most rows have in their columns.
+
+    One would make the steps on all others too short to tell anything. Sparse columns are 0 in most rows, beside which
+    no number is too large.
+    """
+    if not sample.can_be_centred:
+        return sample, weight
+    some = np.abs(sample.part(slice(0, min(OF_MEDIAN, sample.n_rows))).dense())
+    usual = np.quantile(some, MOST, axis=0, method="higher")
+    told = np.flatnonzero(usual)
+    most = math.sqrt(OUTLYING) * usual[told].astype(np.float64)
+    blocks = sample.blocks(sample.rows_per_block())
+    beyond = np.concatenate([np.count_nonzero(abs(block.dense()[:, told]) > most, axis=1) for _, block in blocks])
+    kept = np.flatnonzero(2 * beyond <= len(told))
+    if len(kept) in (0, sample.n_rows):
+        return sample, weight
+    return sample.take(kept), None if weight is None else weight[kept]
