@@ -95,3 +95,24 @@ def test_units_are_those_of_columns_only_where_columns_differ_in_size():
     words = (rng.random((4000, 21)) < 0.4).astype(float)
     words[:, 20] = np.arange(4000) == 7
     assert len(np.unique(squared_units(problem("hinge", sp.csr_array(words), np.ones((4000, 1)), 1e-6)))) == 1
+
+
+@pytest.mark.parametrize("name, n_wild", [("hinge", 12), ("logistic", 1), ("softmax", 12), ("squared_hinge", 1)])
+def test_a_few_rows_in_other_units_neither_slow_the_ascent_nor_loosen_the_bound(name, n_wild):
+    X, _, weight = small(n=400, d=20)
+    codes = np.argmax(X @ np.random.default_rng(1).standard_normal((20, 3)), axis=1)
+    X[5 : 5 + n_wild] *= 1e5
+    built = problem(name, X, targets(name, codes), 1e-3, weight=weight)
+    rough, fine = (solve(built, tol=tol, max_iter=1000, proximal=True, measure_every=5) for tol in (1e-3, 1e-7))
+    assert rough.status is Status.CONVERGED
+    assert all(record.details["dual"] <= (1 + 1e-9) * fine.history[-1].objective for record in rough.history)
+
+
+@pytest.mark.parametrize("name", ["crammer_singer", "softmax"])
+def test_the_gap_of_joint_losses_is_a_bound_wherever_rows_are_written_from(name):
+    X, codes, weight = small(n=400)
+    minimum = solve(problem(name, X, codes, 0.1, weight=weight), tol=1e-9).history[-1].objective
+    built = problem(name, X, codes, 0.1, weight=weight)
+    built.center = built.feature_mean + np.array([3.0, -1.0, 2.0, 5.0])
+    found = solve(built, max_iter=100, measure_every=1)
+    assert all(record.details["dual"] <= (1 + 1e-8) * minimum for record in found.history)

@@ -41,7 +41,7 @@ class JointState(DualState):
         weight = problem.share[:, None] * self.duals()
         self._sum_duals(weight, self.V)
         G = self.alpha * self.V[:, : problem.n_outputs]
-        G -= problem.feature_mean[:, None] * weight.sum(axis=0)
+        G -= problem.center[:, None] * weight.sum(axis=0)
         self._pull_back()
         self._set_sums(weight.sum(axis=0))
         losses, conjugates, _ = self._measure()
@@ -49,11 +49,12 @@ class JointState(DualState):
         if problem.fit_intercept:
             (theta,), (q,) = Simplex().blend((problem.share @ self.a)[None, :], problem.class_share[None, :], xp)
             if theta > 0:
-                # alpha·W of a = e_y − q, whatever q is: Σ_i r_i (x_i − x̄) e_yᵀ.
+                # alpha·W of a = e_y − q: Σ_i r_i (x_i − c) (e_y − q)ᵀ, of whose rows the mean is x̄ − c.
                 weight, total = np.zeros_like(self.a), np.zeros_like(self.V)
                 weight[np.arange(len(weight)), problem.targets.codes] = problem.share
                 problem.gather(weight, total)
-                cross = total[:, : problem.n_outputs] - problem.feature_mean[:, None] * problem.class_share
+                cross = total[:, : problem.n_outputs] - problem.center[:, None] * problem.class_share
+                cross -= (problem.feature_mean - problem.center)[:, None] * q
                 G = (1.0 - theta) * G + theta * cross
                 of_q = float(q @ problem.class_share) - 1.0  # Σ r φ*(p_i) where every p_i is q
                 if problem.loss.entropic:

@@ -7,7 +7,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from manyclass.data import ClassTargets
+from manyclass.data.penalty import OF_MEDIAN, OUTLYING
 from manyclass.data.rows import RowArrays
+from manyclass.data.units import MOST, in_other_units
 from manyclass.dual.losses import DUAL_LOSSES
 from manyclass.model import Problem
 
@@ -29,9 +31,9 @@ class DualTargets(NamedTuple):
 class DualProblem:
     """Rows, targets and shares as the dual of F(W, b) = (1/S) Σ_i s_i φ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖² needs them.
 
-    With an intercept everything is written in the centred rows x_i − x̄, so that an offset of the columns changes
-    neither the steps nor their number. It is done inside the scores (see `row_kernels`); dense rows are copied once if
-    they are not held row by row, or lie so far from the origin that `Problem` has shifted them.
+    With an intercept everything is written in the centred rows x_i − c, c being the mean of most, so that an offset of
+    the columns changes neither the steps nor their number. It is done inside the scores (see `row_kernels`); dense rows
+    are copied once if they are not held row by row, or lie so far from the origin that `Problem` has shifted them.
 
     The problem has alpha > 0, without which no dual point bounds F, and a loss of ``DUAL_LOSSES``. `row_length` is how
     many numbers are stored of a row, `share` is r_i = s_i/S, and `origin` is ȳ of responses where there is an
@@ -120,29 +122,62 @@ class DualProblem:
     @cached_property
     def feature_mean(self) -> np.ndarray:
         """x̄ with an intercept, else 0; summed in float64 for rows of float32 too, as the gap is a bound only for x̄."""
+        return self._mean(self.share)
+
+    def _mean(self, share: np.ndarray) -> np.ndarray:
         from manyclass.dual.row_kernels import width
 
         total = np.zeros((self.n_features, width(self.n_outputs)))  # so that no other code is compiled than for W
         if self.fit_intercept:
-            self.gather(self.share[:, None], total)
+            self.gather(share[:, None], total)
         return total[:, 0].copy()
 
     @cached_property
+    def usual_share(self) -> np.ndarray:
+        """`share` without rows in other units, a few of which would decide where all others are and how large."""
+        rows = self.problem.rows
+        share: np.ndarray = self.share
+        if self.rows is None or not rows.can_be_centred or self.eliminates_intercept:
+            return share
+        norms = self._about_mean[1]
+        candidates = np.flatnonzero(norms > OUTLYING * np.quantile(norms[share > 0], MOST))
+        if not len(candidates):
+            return share
+        wild = candidates[in_other_units(rows.take(candidates), rows.take(self.problem.sample(OF_MEDIAN)))]
+        if not len(wild):
+            return share
+        usual = share.copy()
+        usual[wild] = 0.0
+        return np.asarray(usual / usual.sum()) if usual.any() else share
+
+    @cached_property
+    def center(self) -> np.ndarray:
+        """Where the rows are written from: x̄ of those that are in the usual units."""
+        return self.feature_mean if self.usual_share is self.share else self._mean(self.usual_share)
+
+    @cached_property
     def row_products(self) -> tuple[np.ndarray, np.ndarray]:
-        """x_iᵀx̄ and ‖x_i − x̄‖², of shape (n_rows,)."""
-        return self.products_in(np.empty(0))
+        """x_iᵀc and ‖x_i − c‖² with the `center` c, of shape (n_rows,)."""
+        return self._about_mean if self.usual_share is self.share else self.products_in(np.empty(0))
+
+    @cached_property
+    def _about_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._products(self.feature_mean, np.empty(0))
 
     def products_in(self, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x_iᵀPx̄ and (x_i − x̄)ᵀP(x_i − x̄) for P = diag(metric), the identity where `metric` is empty."""
+        """x_iᵀPc and (x_i − c)ᵀP(x_i − c) for P = diag(metric), the identity where `metric` is empty."""
+        return self._products(self.center, metric)
+
+    def _products(self, center: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         from manyclass.dual.row_kernels import products_and_norms
 
-        mean = self.feature_mean * metric if metric.size else self.feature_mean
+        mean = center * metric if metric.size else center
         products, norms = np.empty((2, self.n_rows))
         for part, rows in self.visits():
             found = np.empty((2, len(rows.indptr) - 1))
             products_and_norms(*rows, mean, metric, *found)
             products[part], norms[part] = found
-        norms += mean @ self.feature_mean - 2.0 * products
+        norms += mean @ center - 2.0 * products
         np.maximum(norms, 0.0, out=norms)
         with np.errstate(over="ignore"):
             largest = float(np.max(norms * self.share, initial=0.0)) / self.alpha
@@ -154,5 +189,5 @@ class DualProblem:
 
     @property
     def mean_square_norm(self) -> float:
-        """Σ r_i ‖x_i − x̄‖²."""
-        return float(self.share @ self.row_products[1])
+        """Σ r_i ‖x_i − c‖² of the rows in the usual units."""
+        return float(self.usual_share @ self.row_products[1])

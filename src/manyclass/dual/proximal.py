@@ -59,10 +59,14 @@ def is_hard(problem: DualProblem) -> bool:
 
 def squared_units(problem: DualProblem) -> np.ndarray:
     """u² of each column: its variance, or one number for all, whichever promises fewer epochs; 0 for constants."""
-    variance: np.ndarray = problem.problem.feature_variance
+    given = problem.problem
+    variance: np.ndarray = given.feature_variance
+    if problem.usual_share is not problem.share:
+        usual = given.variant(weight=problem.usual_share).feature_variance
+        variance = np.where(usual > 0, usual, variance)
     varies = variance > 0
     _, own = problem.products_in(np.divide(1.0, variance, out=np.zeros_like(variance), where=varies))
-    longest = (float(np.max(norms * problem.share)) for norms in (problem.row_products[1], own))
+    longest = (float(np.max(norms * problem.usual_share)) for norms in (problem.row_products[1], own))
     if own_units_pay(variance, next(longest), next(longest), problem.alpha):
         return variance
     return np.where(varies, float(np.mean(variance, where=varies)), 0.0) if varies.any() else variance

@@ -97,11 +97,11 @@ class DualState(ABC):
         self.visit_all()
 
     def _take_products(self, products: tuple[np.ndarray, np.ndarray]) -> None:
-        problem, mean = self.problem, self.problem.feature_mean
+        problem, mean = self.problem, self.problem.center
         self.per_row[:, 2], self.norms = products
         self.kappa_square = 0.0
         if problem.fit_intercept and not problem.eliminates_intercept:
-            square = float(problem.share @ self.norms) / (AMPLE if self.metric.size else 1.0)
+            square = float(problem.usual_share @ self.norms) / (AMPLE if self.metric.size else 1.0)
             self.kappa_square = max(square, AMPLE * problem.alpha / problem.curvature)
         self.affine[LIFT] = self.kappa_square + self._scaled(mean) @ mean
 
@@ -275,7 +275,7 @@ class DualState(ABC):
     def _set_sums(self, total: np.ndarray | float) -> None:
         """The affine terms that belong to V and to Σ_i r_i a_i."""
         self.affine[DUAL_SUM] = total / self.alpha
-        self.affine[MEAN_SCORE] = (self.problem.feature_mean @ self.V)[: self.problem.n_outputs]
+        self.affine[MEAN_SCORE] = (self.problem.center @ self.V)[: self.problem.n_outputs]
 
     def centred_intercept(self) -> Any:
         return self.affine[OFFSET] + self.kappa_square * self.affine[DUAL_SUM]
@@ -284,13 +284,13 @@ class DualState(ABC):
         """W, of shape (n_features, n_outputs)."""
         W = self.V[:, : self.problem.n_outputs].copy()
         if self.problem.fit_intercept:
-            W -= self._scaled(self.problem.feature_mean)[:, None] * self.affine[DUAL_SUM]
+            W -= self._scaled(self.problem.center)[:, None] * self.affine[DUAL_SUM]
         return W
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """W and b of the problem's rows, in float64."""
         W = self.coef()
-        return W, self.problem.origin + self.centred_intercept() - self.problem.feature_mean @ W
+        return W, self.problem.origin + self.centred_intercept() - self.problem.center @ W
 
 
 class ColumnState(DualState):

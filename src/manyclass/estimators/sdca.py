@@ -91,7 +91,7 @@ class DualEstimator(HoldsOut, LinearModel):
         dual, share = np.reshape(self.dual_coef_, (len(self.dual_coef_), -1)), problem.share[:, None]
         if dual.shape != (problem.n_rows, problem.n_outputs) or np.shape(self.coef_)[-1] != problem.n_features:
             return None
-        center = problem.feature_mean if problem.problem.shift is None else problem.feature_mean + problem.problem.shift
+        center = problem.center if problem.problem.shift is None else problem.center + problem.problem.shift
         intercept = np.atleast_1d(self.intercept_) + np.atleast_2d(self.coef_) @ center - problem.origin
         dual = np.divide(dual * self._dual_alpha, share, out=np.zeros(dual.shape), where=share > 0)
         return Start(dual, intercept, np.atleast_2d(self.coef_).T.astype(np.float64))
@@ -182,9 +182,10 @@ class SDCAClassifier(Balanced, CrossCalibrated, DualEstimator, LinearClassifier)
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     dual_coef_ : array of shape (n_samples, n_classes) or (n_samples, 1)
-        ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted; without an intercept
-        ``coef_ = dual_coef_.T @ X``. After proximal points this is exact at the minimum only; elsewhere
-        (alpha/2) ‖difference‖² is a part of ``duality_gap_``. Rows of weight 0 have 0.
+        ``coef_ = dual_coef_.T @ (X - X.mean(axis=0))``, the mean being weighted, without a few rows that are many
+        times as far from most as these are from each other; without an intercept ``coef_ = dual_coef_.T @ X``. After
+        proximal points this is exact at the minimum only; elsewhere (alpha/2) ‖difference‖² is a part of
+        ``duality_gap_``. Rows of weight 0 have 0.
     calibration_ : ndarray of shape (2, n_classes) or (2, 1)
         a and b of `calibrate`.
     duality_gap_ : float

@@ -7,8 +7,7 @@ from typing import Self
 import numpy as np
 
 from manyclass.data import Rows
-from manyclass.data.penalty import OF_MEDIAN, OUTLYING
-from manyclass.data.units import own_units_pay
+from manyclass.data.units import in_other_units, own_units_pay
 from manyclass.model import Problem
 from manyclass.subgradient import kernel
 from manyclass.subgradient.draws import Draws, draw
@@ -24,9 +23,6 @@ OFFSET_FACTOR = 0.25
 FAR_FROM_ORIGIN = 4.0
 """Mean over standard deviation of a column from which dense rows are shifted, whatever their precision: the mean would
 take most of ‖x‖², and with it of the steps."""
-
-MOST = 0.9
-"""Share of the rows beside which others are few."""
 
 FAR_FROM_SEEN = 100.0
 """Times the mean ‖x‖² of rows, up to which that of others, or the square of the way to them, is about the same."""
@@ -242,20 +238,8 @@ def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_row
 
 
 def in_usual_units(sample: Rows, weight: np.ndarray | None) -> tuple[Rows, np.ndarray | None]:
-    """Without rows of which most numbers are far beyond those that most rows have in their columns.
-
-    One would make the steps on all others too short to tell anything. Sparse columns are 0 in most rows, beside which
-    no number is too large.
-    """
-    if not sample.can_be_centred:
-        return sample, weight
-    some = np.abs(sample.part(slice(0, min(OF_MEDIAN, sample.n_rows))).dense())
-    usual = np.quantile(some, MOST, axis=0, method="higher")
-    told = np.flatnonzero(usual)
-    most = math.sqrt(OUTLYING) * usual[told].astype(np.float64)
-    blocks = sample.blocks(sample.rows_per_block())
-    beyond = np.concatenate([np.count_nonzero(abs(block.dense()[:, told]) > most, axis=1) for _, block in blocks])
-    kept = np.flatnonzero(2 * beyond <= len(told))
+    """Without rows in other units, of which one would make the steps on all others too short to tell anything."""
+    kept = np.flatnonzero(~in_other_units(sample, sample))
     if len(kept) in (0, sample.n_rows):
         return sample, weight
     return sample.take(kept), None if weight is None else weight[kept]
