@@ -180,7 +180,7 @@ class _Ascent:
     @property
     def _strictness(self) -> float:
         """At the best point that is known."""
-        return strictness(self.best.primal / self.best.zero)
+        return strictness(self.best.primal / self.best.zero) * self.state.usual
 
     def _epoch(self) -> float:
         """One step in each active coordinate; the estimated relative gap."""

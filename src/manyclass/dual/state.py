@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from manyclass.data.penalty import OUTLYING
 from manyclass.data.rows import RowArrays
+from manyclass.data.units import MOST
 from manyclass.dual import kernels
 from manyclass.dual.gap import GapTerms
 from manyclass.dual.kernels import DUAL_SUM, LIFT, MEAN_SCORE, OFFSET
@@ -45,6 +47,8 @@ class DualState(ABC):
 
     a: np.ndarray
     zero_value: float
+    usual = 1.0
+    """Share of `zero_value` that is not of a few responses far from most, where these hardly move the minimum."""
 
     def __init__(self, problem: DualProblem, start: tuple[np.ndarray, ...] | None = None, seed: int = 0):
         self.problem, self.alpha = problem, problem.alpha
@@ -310,6 +314,8 @@ class ColumnState(DualState):
             zero = DualTargets(np.empty(0, np.int64), np.zeros((1, len(constant))))
             floor = kernels.constant_loss(loss, zero, np.ones(1), rounding)
         self.zero_value = max(kernels.constant_loss(loss, problem.targets, problem.share, constant), floor)
+        if not loss.labels and loss.top < np.inf:
+            self.usual = self._usual_share()
         self.a = np.zeros((problem.n_rows, problem.n_outputs)) if start is None else start
         if start is not None:
             kernels.make_feasible(loss, problem.targets, self.a)
@@ -334,6 +340,18 @@ class ColumnState(DualState):
         elif self.metric.size:
             own_gap += 0.5 * self.alpha * float(np.sum((W - of_duals) ** 2))
         return GapTerms(losses, float(np.sum(W**2)), conjugates, dual_square, own_gap)
+
+    def _usual_share(self) -> float:
+        problem, Y = self.problem, self.problem.targets.Y
+        present = problem.share > 0
+        Y = Y - np.median(Y[present], axis=0) if problem.fit_intercept else Y
+        most = OUTLYING * np.quantile(np.abs(Y[present]), MOST, axis=0)
+        wild = (np.abs(Y) > most) & (most > 0)
+        if not wild.any():
+            return 1.0
+        others = problem.targets._replace(Y=np.where(wild, 0.0, Y))
+        usual = kernels.constant_loss(problem.loss, others, problem.share, np.zeros(problem.n_outputs))
+        return float(usual / self.zero_value) if 0.0 < usual < self.zero_value else 1.0
 
     def _gather_feasible(self) -> tuple[float, np.ndarray]:
         """Set V and the sums from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""

@@ -265,8 +265,11 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
         ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier` for very many rows, as y may have any unit. Where it
         is so large that X hardly matters, a warning says so.
-    homotopy, tol, max_iter
+    homotopy, max_iter
         As in `SDCAClassifier`.
+    tol : float, default=1e-3
+        As in `SDCAClassifier`; for "huber" and "epsilon_insensitive", for which a few y far from most hardly matter, of
+        the loss of the zero model without these.
     <shared>
 
     Attributes
