@@ -359,3 +359,15 @@ def test_a_row_in_other_units_does_not_shorten_the_steps_of_all_others(name, siz
     assert np.all(
         np.linalg.norm(W * sizes[:, None], axis=1) < 20 * np.abs(usual.state.parameters()[0] * sizes[:, None]).max()
     )
+
+
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer", "hinge"])
+@pytest.mark.parametrize("sizes", [1.0, np.logspace(-2, 2, 20)])
+def test_a_row_that_outweighs_all_others_does_not_hide_what_they_tell(loss, sizes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 20)) * sizes
+    y = ((X / sizes) @ rng.standard_normal((20, 4))).argmax(axis=1)
+    weight = np.ones(700)
+    weight[3] = 1e5
+    model = PegasosClassifier(1e-7, loss=loss).fit(X[:700], y[:700], weight)
+    assert model.score(X[700:], y[700:]) > 0.75

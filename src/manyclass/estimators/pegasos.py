@@ -134,7 +134,8 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     The paper's own algorithm is ``schedule="paper", fit_intercept=False, tol=0``.
 
     A sample weight scales its row's gradient: a row of weight 2 moves W in expectation like the row given twice, though
-    on another path.
+    on another path. A row of more than a hundred times the mean weight, or in other units than most, moves it no
+    further than the curvature of the loss allows.
 
     Rows of a path that do not fit into memory are visited chunk by chunk, the rows of a chunk in a random order. Where
     the file can be read anywhere a chunk is made of pieces of 1 MB at most from all over it, others in each epoch;

@@ -341,7 +341,7 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             totals[LOSS_ROWS] += weight
             totals[BOUND_ROWS] += weight
             share = weight / size
-            if (is_wild or rule.unbounded) and rule.curvature * share * reach > rule.alpha:
+            if (is_wild or weight > OUTLYING or rule.unbounded) and rule.curvature * share * reach > rule.alpha:
                 # A part of a tangent bounds a loss that is nowhere negative, too.
                 weight *= rule.alpha / (rule.curvature * share * reach)
                 share = weight / size
