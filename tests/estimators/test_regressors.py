@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from manyclass import SDCARegressor, StagewiseRegressor
-from manyclass.choice.features import COLUMNS, SAMPLED_ROWS, columns_suffice
+from manyclass.choice.features import COLUMNS, IN_UNITS, SAMPLED_ROWS, columns_suffice
+from manyclass.estimators.stagewise import FOURIER, FOURIER_IN_UNITS
 
 
 def outputs_of_different_kinds(rng):
@@ -122,6 +123,17 @@ def test_losses_for_outliers_end_where_all_other_rows_are_fitted(rng, loss, epsi
     X = rng.standard_normal((400, 5))
     y = X @ [1.0, -2.0, 3.0, 0.5, 0.0] + 0.5 * rng.standard_normal(400) + 20.0
     spoilt = y.copy()
-    spoilt[:4] = 1e7
+    spoilt[:4] = {"huber": 1e7, "epsilon_insensitive": 1e5}[loss]
     model = SDCARegressor(loss, epsilon=epsilon).fit(X[:300], spoilt[:300])
     assert model.score(X[300:], y[300:]) > 0.95
+
+
+def test_what_is_generated_is_compared_with_columns_in_the_units_in_which_it_is_taken(rng, monkeypatch):
+    """Where its own units are better, but not by so much that they are taken."""
+    X, Y, _, _ = outputs_of_different_kinds(rng)
+    errors = {COLUMNS: 0.52, IN_UNITS: 0.515, FOURIER: 0.58, FOURIER_IN_UNITS: 0.525}
+    monkeypatch.setattr("manyclass.estimators.stagewise.errors_of_representations", lambda *_: errors)
+    monkeypatch.setattr("manyclass.estimators.stagewise.better_bandwidths", lambda *_: {})
+    assert StagewiseRegressor(n_components=16).fit(X, Y).choice_["features"] == COLUMNS
+    errors[FOURIER_IN_UNITS] = 0.4
+    assert StagewiseRegressor(n_components=16).fit(X, Y).choice_["features"] == FOURIER_IN_UNITS

@@ -155,9 +155,13 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         errors = errors_of_representations(problem, unit, generators, guide, self.n_components, left_out)
         bandwidths = better_bandwidths(problem, generators, errors, guide, self.n_components, left_out)
         way = self._way(problem)
-        suffice = columns_suffice(errors, problem.rows.n_features)
-        given, in_units = (COLUMNS, IN_UNITS) if suffice else (FOURIER, FOURIER_IN_UNITS)
-        features = in_units if in_units_is_better(errors, given, in_units) else given
+        columns, generated = (
+            in_units if in_units_is_better(errors, given, in_units) else given
+            for given, in_units in ((COLUMNS, IN_UNITS), (FOURIER, FOURIER_IN_UNITS))
+        )
+        # As they would be taken: what is better in units that are not must not speak for what is.
+        taken = {name: errors[name] for name in (columns, generated)}
+        features = columns if columns_suffice(taken, problem.rows.n_features) else generated
         if self._has_rival and self._rival(task, errors).wins(errors, self._few_features(problem, errors)):
             features = LINKED
         elif left_out:
