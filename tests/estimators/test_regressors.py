@@ -118,12 +118,13 @@ def test_a_penalty_that_holds_all_predictions_back_is_told(loss, columns, respon
         clone(model).fit(X, np.zeros(100))  # there is nothing to tell
 
 
+@pytest.mark.filterwarnings("ignore:SDCARegressor")  # absolute errors take long to the last digits
 @pytest.mark.parametrize("loss, epsilon", [("huber", 1.0), ("epsilon_insensitive", 0.1)])
 def test_losses_for_outliers_end_where_all_other_rows_are_fitted(rng, loss, epsilon):
     X = rng.standard_normal((400, 5))
     y = X @ [1.0, -2.0, 3.0, 0.5, 0.0] + 0.5 * rng.standard_normal(400) + 20.0
     spoilt = y.copy()
-    spoilt[:4] = {"huber": 1e7, "epsilon_insensitive": 1e5}[loss]
+    spoilt[:4] = {"huber": 1e7, "epsilon_insensitive": 1e6}[loss]
     model = SDCARegressor(loss, epsilon=epsilon).fit(X[:300], spoilt[:300])
     assert model.score(X[300:], y[300:]) > 0.95
 
