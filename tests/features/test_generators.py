@@ -21,7 +21,7 @@ from manyclass.features import (
     median_squared_distance,
 )
 from manyclass.features.base import affordable_rows, response_columns
-from tests.checks import OF_NUMBERS, checks
+from tests.checks import OF_NUMBERS, WEIGHT_CHECKS, checks
 
 GENERATORS = [
     RandomFourierFeatures(20, random_state=0),
@@ -63,7 +63,7 @@ def expected_failures(estimator):
         why = "whitening and k-means are learned from patches of the rows as given, whatever their weights"
         return {"check_sample_weight_equivalence_on_dense_data": why}
     if isinstance(estimator, Landmarks):
-        return {"check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more often"}
+        return dict.fromkeys(WEIGHT_CHECKS, "a repeated row is drawn more often")
     return {}
 
 
@@ -338,8 +338,6 @@ def test_landmarks_are_disjoint_until_all_rows_are_taken():
     taken = np.vstack([part.landmarks_ for part in drawn])
     assert len(np.unique(taken, axis=0)) == 60
     assert generator.draw(80, np.random.default_rng(0)).n_features_out == 60
-    with pytest.raises(TypeError, match="sparse"):
-        Landmarks().fit(sp.csr_array(X))
     # Rows without weight are no landmarks.
     weight = (np.arange(60) < 10).astype(float)
     assert Landmarks(20, random_state=0).fit(X, sample_weight=weight).n_features_out == 10

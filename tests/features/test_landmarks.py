@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyclass import StagewiseClassifier
 from manyclass.data import GeneratedRows, as_rows
@@ -46,3 +47,13 @@ def test_parts_of_features_are_those_of_all(rng):
     np.testing.assert_allclose(block.take(index).matmat(coef), Z[index] @ coef)
     np.testing.assert_allclose(block.part(slice(10, 20)).dense(), Z[10:20])
     np.testing.assert_allclose(block.outer(), Z @ Z.T)
+
+
+def test_sparse_rows_have_the_features_of_dense_ones(rng, monkeypatch):
+    X = sp.random_array((200, 9), density=0.4, rng=rng, format="csr")
+    sparse, dense = (Landmarks(20, bandwidth=2.0, random_state=0).fit(rows) for rows in (X, X.toarray()))
+    np.testing.assert_allclose(sparse.transform(X), dense.transform(X.toarray()), atol=1e-6)
+    np.testing.assert_allclose(sparse.transform(X.toarray()), dense.transform(X), atol=1e-6)
+    monkeypatch.setattr("manyclass.data.memory.free_memory", lambda: 2000.0)
+    with pytest.raises(MemoryError, match="20 landmarks of 9 columns would take"):
+        Landmarks(20, bandwidth=2.0, random_state=0).fit(X)

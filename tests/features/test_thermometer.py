@@ -117,11 +117,20 @@ def test_names_say_what_is_asked(rng):
 
 
 @pytest.mark.parametrize(
-    ("X", "kind", "told"), [(sp.eye_array(4), TypeError, "dense"), (np.ones((4, 2)), ValueError, "one value each")]
+    ("X", "kind", "told"),
+    [(np.full((3, 2), np.nan), ValueError, "NaN"), (np.ones((4, 2)), ValueError, "one value each")],
 )
 def test_what_cannot_be_cut_is_refused(X, kind, told):
     with pytest.raises(kind, match=told):
         ThermometerEncoder().fit(X)
+
+
+def test_sparse_rows_have_the_codes_of_dense_ones(rng):
+    X = sp.random_array((300, 6), density=0.3, rng=rng, format="csr")
+    sparse, dense = ThermometerEncoder(8).fit(X), ThermometerEncoder(8).fit(X.toarray())
+    assert_array_equal(sparse.thresholds_, dense.thresholds_)
+    assert_array_equal(sparse.transform(X), dense.transform(X.toarray()))
+    assert_array_equal(sparse.transform(X.toarray()), dense.transform(X))
 
 
 def test_rows_whose_codes_are_made_when_they_are_read(rng):

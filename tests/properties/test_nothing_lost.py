@@ -69,11 +69,24 @@ def test_a_chunk_that_is_refused_does_not_stop_the_stream():
     for part in (slice(0, 150, 3), slice(1, 150, 3)):
         for one in (model, other):
             one.partial_fit(X[part], y[part], classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="too large"):
-        model.partial_fit(np.full((5, 4), 1e300), y[:5])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full((5, 4), np.nan), y[:5])
     for one in (model, other):
         one.partial_fit(X[2::3], y[2::3])
     assert np.array_equal(model.coef_, other.coef_) and model.t_ == other.t_
+
+
+@pytest.mark.parametrize("size", [1e10, 1e300])
+def test_a_chunk_in_other_units_undoes_nothing(size):
+    parts = [(X[start::3], y[start::3]) for start in range(3)]
+    wild = np.full((5, 4), size), y[:5]
+    scores = []
+    for chunks in (parts, [parts[0], wild, *parts[1:]]):
+        model = manyclass.PegasosClassifier()
+        for chunk in chunks:
+            model.partial_fit(*chunk, classes=[0, 1, 2])
+        scores.append(model.score(X, y))
+    assert scores[1] > scores[0] - 0.1 > 0.6
 
 
 def test_an_interrupt_while_a_stream_is_solved_goes_through_and_loses_nothing(monkeypatch):

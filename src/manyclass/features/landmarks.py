@@ -6,9 +6,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
-from manyclass.data import DenseRows, Rows
+from manyclass.data import DenseRows, Rows, as_rows
+from manyclass.data.labels import on_host
+from manyclass.data.memory import require
 from manyclass.data.pieces import copied, elementwise, times_upper_triangular
-from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.rows import Array, present_rows
 from manyclass.data.threads import factor_threads
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
 
@@ -53,8 +55,8 @@ class Landmarks(FeatureGenerator):
 
     Raises
     ------
-    TypeError
-        If X is sparse.
+    MemoryError
+        If the landmarks of sparse X, which are held as dense rows, do not fit.
 
     Examples
     --------
@@ -73,8 +75,6 @@ class Landmarks(FeatureGenerator):
         "bandwidth": BANDWIDTH,
     }
 
-    takes_sparse = False
-
     n_components: int = 1024
     _: KW_ONLY
     bandwidth: str | float = "median"
@@ -84,13 +84,15 @@ class Landmarks(FeatureGenerator):
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
         present = present_rows(rows.n_rows, weight)
         self._n_taken = 0
-        self._rows, self._order = to_numpy(rows.unwrapped()), rng.permutation(present)
+        self._rows, self._order = on_host(rows.unwrapped()), rng.permutation(present)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         n_landmarks = min(n_components, len(self._order))
         chosen = np.take(self._order, np.arange(self._n_taken, self._n_taken + n_landmarks), mode="wrap")
         self._n_taken += n_landmarks
-        self.landmarks_ = self._rows[chosen].astype(np.float64)
+        n_bytes = 8.0 * n_landmarks * self.n_features_in_
+        require(n_bytes, None, f"{n_landmarks} landmarks of {self.n_features_in_} columns", "use fewer n_components")
+        self.landmarks_ = as_rows(self._rows).take(chosen).dense().astype(np.float64)
         kernel = self._kernel(DenseRows(self.landmarks_))
         kernel.flat[:: n_landmarks + 1] = 1.0 + JITTER
         try:

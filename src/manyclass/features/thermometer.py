@@ -16,7 +16,9 @@ from manyclass.data.validation import check_rows, check_weights
 from manyclass.fit import Parametrised
 
 SAMPLED_ROWS = 1 << 14
-"""By which the thresholds are chosen."""
+"""By which the thresholds are chosen, at most."""
+SAMPLED_NUMBERS = 1 << 26
+"""That these rows may hold."""
 
 
 @dataclass(eq=False, repr=False)
@@ -48,8 +50,6 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
     Raises
     ------
-    TypeError
-        If X is sparse.
     ValueError
         If X holds NaN or infinity, or every column has one value.
 
@@ -79,7 +79,7 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -91,12 +91,11 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         """
         self._validate_params()
         rows, _ = check_rows(self, X, y, reset=True)
-        if not rows.can_be_centred:
-            raise TypeError("ThermometerEncoder needs dense rows, but X is sparse; use X.toarray().")
         weight = check_weights(rows, None, sample_weight, None)
         index = present_rows(rows.n_rows, weight)
-        if len(index) > SAMPLED_ROWS:
-            drawn = check_random_state(self.random_state).choice(index, SAMPLED_ROWS, replace=False)
+        n_rows = min(SAMPLED_ROWS, max(SAMPLED_NUMBERS // rows.n_features, 1))
+        if len(index) > n_rows:
+            drawn = check_random_state(self.random_state).choice(index, n_rows, replace=False)
             index = np.sort(drawn)
         values = to_numpy(rows.take(index).dense())
         mass = np.ones(len(index)) if weight is None else to_numpy(weight)[index].astype(np.float64)
@@ -126,11 +125,11 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
-        X_new : array of shape (n_samples, n_features_out), uint8
+        X_new : array of shape (n_samples, n_features_out), uint8, dense
         """
         check_is_fitted(self)
         return self.generate(check_rows(self, X, reset=False)[0])
@@ -144,7 +143,7 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse, tags.transformer_tags.preserves_dtype = False, []
+        tags.input_tags.sparse, tags.transformer_tags.preserves_dtype = True, []
         return tags
 
 

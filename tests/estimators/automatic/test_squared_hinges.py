@@ -33,7 +33,7 @@ def test_they_tell_texts_of_different_length_apart_better_than_softmax(few):
 
 @pytest.mark.parametrize("several", [False, True])
 def test_they_are_tried_of_sparse_rows_of_one_class(few, rng, several):
-    X, y = sp.csr_array(rng.standard_normal((80, 4))), np.arange(80) % 3
+    X, y = sp.random_array((80, 40), density=0.05, rng=rng, format="csr"), np.arange(80) % 3
     model = AutoClassifier(random_state=0).fit(X, np.eye(3, dtype=int)[y] if several else y)
     assert ("SDCAClassifier" in {row["estimator"] for row in model.leaderboard_}) != several
 

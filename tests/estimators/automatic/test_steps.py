@@ -58,13 +58,26 @@ def test_rows_of_a_file_are_cut_as_they_are_read(tmp_path):
         (np.random.default_rng(0).standard_normal((100, 3)), True),
         (np.random.default_rng(0).integers(0, 2, (100, 3)).astype(float), False),
         (np.random.default_rng(0).integers(0, 3, (100, 3)).astype(float), True),
-        (sp.random_array((100, 3), density=0.5, rng=0, format="csr"), False),
+        (sp.random_array((100, 3), density=0.5, rng=0, format="csr"), True),
+        (sp.random_array((100, 60), density=0.03, rng=0, format="csr"), False),
         (np.random.default_rng(0).standard_normal((20, WIDEST // 15)), False),
         (np.ones((20, 3)), False),
     ],
 )
 def test_which_rows_have_steps(X, has_steps):
     assert (STEPS in scaled_rows(as_rows(X), WIDEST)) == has_steps
+
+
+def test_sparse_rows_of_a_table_are_taken_as_such():
+    """They had linear models of the columns only, as text has."""
+    (X, y), (X_test, y_test) = jumps(3000), jumps(2000, seed=1)
+    X, X_test = (sp.csr_array(np.where(one < 0.4, 0.0, one)) for one in (X, X_test))
+    model = AutoClassifier(random_state=0).fit(X, y)
+    assert {"GLMClassifier", "StagewiseClassifier"} == {row["estimator"] for row in model.leaderboard_}
+    assert model.leaderboard_[0]["scaling"] == STEPS
+    assert model.score(X_test, y_test) == model.score(X_test.toarray(), y_test) > 0.75
+    listed, _ = candidates(as_rows(sp.random_array((100, 60), density=0.03, rng=0, format="csr")), 0)
+    assert all(one.is_linear for one in listed)
 
 
 def test_steps_that_take_too_much_memory_are_fewer_or_none(monkeypatch):

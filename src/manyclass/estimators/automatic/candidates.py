@@ -15,7 +15,7 @@ from sklearn.base import clone
 from manyclass.data import Rows, as_rows
 from manyclass.estimators.automatic import rounds
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES, FeatureKind
-from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, leading_variance, scaled_rows
+from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, is_full, leading_variance, scaled_rows
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier
@@ -221,7 +221,7 @@ def candidates(
             model = GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True)
             follows = ("scaling",) if name == STEPS and share not in OF_STEPS else ()
             listed.append(Candidate(model, name, f"GLM {name}", follows=follows, width=width))
-    is_generated = rows.can_be_centred and rows.n_features <= WIDEST
+    is_generated = is_full(rows) and rows.n_features <= WIDEST
     if multilabel or not is_generated:
         # With one class per row, calibration takes longer than all else and has no fewer errors than least squares.
         squared: Any = StagewiseClassifier(loss="squared", random_state=seed)

@@ -23,6 +23,8 @@ FEWEST_BINS = 16
 """Into which columns are cut; fewer are coarse where a column has many values."""
 SHARE = 0.25
 """Of the memory for rows, and of what is free, that their steps may take."""
+FULL = 1 / 8
+"""Of the bytes that sparse rows would take as dense ones: with more they are taken for those of a table."""
 MEASURED_ROWS = 512
 """By which the leading variance is estimated."""
 
@@ -40,11 +42,16 @@ def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
     room = SHARE * min(rows.most_bytes, room_for(None)) / rows.n_rows
     usual = ThermometerEncoder().n_bins
     n_bins = min(usual, int(min(widest, room)) // rows.n_features)
-    if rows.can_be_centred and len(sizes) and n_bins >= FEWEST_BINS:
+    if is_full(rows) and len(sizes) and n_bins >= FEWEST_BINS:
         encoder = ThermometerEncoder(n_bins).fit(rows)
         if encoder.n_features_out > len(sizes):  # else each column has two values
             scalings[STEPS] = (encoder, encoder.transform(held))
     return scalings
+
+
+def is_full(rows: Rows) -> bool:
+    """Whether rows say something of most columns, as tables and images do, and text does not, however they are held."""
+    return rows.can_be_centred or rows.row_bytes > FULL * rows.n_features * rows.itemsize
 
 
 def behind(scaler: Any, rows: Rows) -> Any:
