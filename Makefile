@@ -16,7 +16,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest
 
 .PHONY: run test test-kernels defaults lint format types readme docs check lock clients wheel test-wheel test-oldest \
 	bench-peers bench-many-classes bench-memory bench-softmax-path bench-accuracy bench-profile bench-bound \
-	bench-dual bench-stagewise bench-stochastic clean
+	bench-dual bench-stagewise bench-stochastic uncompiled clean
 
 run: $(VENV)/.ready  ## fit and evaluate a model on scikit-learn's digits
 	$(BIN)/manyclass fit
@@ -127,6 +127,9 @@ bench-softmax-path bench-many-classes bench-memory bench-accuracy bench-profile 
 	bench-stagewise bench-stochastic: bench-%: bench-peers
 	$(BIN)/python -m benchmarks.$(subst -,_,$*)
 
-clean:
+uncompiled:  ## without the loops that Numba keeps, which do not see that what they take from another file has changed
+	find src -name '*.nb[ci]' -delete
+
+clean: uncompiled
 	rm -rf $(VENV) .venv-* build dist docs/_build docs/gallery docs/generated docs/results .mypy_cache .pytest_cache \
 		.ruff_cache .hypothesis
