@@ -162,7 +162,7 @@ class Rows(ABC):
 
     def unwrapped(self) -> Any:
         """The rows as an array or a CSR matrix, whichever they are held in."""
-        return self.dense()
+        return self._whole().unwrapped()
 
     def transformed(self, function: Callable[[Any], Any]) -> Any:
         """What a function of arrays, applied row by row, makes of these; `Rows` where not all are in memory."""

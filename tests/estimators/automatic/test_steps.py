@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from manyclass import AutoClassifier
-from manyclass.data import as_rows
+from manyclass.data import GeneratedRows, as_rows
 from manyclass.estimators.automatic import scalings
 from manyclass.estimators.automatic.candidates import PENALTIES, WIDEST, candidates
 from manyclass.estimators.automatic.entries import Entry
@@ -80,13 +80,21 @@ def test_sparse_rows_of_a_table_are_taken_as_such():
     assert all(one.is_linear for one in listed)
 
 
-def test_steps_that_take_too_much_memory_are_fewer_or_none(monkeypatch):
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_steps_are_made_where_they_are_taken_and_in_each_pass_where_they_do_not_fit(monkeypatch, is_sparse):
     X = np.random.default_rng(0).standard_normal((1000, 4))
-    for n_bins, room in ((32, 1e9), (20, 4 * 20 * 1000 / scalings.SHARE), (None, 4 * 10 * 1000 / scalings.SHARE)):
-        monkeypatch.setattr(scalings, "room_for", lambda limit, room=room: room)
-        found = scaled_rows(as_rows(X), WIDEST)
-        assert (found[STEPS][0].n_bins if STEPS in found else None) == n_bins
-        assert STEPS not in found or found[STEPS][1].nbytes <= scalings.SHARE * room
+    X = sp.csr_array(X) if is_sparse else X
+    encoder, scaled = scaled_rows(as_rows(X), WIDEST)[STEPS]
+    index = np.array([3, 1, 999])
+    np.testing.assert_array_equal(scalings.taken(scaled, index), encoder.transform(X)[index])
+    np.testing.assert_array_equal(scalings.taken(scaled), encoder.transform(X))
+    assert scalings.taken(scaled).dtype == np.uint8
+    monkeypatch.setattr(scalings, "room_for", lambda limit: 1000.0)
+    assert isinstance(scalings.taken(scaled), GeneratedRows)
+    jumping, y = jumps(1500)
+    found = AutoClassifier(random_state=0, max_time=20).fit(jumping, y)
+    assert isinstance(found.best_estimator_[0], ThermometerEncoder)
+    assert found.score(jumping, y) > 0.8
 
 
 def search_and_entries():

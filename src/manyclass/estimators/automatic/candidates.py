@@ -260,7 +260,7 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     found = []
     for penalty, kind, follows in ways:
         for name, scaled in scalings.items():
-            if kind is LEARNED_WAVES and scaled.shape[1] > waves_for(rows.n_rows):
+            if kind is LEARNED_WAVES and as_rows(scaled).n_features > waves_for(rows.n_rows):
                 continue  # no metric can be learned: it would be the first kind again
             for share in BANDWIDTHS:
                 features, alpha = kind.generator(to_read(share * medians[name])), penalty / rows.n_rows

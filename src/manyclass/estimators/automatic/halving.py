@@ -17,7 +17,7 @@ from manyclass.estimators.automatic.entries import CLEARLY, QUICK, Entry, middle
 from manyclass.estimators.automatic.neighbours import LearnedMetrics
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
-from manyclass.estimators.automatic.scalings import STEPS
+from manyclass.estimators.automatic.scalings import STEPS, taken
 from manyclass.estimators.automatic.scores import Score, learn_temperature, score
 from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
@@ -373,7 +373,7 @@ class Halving:
             self.seen.fit(model, candidate.scaling, learn)
         fitted = time.perf_counter()
         weight = None if self.seen.judging_weight is None else self.seen.judging_weight[judge]
-        X, y = self.seen.scaled[candidate.scaling][judge], self.seen.y[judge]
+        X, y = taken(self.seen.scaled[candidate.scaling], judge), self.seen.y[judge]
         if candidate.has_temperature:
             learn_temperature(model, X, y, weight)
         found = score(model, X, y, self.classes, weight)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from manyclass.data import Rows
+from manyclass.data import Rows, as_rows
 from manyclass.data.labels import encode, of_present, unmistakable
 from manyclass.data.memory import told
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.estimators.automatic.rounds import in_random_order
-from manyclass.estimators.automatic.scalings import behind
+from manyclass.estimators.automatic.scalings import behind, taken
 
 SHARE = 0.25
 """What a sample may take of the memory for rows that are read as a whole, which is half of the limit: it is held as
@@ -38,13 +39,16 @@ class Labelled:
     @property
     def is_wide(self) -> bool:
         """Whether rows are fewer than columns, so that many linear models fit them exactly and differ elsewhere."""
-        return min((X.shape[1] for X in self.scaled.values()), default=0) > self.n_rows
+        return min((as_rows(X).n_features for X in self.scaled.values()), default=0) > self.n_rows
 
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
-        X, y, weight = self.scaled[scaling], self.y, self.weight
+        started = time.perf_counter()
+        X, y, weight = taken(self.scaled[scaling], index), self.y, self.weight
+        if model.max_time is not None:
+            model.set_params(max_time=max(model.max_time - (time.perf_counter() - started), 1e-3))
         if index is not None:
-            X, y, weight = X[index], y[index], None if weight is None else weight[index]
+            y, weight = y[index], None if weight is None else weight[index]
         limit = {} if self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
         y = unmistakable(y)
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)

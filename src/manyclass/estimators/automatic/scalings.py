@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from manyclass.data import GeneratedRows, Rows
+from manyclass.data import GeneratedRows, Rows, as_rows
 from manyclass.data.memory import room_for
 from manyclass.data.rows import to_numpy
-from manyclass.data.summary import ranges
+from manyclass.data.summary import are_in_memory, ranges
 from manyclass.features import ThermometerEncoder
 
 AS_GIVEN, STEPS = "columns as given", "columns in steps"
@@ -22,7 +22,7 @@ UNEVEN = 3.0
 FEWEST_BINS = 16
 """Into which columns are cut; fewer are coarse where a column has many values."""
 SHARE = 0.25
-"""Of the memory for rows, and of what is free, that their steps may take."""
+"""Of the room there is, what all rows may take; else steps are made again in every pass."""
 FULL = 1 / 8
 """Of the bytes that sparse rows would take as dense ones: with more they are taken for those of a table."""
 MEASURED_ROWS = 512
@@ -39,19 +39,26 @@ def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
         name, kind = SCALINGS[found.measure]
         scaler = kind()
         scalings[name] = (scaler, scaler.fit_transform(held))
-    room = SHARE * min(rows.most_bytes, room_for(None)) / rows.n_rows
-    usual = ThermometerEncoder().n_bins
-    n_bins = min(usual, int(min(widest, room)) // rows.n_features)
+    n_bins = min(ThermometerEncoder().n_bins, widest // rows.n_features)
     if is_full(rows) and len(sizes) and n_bins >= FEWEST_BINS:
         encoder = ThermometerEncoder(n_bins).fit(rows)
         if encoder.n_features_out > len(sizes):  # else each column has two values
-            scalings[STEPS] = (encoder, encoder.transform(held))
+            scalings[STEPS] = (encoder, behind(encoder, as_rows(held)))
     return scalings
 
 
 def is_full(rows: Rows) -> bool:
     """Whether rows say something of most columns, as tables and images do, and text does not, however they are held."""
     return rows.can_be_centred or rows.row_bytes > FULL * rows.n_features * rows.itemsize
+
+
+def taken(scaled: Any, index: np.ndarray | None = None) -> Any:
+    """Some of scaled rows, or all, as an array if there is room for one."""
+    rows = as_rows(scaled)
+    if index is not None:
+        return rows.take(index).unwrapped()
+    fits = rows.n_rows * rows.row_bytes <= SHARE * room_for(None)
+    return rows.unwrapped() if fits and are_in_memory(rows) else rows
 
 
 def behind(scaler: Any, rows: Rows) -> Any:
