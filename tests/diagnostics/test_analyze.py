@@ -251,6 +251,11 @@ def test_as_many_axes_as_predictions_have_tell_classes_apart_as_all_do(rng):
     assert 0.01 < np.mean(few != codes[300:]) < 0.5
 
 
+@pytest.mark.parametrize(("differing", "serve"), [((0.1, 0.04), True), ((0.1, 0.12), False), ((), False)])
+def test_models_that_err_on_the_same_rows_are_told_apart_by_the_others(differing, serve):
+    assert Trial(1300, 667, 0.18, 0.17, 0.157, differing).steps_serve == serve
+
+
 @pytest.mark.parametrize(
     ("generated", "stepped", "name", "in_front"),
     [

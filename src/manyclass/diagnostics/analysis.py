@@ -225,8 +225,10 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     models = [make_pipeline(StandardScaler(), one) for one in (linear, generated)]
     if encoder.n_bins * X.shape[1] <= MOST_STEPS and np.ptp(X[learn], axis=0).any():
         models.append(make_pipeline(encoder, clone(linear)))
-    errors = [float(np.mean(one.fit(X[learn], codes[learn]).predict(X[judge]) != codes[judge])) for one in models]
-    return Trial(len(learn), len(judge), *errors)
+    wrong = np.array([one.fit(X[learn], codes[learn]).predict(X[judge]) != codes[judge] for one in models])
+    differing = tuple(np.mean(wrong[1:] != wrong[0], axis=1).tolist())
+    stepped = float(wrong[2].mean()) if len(wrong) > 2 else None
+    return Trial(len(learn), len(judge), float(wrong[0].mean()), float(wrong[1].mean()), stepped, differing)
 
 
 def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:

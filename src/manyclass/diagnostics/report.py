@@ -91,28 +91,32 @@ class Hardness:
 @dataclass(frozen=True)
 class Trial:
     """Errors of a linear model, of generated features and of a linear model of steps (`ThermometerEncoder`; None where
-    columns are too many) on rows of a sample that they have not seen."""
+    columns are too many) on rows of a sample that they have not seen.
+
+    `differing` are shares of these rows that only one of the linear model and the other gets right, for each other.
+    """
 
     n_rows: int
     n_judged: int
     linear_error: float
     generated_error: float
     stepped_error: float | None = None
+    differing: tuple[float, ...] = ()
 
     @property
     def gains(self) -> bool:
         """Whether generated features make fewer errors by a point and by two standard errors."""
-        return self._is_clear(self.generated_error)
+        return self._is_clear(self.generated_error, *self.differing[:1])
 
     @property
     def steps_serve(self) -> bool:
         """Whether steps make fewer errors by as much, and no more than generated features."""
         steps = self.stepped_error
-        return steps is not None and steps <= self.generated_error and self._is_clear(steps)
+        return steps is not None and steps <= self.generated_error and self._is_clear(steps, *self.differing[1:])
 
-    def _is_clear(self, error: float) -> bool:
-        gain, spread = self.linear_error - error, (self.linear_error + error) / self.n_judged
-        return bool(gain > max(0.01, 2.0 * spread**0.5))
+    def _is_clear(self, error: float, differing: float | None = None) -> bool:
+        differing = self.linear_error + error if differing is None else differing
+        return bool(self.linear_error - error > max(0.01, 2.0 * (differing / self.n_judged) ** 0.5))
 
 
 @dataclass(frozen=True)
