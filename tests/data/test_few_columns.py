@@ -85,6 +85,7 @@ def test_few_parameters_take_one_thread_where_its_kernels_are_as_fast_as_two(mon
     n, d, k = shape
     rows = as_rows(np.broadcast_to(np.float32(0), (n, d)))
     monkeypatch.setattr(threads, "_has_small_kernels", lambda: True)
+    monkeypatch.setattr(threads, "_are_cores_busy", lambda: False)
     with threads.blas_threads(2):
         assert threads.threads_of_products(rows, k) == expected
         monkeypatch.setattr(threads, "_has_small_kernels", lambda: False)

@@ -53,3 +53,12 @@ def test_small_calls_of_scipy_in_a_fit_take_one_thread(monkeypatch):
     GLMClassifier(solver="quasi-newton", curvature="kronecker").fit(X, y)
     assert {name: set(threads) for name, threads in seen.items()} == {"cholesky": {1}, "trsm": {1}}
     assert min(counts().values()) == 2
+
+
+@pytest.mark.parametrize("n_waiting", [0.0, 3.0])
+def test_products_that_take_as_long_as_a_core_is_lent_for_take_one_thread_where_others_wait(monkeypatch, n_waiting):
+    """They took up to ten times as long on two threads, of which one hardly ever had a core."""
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (threads.os.cpu_count() + n_waiting, 0.0, 0.0), raising=False)
+    assert threads.threads_for(threads.SMALL_PRODUCT) == 1
+    assert threads.threads_for(threads.SLICE) == (1 if n_waiting else None)
+    assert threads.threads_for(2.0 * threads.SLICE) is None

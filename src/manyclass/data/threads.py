@@ -18,6 +18,9 @@ from manyclass.data.rows import Rows
 SMALL_PRODUCT = 2e6
 """Multiplications in the largest matrix product of a fit up to which one BLAS thread is faster than several: waking
 others takes some microseconds, as long as the product itself."""
+SLICE = 1e9
+"""The same where others keep all cores busy: what takes hardly longer than a core is lent for waits for those of its
+threads that have none, and there is little to gain."""
 SMALL_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")
 """Processors for which OpenBLAS has kernels that take small matrices as they lie (`SMALL_MATRIX_OPT`)."""
 NARROW, FEW_FEATURES = 1000, 64
@@ -44,7 +47,12 @@ def threads_of_products(rows: Rows, n_outputs: int) -> int | None:
 
 def threads_for(n_multiplications: float) -> int | None:
     """How many BLAS threads a fit whose largest product has so many multiplications should use; None for all."""
-    return 1 if n_multiplications <= SMALL_PRODUCT else None
+    return 1 if n_multiplications <= (SLICE if _are_cores_busy() else SMALL_PRODUCT) else None
+
+
+def _are_cores_busy() -> bool:
+    """Whether more has been ready to run, over the last minute, than there are cores."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
 
 
 def blas_threads(n_threads: int | None) -> AbstractContextManager[Any]:
