@@ -1,8 +1,11 @@
 """What fits are expected to take, before any and after the last."""
 
+import time
+
 import numpy as np
 import pytest
 
+from manyclass import GLMClassifier
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import as_rows
 from manyclass.data.labels import encode
@@ -10,6 +13,8 @@ from manyclass.estimators.auto import _expected
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES
+from manyclass.estimators.automatic.sampled_rows import Labelled
+from manyclass.estimators.automatic.scalings import AS_GIVEN
 
 
 def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
@@ -43,3 +48,16 @@ def test_what_a_fit_to_few_rows_takes_beside_its_work_does_not_grow_with_them():
     assert entry.rows_in(entry.seconds_for(70_000)) == pytest.approx(70_000, rel=1e-3)
     entry.expected = 0.001
     assert entry.seconds_for(100_000) < 10.0
+
+
+def test_the_time_that_taking_rows_needs_is_that_of_the_fit(monkeypatch):
+    """Of a million rows the steps took two seconds beyond max_time."""
+
+    def slowly(scaled, index=None):
+        time.sleep(0.3)
+        return scaled
+
+    monkeypatch.setattr("manyclass.estimators.automatic.sampled_rows.taken", slowly)
+    X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
+    model = Labelled({AS_GIVEN: X}, y).fit(GLMClassifier(max_time=5.0), AS_GIVEN)
+    assert 0.0 < model.max_time <= 4.7
