@@ -149,6 +149,14 @@ def test_transformers_are_parts_of_pipelines(transformer, dtype):
     np.testing.assert_array_equal(labels, pipeline.predict(X))
 
 
+def test_numbers_at_a_threshold_are_not_beyond_it():
+    X = np.arange(8.0)[:, None]
+    model = make_pipeline(features.ThermometerEncoder(), manyclass.GLMClassifier(alpha=1e-3)).fit(X, X[:, 0] > 2)
+    at = model[0].thresholds_[:, None]
+    found = session_of(model, dtype="float64").run(None, {"X": at})[1]
+    np.testing.assert_allclose(found, model.predict_proba(at), atol=1e-6)
+
+
 def test_every_transformer_with_operators_is_among_them():
     assert {type(one).__name__ for one in TRANSFORMERS} == set(GENERATORS)
 
