@@ -117,6 +117,14 @@ def test_names_say_what_is_asked(rng):
     assert encoder.set_output(transform="pandas").transform(X).columns.tolist() == ["age > 18.5", "age > 19.5"]
 
 
+def test_names_of_near_thresholds_differ():
+    """As of times in seconds since 1970, whose first nine digits are those of ten seconds."""
+    encoder = ThermometerEncoder().fit(1.7e9 + np.arange(20.0)[:, None])
+    names = encoder.get_feature_names_out()
+    assert len({*names}) == 19
+    assert names[0] == "x0 > 1700000000.5"
+
+
 @pytest.mark.parametrize(
     ("X", "kind", "told"),
     [(np.full((3, 2), np.nan), ValueError, "NaN"), (np.ones((4, 2)), ValueError, "one value each")],

@@ -135,10 +135,13 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         return self.generate(check_rows(self, X, reset=False)[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Such as "age > 30.5"."""
+        """Such as "age > 30.5", with more digits where nine do not tell thresholds apart."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)[self.feature_indices_]
-        told = [f"{name} > {cut:.9g}" for name, cut in zip(names, self.thresholds_, strict=True)]
+        for n_digits in (9, 17):
+            told = [f"{name} > {cut:.{n_digits}g}" for name, cut in zip(names, self.thresholds_, strict=True)]
+            if len({*told}) == len(told):
+                break
         return np.asarray(told, dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
