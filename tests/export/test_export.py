@@ -157,6 +157,13 @@ def test_numbers_at_a_threshold_are_not_beyond_it():
     np.testing.assert_allclose(found, model.predict_proba(at), atol=1e-6)
 
 
+def test_thresholds_in_less_precision_tell_the_same_numbers_apart():
+    X = 2.0**24 + 2.0 * np.arange(40)[:, None]
+    y = np.arange(40) % 2
+    pipeline = make_pipeline(features.ThermometerEncoder(64), manyclass.GLMClassifier(alpha=1e-4)).fit(X, y)
+    np.testing.assert_array_equal(session_of(pipeline).run(None, {"X": X.astype(np.float32)})[0], y)
+
+
 def test_every_transformer_with_operators_is_among_them():
     assert {type(one).__name__ for one in TRANSFORMERS} == set(GENERATORS)
 

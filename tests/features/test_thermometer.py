@@ -125,6 +125,15 @@ def test_names_of_near_thresholds_differ():
     assert names[0] == "x0 > 1700000000.5"
 
 
+def test_numbers_of_less_precision_are_cut_alike():
+    """Rounded to float32, a threshold between neighbouring numbers may be the larger of them, which is beyond it."""
+    X = 2.0**24 + 2.0 * np.arange(40)[:, None]
+    encoder = ThermometerEncoder(64).fit(X)
+    assert_array_equal(encoder.transform(X.astype(np.float32)), encoder.transform(X))
+    wide = ThermometerEncoder().fit(np.array([[-1e300], [0.0], [1e300]]))
+    assert_array_equal(wide.transform(np.array([[-3e38], [3e38]], np.float32)), wide.transform([[-3e38], [3e38]]))
+
+
 @pytest.mark.parametrize(
     ("X", "kind", "told"),
     [(np.full((3, 2), np.nan), ValueError, "NaN"), (np.ones((4, 2)), ValueError, "one value each")],

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data.rows import to_numpy
 from manyclass.estimators.base import Estimator
+from manyclass.features.thermometer import rounded_down
 from manyclass.model import LOSSES
 
 OPSET = 18
@@ -240,7 +241,8 @@ def _landmarks(program: Program, block: Any, X: str) -> str:
 
 def _codes_of_columns(program: Program, block: Any, X: str) -> str:
     numbers = program("Gather", X, block.feature_indices_, axis=1)
-    return program("Where", program("Greater", numbers, block.thresholds_), 1.0, 0.0)
+    beyond = program("Greater", numbers, rounded_down(block.thresholds_, program.dtype))
+    return program("Where", beyond, 1.0, 0.0)
 
 
 ACTIVATIONS = {"logistic": "Sigmoid", "relu": "Relu"}

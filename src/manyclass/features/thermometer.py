@@ -115,7 +115,8 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         """`transform` for valid rows, in their namespace."""
         xp = rows.xp
         codes = xp.empty((rows.n_rows, self.n_features_out), dtype=xp.uint8, device=rows.device)
-        thresholds = rows.asarray(self.thresholds_)
+        held = to_numpy(rows.asarray(self.thresholds_[:0])).dtype
+        thresholds = rows.asarray(rounded_down(self.thresholds_, held))
         for part, block in rows.blocks(rows.rows_per_block(self.n_features_out)):
             codes[part, :] = xp.astype(block.select(self.feature_indices_).dense() > thresholds, xp.uint8)
         return codes
@@ -148,6 +149,14 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse, tags.transformer_tags.preserves_dtype = True, []
         return tags
+
+
+def rounded_down(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
+    """Thresholds in the dtype of the rows, of which the same numbers are beyond them: rounded up, one might be a number
+    that was beyond it."""
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(dtype)
+    return np.where(near > thresholds, np.nextafter(near, near.dtype.type(-np.inf)), near)
 
 
 def _cuts(column: np.ndarray, mass: np.ndarray, n_bins: int) -> np.ndarray:
