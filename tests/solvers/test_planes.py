@@ -123,3 +123,12 @@ def test_time_is_looked_at_between_blocks_of_scores(rng):
     there.bound()
     there.value_and_slope(np.zeros(2))
     assert len(calls) == 2
+
+
+def test_no_scale_turns_the_order_of_scores_round():
+    """That of an opposite model would be below 0."""
+    F, *_ = problems.problem("softmax")
+    W = F.value_and_gradient(F.constant_model()).gradient[:-1]  # uphill
+    b = np.zeros(F.n_outputs)
+    assert plane.of_lowest_scale(F, W, b)[0] is W
+    assert np.vdot(plane.of_lowest_scale(F, -W, b)[0], -W) > 0

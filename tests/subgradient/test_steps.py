@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numba import typeof
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 
 from manyclass import PegasosClassifier, SDCAClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
@@ -371,3 +372,16 @@ def test_a_row_that_outweighs_all_others_does_not_hide_what_they_tell(loss, size
     weight[3] = 1e5
     model = PegasosClassifier(1e-7, loss=loss).fit(X[:700], y[:700], weight)
     assert model.score(X[700:], y[700:]) > 0.75
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_a_row_in_other_units_with_a_wrong_label_does_not_tell_the_scale_of_all_scores(loss):
+    """By its loss alone the best factor is next to 0, or below."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 20))
+    Z = X @ rng.standard_normal((20, 4))
+    y = Z.argmax(axis=1)
+    X[3], y[3] = 1e5 * X[3], Z[3].argmin()
+    model = PegasosClassifier(1e-4, loss=loss).fit(X[:700], y[:700])
+    assert model.score(X[700:], y[700:]) > 0.85
+    assert log_loss(y[700:], model.predict_proba(X[700:])) < 0.5

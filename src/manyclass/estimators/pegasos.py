@@ -1,9 +1,10 @@
 """Multi-class linear models by stochastic subgradient descent whose cost does not grow with n."""
 
 import dataclasses
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.choice.features import advice
 from manyclass.choice.penalty import penalty_of_columns
 from manyclass.data.labels import encode_chunk
+from manyclass.data.penalty import OF_MEDIAN
+from manyclass.data.units import in_other_units
 from manyclass.data.validation import check_labelled, check_weights
 from manyclass.estimators.base import Task
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
@@ -237,13 +240,15 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         self._state = deepcopy(vars(self).get("_state")) if goes_on else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
         steps = self._steps(task, seed, replace, self._limits(task)[1], resume=goes_on)
-        return (yield from changed(steps, partial(self._scaled, task.problem)))
+        usual = cache(partial(_in_usual_units, task.problem))
+        return (yield from changed(steps, partial(self._scaled, task.problem, usual)))
 
-    def _scaled(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def _scaled(self, problem: Problem, usual: Callable[[], Problem], iterate: Iterate) -> Iterate:
         """With its model at the scale of the least objective, once it is wanted.
 
         Where rows are few, steps are as long in the end as in the beginning, and the noise that they leave is more
-        length than direction: scores are right but for a factor, which a few looks at them tell.
+        length than direction: scores are right but for a factor, which a few looks at them tell. Of those of rows in
+        other units one with a wrong label would alone tell a factor of next to 0.
         """
         schedule = self._schedule()
         is_derived = schedule.offset is None and schedule.average
@@ -253,7 +258,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         def model() -> Any:
             found = iterate.model()
             try:
-                return of_lowest_scale(problem, *found)
+                return of_lowest_scale(usual(), *found)
             except OutOfTime:
                 return found
 
@@ -316,3 +321,9 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         if outcome.status is Status.MAX_ITER and self.max_iter == "auto" and not advice(task.problem):
             outcome = dataclasses.replace(outcome, status=Status.FINISHED)
         super()._store_outcome(task, outcome)
+
+
+def _in_usual_units(problem: Problem) -> Problem:
+    """The same with weights of 0 for rows in other units than most."""
+    weight = problem.weights_of(~in_other_units(problem.rows, problem.rows.take(problem.sample(OF_MEDIAN))))[0]
+    return problem.variant(weight=weight) if weight.any() else problem

@@ -103,11 +103,12 @@ class PlaneSearch:
 
 
 def of_lowest_scale(problem: Problem, coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """(1 + t) (W, b) with the t of the least F; as given where rounding leaves nothing to gain."""
+    """(1 + t) (W, b) with the t of the least F; as given where rounding leaves nothing to gain, or scores would change
+    their order."""
     theta = problem.pack(coef, intercept)
     t = PlaneSearch(problem, theta, [theta]).lowest()
     scale = 1.0 if t is None else 1.0 + float(t[0])
-    return scale * coef, scale * intercept
+    return (scale * coef, scale * intercept) if scale > 0 else (coef, intercept)
 
 
 class PartitionPlane(PlaneSearch):
