@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 from numba import njit
-from scipy.special import xlogy
+from scipy.optimize import brentq
+from scipy.special import expit, xlogy
 
 from manyclass.dual import column_losses
 from manyclass.dual.ascent import start_state
@@ -32,6 +33,16 @@ def test_the_share_of_the_gap_is_the_fenchel_inequality(name, rng):
         a = rng.choice([0.0, top, rng.random() * top]) * (y if phi.labels else rng.choice([-1.0, 1.0]))
         found, wanted = of(phi, float(a), 2 * rng.normal(), float(y))
         assert found == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("q", [1e-2, 1.0, 1e4, 1e9, 1e12])
+def test_a_logistic_step_solves_its_equation_for_rows_of_any_length(q):
+    step = njit(lambda a, z, y, q: column_losses.logistic_step(a, z, y, q))
+    for old in (0.0, 1e-8, 0.3, 1.0 - 1e-8):
+        for margin in (-1e5, -3.0, 0.0, 5.0, 1e5):
+            ends = -margin - q * (1.0 - old) - 1.0, -margin + q * old + 1.0
+            t = brentq(lambda t, margin, old: t + margin + q * (expit(t) - old), *ends, args=(margin, old))
+            assert -step(-old, -margin, -1.0, q) == pytest.approx(expit(t), rel=1e-5, abs=1e-300)
 
 
 @pytest.mark.parametrize("pulled", [False, True])

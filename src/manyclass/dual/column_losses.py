@@ -4,7 +4,9 @@ import math
 
 from manyclass.data.compiled import clip, inner, sigmoid, soft_threshold, softplus
 
-NEWTON_STEPS = 30
+NEWTON_STEPS = 100
+"""At most: as many as halve a bracket of 1e16, which one row may have that is long beside all others, and go on along a
+tail of the sigmoid, by 1 each. Few rows take more than five."""
 NEWTON_TOLERANCE = 1e-4
 """Newton's error is squared in each step, so the logit ends within about 1e-8."""
 IDLE = -math.inf
@@ -48,7 +50,7 @@ def logistic_step(a, z, y, q):
         else:
             low = t
         following = t - value / (1.0 + q * p * (1.0 - p))
-        if not low <= following <= high:
+        if not low < following < high:  # where σ is flat a step leads from end to end
             following = 0.5 * (low + high)
         change, t = abs(following - t), following
         if change <= NEWTON_TOLERANCE:
