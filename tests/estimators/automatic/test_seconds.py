@@ -61,3 +61,16 @@ def test_the_time_that_taking_rows_needs_is_that_of_the_fit(monkeypatch):
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
     model = Labelled({AS_GIVEN: X}, y).fit(GLMClassifier(max_time=5.0), AS_GIVEN)
     assert 0.0 < model.max_time <= 4.7
+
+
+def test_all_rows_are_taken_once_for_the_fits_of_a_path(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "manyclass.estimators.automatic.sampled_rows.taken", lambda scaled, index=None: asked.append(index) or scaled
+    )
+    X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
+    rows = Labelled({AS_GIVEN: X, "other": 2.0 * X}, y)
+    coefs = [rows.fit(GLMClassifier(), scaling).coef_ for scaling in (AS_GIVEN, AS_GIVEN, "other", AS_GIVEN)]
+    assert asked == [None] * 3
+    np.testing.assert_array_equal(coefs[0], coefs[3])
+    assert not np.allclose(coefs[0], coefs[2])

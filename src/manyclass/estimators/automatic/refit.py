@@ -167,7 +167,7 @@ class Search(Halving):
         usual = {name: start.get_params(deep=False)[name] for name in UNTIL_CUT_SHORT}
         until = entry.candidate.built(n, AVERAGING * left, start).set_params(**UNTIL_CUT_SHORT)
         model = self.all_rows.fit(until, scaling).set_params(**usual)
-        if model.status_.is_failure:
+        if model.status_.is_failure or entry.passes_in(self.end - time.perf_counter(), n) < 1.0:
             return model
         again = self.all_rows.fit(entry.candidate.built(n, self.end - time.perf_counter(), model), scaling)
         return model if again.status_ is Status.MAX_TIME else again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Labelled:
     weight: np.ndarray | None = None  # in fits, without class weights
     memory_limit: float = np.inf  # of a fit, in bytes
     judging_weight: np.ndarray | None = None  # where rows judge, with class weights
+    whole: dict[str, Any] = field(default_factory=dict)  # all rows in the scaling that was asked for last
 
     @property
     def n_rows(self) -> int:
@@ -44,7 +45,7 @@ class Labelled:
     def fit(self, model: Any, scaling: str, index: np.ndarray | None = None) -> Any:
         """The model, fitted to some of the rows or to all."""
         started = time.perf_counter()
-        X, y, weight = taken(self.scaled[scaling], index), self.y, self.weight
+        X, y, weight = self._taken(scaling, index), self.y, self.weight
         if model.max_time is not None:
             model.set_params(max_time=max(model.max_time - (time.perf_counter() - started), 1e-3))
         if index is not None:
@@ -52,6 +53,14 @@ class Labelled:
         limit = {} if self.memory_limit == np.inf else {"memory_limit": self.memory_limit}
         y = unmistakable(y)
         return model.fit(X, y, **limit) if weight is None else model.fit(X, y, weight, **limit)
+
+    def _taken(self, scaling: str, index: np.ndarray | None) -> Any:
+        if index is not None:
+            return taken(self.scaled[scaling], index)
+        if scaling not in self.whole:  # a path of fits takes all rows again and again
+            self.whole.clear()
+            self.whole[scaling] = taken(self.scaled[scaling])
+        return self.whole[scaling]
 
     def some(self, n_rows: int) -> np.ndarray:
         """Indices of so many rows, drawn at random, with one of each class if they are enough."""
