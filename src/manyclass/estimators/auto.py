@@ -291,6 +291,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     def _store(self, model: Any, chosen: Entry, scaler: Any) -> None:
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
         self.best_estimator_ = _behind(scaler, model)
+        if hasattr(self, "feature_names_in_"):
+            (model if scaler is None else scaler).feature_names_in_ = self.feature_names_in_
         self.best_params_ = model.get_params(deep=False)
         # A threshold of probabilities by one link says nothing of those by another, which more rows may have chosen.
         self.threshold_ = chosen.threshold if len(chosen.links) == 1 else THRESHOLDS[0]

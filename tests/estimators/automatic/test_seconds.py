@@ -13,6 +13,7 @@ from manyclass.estimators.auto import _expected
 from manyclass.estimators.automatic import candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES
+from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scalings import AS_GIVEN
 
@@ -74,3 +75,18 @@ def test_all_rows_are_taken_once_for_the_fits_of_a_path(monkeypatch):
     assert asked == [None] * 3
     np.testing.assert_array_equal(coefs[0], coefs[3])
     assert not np.allclose(coefs[0], coefs[2])
+
+
+@pytest.mark.parametrize(
+    ("n_passes", "told"), [(3, "all rows from where 100 had led"), (0, "100 rows: there was no time")]
+)
+def test_a_fit_without_time_for_a_pass_is_not_said_to_be_one_to_all_rows(monkeypatch, n_passes, told):
+    X, y = np.random.default_rng(0).standard_normal((400, 2)), np.arange(400) % 2
+    search = Search("accuracy", Labelled({AS_GIVEN: X}, y), np.arange(2), time.perf_counter() + 60.0)
+    model = GLMClassifier(warm_start=True).fit(X[:100], y[:100])
+    entry = Entry(candidates.Candidate(model, AS_GIVEN, "path"), 1.0, 100, model=model, n_passes=100.0)
+    entry.scores = {0: None}
+    model.n_passes_ = n_passes
+    monkeypatch.setattr(Search, "_from_fewer_rows", lambda *_: model)
+    assert search._fitted_to_all(entry, 2.0, 400) is model
+    assert told in search.why[-1]

@@ -150,9 +150,16 @@ class Search(Halving):
             return fitted(entry.candidate.built(n, left, share=share))
         # A sample of a file may be a small part of it.
         if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
-            told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
-            self.why.append(f"It is fitted to all rows {told if entry.can_go_on else 'for as long as there was time'}.")
-            return self._from_fewer_rows(entry, left) if entry.can_go_on else fitted(entry.candidate.built(n, left))
+            if not entry.can_go_on:
+                self.why.append("It is fitted to all rows for as long as there was time.")
+                return fitted(entry.candidate.built(n, left))
+            model = self._from_fewer_rows(entry, left)
+            if model.n_passes_:
+                told = f"from where {entry.n_rows:,} had led: there was no time to begin anew"
+                self.why.append(f"It is fitted to all rows {told}.")
+            else:
+                self._say_rows(entry.n_rows, NO_TIME)
+            return model
         n = min(entry.rows_in(left), self.seen.n_rows)
         if max(n, entry.n_rows) < self.all_rows.n_rows:
             self._say_rows(max(n, entry.n_rows), NO_TIME)

@@ -1,5 +1,6 @@
 """What `AutoClassifier` makes of the columns before a model sees them."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,11 @@ def behind(scaler: Any, rows: Rows) -> Any:
     """The rows as a model behind a scaler takes them; steps are made as they are read, as they are many."""
     if scaler is None:
         return rows
-    return GeneratedRows(rows, scaler) if hasattr(scaler, "generate") else rows.transformed(scaler.transform)
+    if hasattr(scaler, "generate"):
+        return GeneratedRows(rows, scaler)
+    unnamed = copy(scaler)  # which does not ask for the names of the columns, that are known to be right
+    vars(unnamed).pop("feature_names_in_", None)
+    return rows.transformed(unnamed.transform)
 
 
 def leading_variance(rows: Rows, seed: int) -> float:
