@@ -23,7 +23,8 @@ SAMPLED_NUMBERS = 1 << 26
 
 @dataclass(eq=False, repr=False)
 class ThermometerEncoder(TransformerMixin, Parametrised):
-    """Columns cut at thresholds: z_jt(x) = [x_j > θ_jt], the thermometer code of every column.
+    """Columns cut at thresholds: z_jt(x) = [x_j > θ_jt], the thermometer code of every column (Buckman, Roy, Raffel and
+    Goodfellow, 2018).
 
     A linear model of these is a step function of each column, f(x) = Σ_j f_j(x_j), and a ridge penalty is on the
     heights of its steps, so that many thresholds do not make it rough: it stays flat where the rows do not speak for a
