@@ -60,6 +60,7 @@ class Candidate:
     bandwidth: float = 0.0  # of these, in units of the median squared distance
     penalty: float = 0.0  # on the sum over the rows, where alpha is not that of the model
     follows: tuple[str, ...] = ()  # tried only with these attributes of the best linear model, or kernel, so far
+    follows_linear: tuple[str, ...] = ()  # the same of the best linear model, for kernels
     n_kernels: int = 1  # whose models are averaged
     width: float = 1.0  # columns that the scaling makes of one
 
@@ -262,10 +263,12 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
         for name, scaled in scalings.items():
             if kind is LEARNED_WAVES and as_rows(scaled).n_features > waves_for(rows.n_rows):
                 continue  # no metric can be learned: it would be the first kind again
+            # Ranks serve where a linear model of steps does.
+            of_linear = ("scaling",) if name == STEPS else ()
             for share in BANDWIDTHS:
                 features, alpha = kind.generator(to_read(share * medians[name])), penalty / rows.n_rows
                 model = StagewiseClassifier(features, alpha=alpha, block_size=kind.block_size, **shared)
-                found.append(Candidate(model, name, "", kind, share, penalty, follows))
+                found.append(Candidate(model, name, "", kind, share, penalty, follows, of_linear))
     return found
 
 

@@ -17,7 +17,7 @@ from manyclass.estimators.automatic.entries import CLEARLY, QUICK, Entry, middle
 from manyclass.estimators.automatic.neighbours import LearnedMetrics
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
-from manyclass.estimators.automatic.scalings import STEPS, taken
+from manyclass.estimators.automatic.scalings import taken
 from manyclass.estimators.automatic.scores import Score, learn_temperature, score
 from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
@@ -281,15 +281,13 @@ class Halving:
             one.model = one.model if one in kept else None
 
     def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
-        """Whether the best so far differs in an attribute that the candidate has to share with it. Kernels of
-        steps have to share these with the best linear model."""
-        linear = [one for one in tried if one.candidate.is_linear]
-        of_steps = candidate.scaling == STEPS and not candidate.is_linear
-        if of_steps and linear and self.best(linear).candidate.scaling != STEPS:
-            return True
-        kin = [one for one in tried if one.candidate.is_linear == candidate.is_linear]
-        best = self.best(kin).candidate if kin else candidate
-        return any(getattr(candidate, name) != getattr(best, name) for name in candidate.follows)
+        """Whether the best so far differs in an attribute that the candidate has to share with it."""
+        for names, is_linear in ((candidate.follows, candidate.is_linear), (candidate.follows_linear, True)):
+            kin = [one for one in tried if one.candidate.is_linear == is_linear]
+            best = self.best(kin).candidate if kin else candidate
+            if any(getattr(candidate, name) != getattr(best, name) for name in names):
+                return True
+        return False
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
         """Whether, with one label per row, least squares or hinges take longer than all of softmax so far; on few rows,
