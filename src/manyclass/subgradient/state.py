@@ -39,8 +39,8 @@ class State:
 
     A step on a row is `capped`, to go no further than the curvature of the loss allows: where subgradients grow with
     the scores, a row longer than most would throw W ever further; elsewhere one in other units than most would hide
-    what all others have told. It is `bounded` where V is the sum of the
-    gradients counted in ``memory.totals``, as the lower bound needs.
+    what all others have told. It is `bounded` where V is the sum of the gradients counted in ``memory.totals``, as the
+    lower bound needs.
     """
 
     loss: str
