@@ -17,6 +17,7 @@ from manyclass.features import (
     RandomFourierFeatures,
     RandomPolynomials,
     RandomUnits,
+    TableEncoder,
     ThermometerEncoder,
     median_squared_distance,
 )
@@ -53,7 +54,7 @@ TAKES_SPARSE = [generator for generator in GENERATORS if get_tags(generator).inp
 def test_every_public_generator_is_among_them():
     import manyclass.features as room
 
-    others = {FeatureGenerator, ThermometerEncoder, median_squared_distance}
+    others = {FeatureGenerator, TableEncoder, ThermometerEncoder, median_squared_distance}
     public = {getattr(room, name) for name in room.__all__} - others
     assert {type(generator) for generator in GENERATORS} == public
 

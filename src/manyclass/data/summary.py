@@ -11,6 +11,8 @@ from manyclass.data.rows import Rows, to_numpy
 
 _MIXING = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 """Odd numbers by which every bit reaches all."""
+FULL = 1 / 8
+"""Of the bytes that sparse rows would take as dense ones: with more they are taken for those of a table."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Ranges:
     n_nonzero: int
     sizes: np.ndarray
     measure: str
+
+
+def is_full(rows: Rows) -> bool:
+    """Whether rows say something of most columns, as tables and images do, and text does not, however they are held."""
+    return rows.can_be_centred or rows.row_bytes > FULL * rows.n_features * rows.itemsize
 
 
 def finite_rows(rows: Rows) -> tuple[np.ndarray, int, int]:

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass.choice.costs import Cost, costs
-from manyclass.data import Rows
+from manyclass.data import Rows, as_rows
 from manyclass.data.labels import encode, on_host
 from manyclass.data.memory import times_as_large
 from manyclass.data.opening import is_stored
@@ -32,11 +32,12 @@ from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
-from manyclass.estimators.automatic.scalings import behind
+from manyclass.estimators.automatic.scalings import behind, columns_of, encoded, steps_of
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
+from manyclass.features import TableEncoder
 from manyclass.fit import Parametrised, Status
 
 ORDINARY = {"warm_start": False, "max_time": None}
@@ -136,7 +137,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
         tags.classifier_tags.multi_label = True
         return tags
 
@@ -161,7 +163,10 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         self
         """
         end = time.perf_counter() + (np.inf if self.max_time is None else float(self.max_time))
-        given, y = check_labelled(self, X, y, memory_limit=memory_limit, keep=True)
+        encoder, held = encoded(X, sample_weight)
+        given, y = check_labelled(self, held, y, memory_limit=memory_limit, keep=True)
+        if encoder is not None:
+            self.__dict__.update(columns_of(encoder))
         if times_as_large(given.device) > 1:
             raise TypeError(
                 "AutoClassifier compares models of rows in the memory of the host: pass X.cpu(), or use "
@@ -178,6 +183,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         options = (self.class_weight, labels.is_multilabel, told, are_all)
         listed, scalings = candidates(rows, int(rng.integers(2**31)), *options)
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
+        fronts = {name: steps_of(encoder, scaler) for name, scaler in scalers.items()}
         scaled, of_some = {name: held for name, (_, held) in scalings.items()}, None if weight is None else weight[some]
         y_some = to_numpy(labels.indicator) if labels.is_multilabel else np.asarray(y[some])
         judging = check_weights(rows, y_some, of_some, self.class_weight)
@@ -191,9 +197,9 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         only_linear = all(one.is_linear for one in listed)
         rounds = search.affordable(rounds, entries, enough_rows(labels.strata, rows.n_rows, only_linear))
         if getattr(self, "_skl_callbacks", None):
-            search.watch = self._shown(search, X, y, for_scorers(sample_weight), scalers)
+            search.watch = self._shown(search, X, y, for_scorers(sample_weight), fronts)
         chosen, model = self._found(search, entries, rounds)
-        self._store(model, chosen, scalers[chosen.candidate.scaling])
+        self._store(model, chosen, fronts[chosen.candidate.scaling])
         if model.status_ is Status.MAX_TIME and not model.history_:
             warnings.warn(f"AutoClassifier: {NO_TIME}", ConvergenceWarning, stacklevel=outside())
         tell_callbacks(self, X, y, sample_weight)
@@ -219,7 +225,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         self.leaderboard_, self.why_, self.best_path_ = [one.row() for one in ranked], search.why, search.path
         return chosen, model
 
-    def _shown(self, search: Search, X: Any, y: Any, given: dict[str, Any], scalers: Mapping[str, Any]) -> Watch:
+    def _shown(self, search: Search, X: Any, y: Any, given: dict[str, Any], fronts: Mapping[str, Any]) -> Watch:
         """What shows each fit of the search to scikit-learn's callbacks as a finished subtask of this one."""
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=given)
@@ -230,7 +236,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
                 if entry.model is None:
                     return None
                 known = {name: value for name, value in vars(self).items() if name[-1] == "_"}
-                best = _behind(scalers[entry.candidate.scaling], entry.model)
+                best = _behind(fronts[entry.candidate.scaling], entry.model)
                 return known | {"best_estimator_": best, "threshold_": entry.threshold}
 
             accuracy = None if best is None else best.accuracy
@@ -282,17 +288,21 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model behind its scaler, and the rows as it takes them."""
         check_is_fitted(self, "best_estimator_")
-        rows, _ = check_rows(self, X, reset=False)
         if not isinstance(self.best_estimator_, Pipeline):
-            return self.best_estimator_, rows
-        scaler, model = (step for _, step in self.best_estimator_.steps)
-        return model, behind(scaler, rows)
+            return self.best_estimator_, check_rows(self, X, reset=False)[0]
+        *front, model = (step for _, step in self.best_estimator_.steps)
+        if isinstance(front[0], TableEncoder):
+            rows = as_rows(front.pop(0).transform(X))
+        else:
+            rows, _ = check_rows(self, X, reset=False)
+        return model, behind(front[0] if front else None, rows)
 
-    def _store(self, model: Any, chosen: Entry, scaler: Any) -> None:
+    def _store(self, model: Any, chosen: Entry, front: list[tuple[str, Any]]) -> None:
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})
-        self.best_estimator_ = _behind(scaler, model)
-        if hasattr(self, "feature_names_in_"):
-            (model if scaler is None else scaler).feature_names_in_ = self.feature_names_in_
+        self.best_estimator_ = _behind(front, model)
+        first = front[0][1] if front else model
+        if hasattr(self, "feature_names_in_") and not isinstance(first, TableEncoder):
+            first.feature_names_in_ = self.feature_names_in_
         self.best_params_ = model.get_params(deep=False)
         # A threshold of probabilities by one link says nothing of those by another, which more rows may have chosen.
         self.threshold_ = chosen.threshold if len(chosen.links) == 1 else THRESHOLDS[0]
@@ -303,8 +313,8 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
             self.best_score_ = chosen.accuracy if self.objective == "accuracy" else chosen.log_loss
 
 
-def _behind(scaler: Any, model: Any) -> Any:
-    return model if scaler is None else Pipeline([("scale", scaler), ("classify", model)])
+def _behind(front: list[tuple[str, Any]], model: Any) -> Any:
+    return Pipeline([*front, ("classify", model)]) if front else model
 
 
 def _expected(listed: list[Candidate], estimates: tuple[Cost, ...], rows: Rows) -> Iterator[tuple[Candidate, float]]:

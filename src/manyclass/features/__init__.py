@@ -6,6 +6,7 @@ from manyclass.features.landmarks import Landmarks
 from manyclass.features.patches import ImagePatches
 from manyclass.features.polynomials import RandomPolynomials
 from manyclass.features.subset import FeatureSubset
+from manyclass.features.table import TableEncoder
 from manyclass.features.thermometer import ThermometerEncoder
 from manyclass.features.units import RandomUnits
 
@@ -17,6 +18,7 @@ __all__ = [
     "RandomFourierFeatures",
     "RandomPolynomials",
     "RandomUnits",
+    "TableEncoder",
     "ThermometerEncoder",
     "median_squared_distance",
 ]

@@ -143,7 +143,7 @@ class Layout:
         refuse_text(table.schema, names)
         if dtype is None:
             chunks = (chunk for name in names for chunk in table[name].chunks)
-            parts = (_numbers(chunk.flatten() if is_list(chunk.type) else chunk) for chunk in chunks)
+            parts = (numbers_of(chunk.flatten() if is_list(chunk.type) else chunk) for chunk in chunks)
             dtype = np.float32 if all(map(fits_float32, parts)) else np.float64
         held = _entries(names, self.widths)
         X = _joined(table.select(names), self.widths, len(held), dtype)
@@ -193,7 +193,7 @@ def array_without_copy(batch: pa.RecordBatch, layout: Layout) -> NDArray[Any] | 
     if len(names) != 1 or [layout.entries[j] for j in layout.features] != _entries(names, layout.widths):
         return None
     column = batch.column(names[0])
-    if not is_list(column.type) or pa.types.is_boolean(_plain(column.type)) or column.flatten().null_count:
+    if not is_list(column.type) or pa.types.is_boolean(plain(column.type)) or column.flatten().null_count:
         return None
     return _block(column, names[0], layout.widths[names[0]])
 
@@ -216,34 +216,34 @@ def is_list(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def plain(kind: pa.DataType) -> pa.DataType:
     """The type of the numbers or texts themselves."""
     return kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind
 
 
 def _stored_as(kind: pa.DataType) -> Any:
     """The NumPy type that chunks of such numbers have, whatever is in them."""
-    kind = _plain(kind)
+    kind = plain(kind)
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return kind.to_pandas_dtype()
     return np.float32 if pa.types.is_boolean(kind) or pa.types.is_int8(kind) or pa.types.is_uint8(kind) else np.float64
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    kind = _plain(kind)
+def is_text(kind: pa.DataType) -> bool:
+    kind = plain(kind)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    kind, types = _plain(kind), pa.types
+def is_number(kind: pa.DataType) -> bool:
+    kind, types = plain(kind), pa.types
     is_real = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
     return bool(is_real or types.is_boolean(kind) or types.is_null(kind))
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
     kinds = {name: schema.field(name).type for name in names}
-    text = [name for name, kind in kinds.items() if _is_text(kind)]
-    others = {name: kind for name, kind in kinds.items() if not _is_number(kind) and name not in text}
+    text = [name for name, kind in kinds.items() if is_text(kind)]
+    others = {name: kind for name, kind in kinds.items() if not is_number(kind) and name not in text}
     if text:
         which = ", ".join(dict.fromkeys(map(str, others.values())))
         raise holds_text([*text, *others], f" or {which} values" if others else "")
@@ -257,14 +257,14 @@ def refuse_text(schema: pa.Schema, names: list[str]) -> None:
 def _block(array: pa.Array, name: str, width: int | None) -> NDArray[Any]:
     """The values of a column as a matrix, without a copy where there are no nulls."""
     if width is None:
-        return _numbers(array)[:, None]
+        return numbers_of(array)[:, None]
     lengths = pc.min_max(pc.list_value_length(array)).as_py()
     if array.null_count or lengths != {"min": width, "max": width}:
         raise DataFileError(f"the lists of column '{name}' are not all of length {width}: make them equally long")
-    return _numbers(array.flatten()).reshape(len(array), width)
+    return numbers_of(array.flatten()).reshape(len(array), width)
 
 
-def _numbers(array: pa.Array) -> NDArray[Any]:
+def numbers_of(array: pa.Array) -> NDArray[Any]:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_boolean(array.type):
@@ -294,9 +294,9 @@ def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool 
         # As they stand in text; a fraction and a time of nothing but zeros are left out.
         column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z|[+-]\d+)?$", r"\1")
         column = pc.replace_substring_regex(column, r"^(\d+-\d+-\d+) 00:00:00$", r"\1")
-    is_text = _is_text(column.type)
+    are_texts = is_text(column.type)
     is_empty = column.is_null()
-    if is_text:
+    if are_texts:
         column = column.cast(pa.string())
         is_empty = pc.or_kleene(is_empty, pc.equal(pc.utf8_trim_whitespace(column), ""))
     first = pc.index(is_empty, True).as_py()
@@ -304,8 +304,8 @@ def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool 
         raise DataFileError(
             f"row {start + first + 1} has no label (column '{name}' is empty): fill it in or remove the row"
         )
-    if is_text:
+    if are_texts:
         encoded = pc.dictionary_encode(column).combine_chunks()
         return labels_from_codes(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), as_text)
     refuse_text(pa.schema([(name, column.type)]), [name])
-    return as_labels(np.concatenate([_numbers(chunk) for chunk in column.chunks]))
+    return as_labels(np.concatenate([numbers_of(chunk) for chunk in column.chunks]))

@@ -13,9 +13,10 @@ from scipy.special import entr
 from sklearn.base import clone
 
 from manyclass.data import Rows, as_rows
+from manyclass.data.summary import is_full
 from manyclass.estimators.automatic import rounds
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES, FeatureKind
-from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, is_full, leading_variance, scaled_rows
+from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, leading_variance, scaled_rows
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier

@@ -9,8 +9,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from manyclass.data import GeneratedRows, Rows, as_rows
 from manyclass.data.memory import room_for
 from manyclass.data.rows import to_numpy
-from manyclass.data.summary import are_in_memory, ranges
-from manyclass.features import ThermometerEncoder
+from manyclass.data.summary import are_in_memory, is_full, ranges
+from manyclass.features import TableEncoder, ThermometerEncoder
 
 AS_GIVEN, STEPS = "columns as given", "columns in steps"
 SCALINGS = {
@@ -24,8 +24,6 @@ FEWEST_BINS = 16
 """Into which columns are cut; fewer are coarse where a column has many values."""
 SHARE = 0.25
 """Of the room there is, what all rows may take; else steps are made again in every pass."""
-FULL = 1 / 8
-"""Of the bytes that sparse rows would take as dense ones: with more they are taken for those of a table."""
 MEASURED_ROWS = 512
 """By which the leading variance is estimated."""
 
@@ -48,9 +46,25 @@ def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
     return scalings
 
 
-def is_full(rows: Rows) -> bool:
-    """Whether rows say something of most columns, as tables and images do, and text does not, however they are held."""
-    return rows.can_be_centred or rows.row_bytes > FULL * rows.n_features * rows.itemsize
+def encoded(X: Any, sample_weight: Any) -> tuple[TableEncoder | None, Any]:
+    """What makes numbers of X, and these; None, and X, where it is of numbers."""
+    from manyclass.data.frames import is_mixed
+
+    if not is_mixed(X):
+        return None, X
+    encoder = TableEncoder()
+    return encoder, encoder.fit_transform(X, None, sample_weight)
+
+
+def columns_of(encoder: TableEncoder) -> dict[str, Any]:
+    """What scikit-learn knows of the columns of a table."""
+    return {name: value for name, value in vars(encoder).items() if name.endswith("_in_")}
+
+
+def steps_of(encoder: TableEncoder | None, scaler: Any) -> list[tuple[str, Any]]:
+    """What stands in front of a model, each with its name in a pipeline."""
+    steps = (("encode", encoder), ("scale", scaler))
+    return [(name, step) for name, step in steps if step is not None]
 
 
 def taken(scaled: Any, index: np.ndarray | None = None) -> Any:

@@ -1,0 +1,163 @@
+"""Tables whose columns are not all numbers, as pyarrow holds them: what a column is, and what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+from array_api_compat import is_array_api_obj, is_numpy_array
+
+from manyclass.data.opening import is_stored
+from manyclass.data.readers.dataset import reads_as_number
+from manyclass.data.readers.tables import is_number, is_text, numbers_of, plain
+from manyclass.data.rows import Rows
+
+NUMBER, TIME, TEXT = "number", "time", "text"
+DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
+
+
+def is_mixed(X: Any) -> bool:
+    """Whether X is a table or an array that holds dates, text that is no number, or numbers that are missing.
+
+    False for what is no table at all, and for what stays where it is: files, sparse rows, arrays of other namespaces.
+    """
+    if isinstance(X, Rows) or sp.issparse(X) or (is_stored(X) and not hasattr(X, "column_names")):
+        return False
+    if hasattr(X, "columns") or is_stored(X):
+        return not hasattr(X, "collect") and any(map(_is_mixed, as_table(X).columns))  # of a lazy frame
+    if is_array_api_obj(X) and not is_numpy_array(X):
+        return False
+    try:
+        values = np.asarray(X)
+    except ValueError:  # of rows that are not equally long
+        return False
+    if values.ndim != 2:
+        return False
+    if values.dtype.kind == "f":
+        return bool(values.size and np.isnan(np.min(values)))  # which is NaN where any is
+    return values.dtype.kind in "OUS" and any(map(_is_mixed, as_table(X).columns))
+
+
+def _is_mixed(column: pa.ChunkedArray) -> bool:
+    kind = kind_of(column.type)
+    if kind == TEXT and not pa.types.is_dictionary(column.type):
+        return column.null_count > 0 or not all(map(reads_as_number, pc.unique(column).to_pylist()))
+    return kind != NUMBER or column.null_count > 0 or _has_nan(column)
+
+
+def _has_nan(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+
+
+def as_table(X: Any) -> pa.Table:
+    """A frame of pandas or polars, a table of pyarrow, or rows of anything, as a table.
+
+    Columns without names are called by their numbers.
+    """
+    if sp.issparse(X):
+        raise TypeError("Sparse data was passed, whose columns are numbers already: they need no encoding as a table.")
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if hasattr(X, "collect"):
+        raise ValueError("X is a lazy frame, which holds no rows yet: give X.collect().")
+    if hasattr(X, "to_arrow"):
+        return X.to_arrow()
+    if hasattr(X, "iloc"):
+        return pa.table([_column(X.iloc[:, j]) for j in range(X.shape[1])], names=[str(name) for name in X.columns])
+    values = X if is_numpy_array(X) else np.array(X, dtype=object)
+    if values.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: Reshape your data to rows of columns.")
+    return pa.table([_column(column) for column in values.T], names=[str(j) for j in range(values.shape[1])])
+
+
+def _column(values: Any) -> Any:
+    """A column of pandas or NumPy; one of several types as text."""
+    if getattr(values.dtype, "kind", "") == "c":
+        raise ValueError("Complex data not supported: give real and imaginary part by themselves.")
+    if getattr(values.dtype, "kind", "") == "f" and values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    try:
+        return pa.array(np.ascontiguousarray(values) if is_numpy_array(values) else values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        wrong = next((one for one in values if not isinstance(one, str | int | float | np.generic | None)), None)
+        if wrong is not None and not hasattr(wrong, "isoformat"):
+            raise TypeError(f"X holds {wrong!r}: an argument must be a string or a number, or a date.") from None
+        return pa.array([None if one is None or one != one else str(one) for one in values], pa.string())
+
+
+def kind_of(type: pa.DataType) -> str:
+    """Whether a column of this type holds numbers, dates and times, or text; categories are text whatever they are."""
+    if pa.types.is_dictionary(type) or is_text(type):
+        return TEXT
+    if is_number(type) and plain(type) is type:
+        return NUMBER
+    if pa.types.is_temporal(type):
+        return TIME
+    raise ValueError(f"{type} values are neither numbers, dates nor text")
+
+
+def numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """Numbers, or the days since 1970 of dates and times, NaN where they are missing.
+
+    Raises
+    ------
+    ValueError
+        With the text that is no number.
+    """
+    kind = kind_of(column.type)
+    if kind == TIME:
+        return _days(column)
+    if kind == TEXT:
+        column = _trimmed(column)
+        wrong = next((one for one in pc.unique(column).to_pylist() if one and not reads_as_number(one)), None)
+        if wrong is not None:
+            raise ValueError(f"it holds text ({wrong!r})")
+        column = pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
+    return np.concatenate([np.zeros(0, np.float32), *map(numbers_of, column.chunks)])
+
+
+def _days(column: pa.ChunkedArray) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_date(kind):
+        return np.asarray(column.cast(pa.date32()).cast(pa.int32()).to_numpy(), dtype=np.float64)
+    whole = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
+    return np.asarray(whole.to_numpy(), dtype=np.float64) / DAY[kind.unit]
+
+
+def texts(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """The different texts of a column, without space around them, and the place of each row's; −1 where it is missing
+    or empty."""
+    encoded = pc.dictionary_encode(_trimmed(column)).combine_chunks()
+    values = encoded.dictionary.to_pylist()
+    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(), dtype=np.int64)
+    if "" in values:
+        codes[codes == values.index("")] = -1
+    return values, codes
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """As text; whole numbers as such, however they are held."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = pc.if_else(column, "True", "False")
+    elif pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
+        column = column.cast(pa.int64(), safe=False)
+    return pc.utf8_trim_whitespace(column.cast(pa.string()))
+
+
+def joined(parts: Iterable[Any], shape: tuple[int, int], sparse_output: bool) -> Any:
+    """Arrays and CSR arrays side by side, as one of them."""
+    if sparse_output:
+        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts], "csr"))
+    X, done = np.empty(shape), 0
+    for part in parts:
+        X[:, done : done + part.shape[1]] = part.toarray() if sp.issparse(part) else part
+        done += part.shape[1]
+    return X

@@ -1,0 +1,205 @@
+"""Tables as they are kept, of numbers, dates, categories and texts, some of them missing, as rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from manyclass.data import as_rows
+from manyclass.data.summary import is_full
+from manyclass.features.table_columns import Categories, Numbers, Words, learned
+from manyclass.fit import Parametrised
+
+SAMPLED_ROWS = 1024
+"""By which it is decided whether rows are sparse."""
+
+
+@dataclass(eq=False, repr=False)
+class TableEncoder(TransformerMixin, Parametrised):
+    """Columns of any kind as columns of numbers, which linear models and kernels need.
+
+    - Numbers, truth values, dates and times (as days) are brought to mean 0 and variance 1. What is missing becomes
+      the mean, with a column of its own that says so.
+    - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
+      also takes those that are seen later for the first time, and what is missing has one.
+    - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
+      into words and pairs of neighbouring words, weighted by TF-IDF.
+
+    Put in front of a model it makes a pipeline that takes frames as they are; `AutoClassifier` does so by itself.
+
+    Parameters
+    ----------
+    min_frequency : int, default=2
+        Rows that a category or a word has to occur in; a row of weight 2 counts twice for categories.
+    max_categories : int, default=None
+        Most columns for categories of one column: the most frequent ones.
+
+    Attributes
+    ----------
+    columns_ : list
+        What each column became.
+    sparse_output_ : bool
+        Whether `transform` gives a CSR array: where that takes less than an eighth of the memory.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        If X is a frame or a table of pyarrow.
+
+    Raises
+    ------
+    ValueError
+        If a column holds infinity, or values that are neither numbers, dates nor text; or columns differ from those
+        of ``fit``.
+
+    Examples
+    --------
+    >>> from manyclass import GLMClassifier
+    >>> from manyclass.features import TableEncoder
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X = [[39, "Oslo"], [51, "Rome"], [None, "Oslo"], [28, "Rome"], [44, None], [35, "Rome"]]
+    >>> model = make_pipeline(TableEncoder(), GLMClassifier()).fit(X, ["no", "yes", "no", "yes", "no", "yes"])
+    >>> model[0].get_feature_names_out(["age", "city"]).tolist()
+    ['age', 'missingindicator_age', 'city_Oslo', 'city_Rome', 'city_missing']
+    >>> model.predict([[40, "Rome"], [40, "Oslo"], [40, "Paris"]]).tolist()[:2]
+    ['yes', 'no']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_frequency": [Interval(Integral, 1, None, closed="left")],
+        "max_categories": [Interval(Integral, 1, None, closed="left"), None],
+    }
+    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Categories, Words)
+
+    min_frequency: int = 2
+    _: KW_ONLY
+    max_categories: int | None = None
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what to make of each column.
+
+        Parameters
+        ----------
+        X : frame of pandas or polars, table of pyarrow, or array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Rows of weight 0 count for nothing.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_transform(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """`fit`, and `transform` of the same rows."""
+        self._validate_params()
+        table = _as_table(X)
+        if not (len(table) and table.num_columns):
+            raise ValueError(
+                f"X is empty, with {len(table)} sample(s) and {table.num_columns} feature(s) "
+                f"(shape=({len(table)}, {table.num_columns})) while a minimum of 1 is required."
+            )
+        weight = _check_sample_weight(sample_weight, np.empty((len(table), 1)), ensure_non_negative=True)
+        counted = np.flatnonzero(weight)
+        some = table if len(counted) == len(table) else table.take(counted)
+        self.n_features_in_ = table.num_columns
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        options = (weight[counted], self.min_frequency, self.max_categories)
+        self.columns_ = [_told(name, learned, column, *options) for name, column in _named(some)]
+        if not self.n_features_out:
+            raise ValueError("No column of X says anything of its rows: all are empty, or of values that differ.")
+        few = some.take(np.arange(0, len(some), len(some) // SAMPLED_ROWS + 1))
+        self.sparse_output_ = not is_full(as_rows(self._joined(few, sparse_output=True)))
+        return self._joined(table, self.sparse_output_)
+
+    @property
+    def n_features_out(self) -> int:
+        """How many columns `transform` gives."""
+        return sum(len(column.names("")) for column in self.columns_)
+
+    def transform(self, X: Any) -> Any:
+        """The columns of numbers.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+
+        Returns
+        -------
+        X_new : float64 array, or CSR array, of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        table = _as_table(X)
+        if table.num_columns != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.num_columns} features, but TableEncoder is expecting {self.n_features_in_} features as "
+                "input."
+            )
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            self._check_names(table.column_names)
+        return self._joined(table, self.sparse_output_)
+
+    def _joined(self, table: Any, sparse_output: bool) -> Any:
+        from manyclass.data.frames import joined
+
+        return joined(self._parts(table), (len(table), self.n_features_out), sparse_output)
+
+    def _check_names(self, names: list[str]) -> None:
+        known = getattr(self, "feature_names_in_", np.array(names, dtype=object)).tolist()
+        if names != known:
+            wrong = next(pair for pair in zip(names, known, strict=True) if pair[0] != pair[1])
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: column {wrong[1]!r} was, where now "
+                f"{wrong[0]!r} is; give the same columns in the same order."
+            )
+
+    def _parts(self, table: Any) -> Iterator[Any]:
+        for learner, (name, column) in zip(self.columns_, _named(table), strict=True):
+            yield _told(name, learner.values, column)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Such as "age", "missingindicator_age", "city_Oslo", "city_infrequent", "city_missing"."""
+        check_is_fitted(self)
+        default = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        names = default if input_features is None else input_features
+        if len(names) != self.n_features_in_:
+            raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_}).")
+        found = [told for name, column in zip(names, self.columns_, strict=True) for told in column.names(name)]
+        return np.array(found, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _as_table(X: Any) -> Any:
+    from manyclass.data.frames import as_table
+
+    return as_table(X)
+
+
+def _named(table: Any) -> list[tuple[str, Any]]:
+    return list(zip(table.column_names, table.columns, strict=True))
+
+
+def _told(name: str, compute: Callable[..., Any], column: Any, *options: Any) -> Any:
+    """What is computed from a column, which errors name."""
+    try:
+        return compute(column, *options)
+    except ValueError as error:
+        raise ValueError(
+            f"Column {name!r} of X cannot be encoded: {error}; correct it, or leave the column out."
+        ) from error

@@ -1,0 +1,153 @@
+"""What `TableEncoder` makes of one column, by what it holds. A new kind is a class here and a line in `learned`.
+
+Each is learned from the rows that count, each with its weight; ``names`` has one name for each column of ``values``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from manyclass.data.readers.dataset import as_csr
+
+WORDS = 2.0
+"""On average, from which on texts are taken apart where there are more of them than the root of the rows."""
+
+
+MOST_CHARACTERS = 1 << 27
+"""In all texts of a column, up to which pairs of words are counted, each of which takes memory when it is new."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers, or days since 1970, in standard deviations from their mean; what is missing has a column of its own."""
+
+    mean: float
+    deviation: float
+    may_lack: bool
+
+    @classmethod
+    def learned(cls, values: np.ndarray, weight: np.ndarray) -> Self:
+        present = ~np.isnan(values)
+        held, mass = values[present].astype(np.float64), weight[present]
+        if np.isinf(held).any():
+            raise ValueError("it holds infinity")
+        unit = float(abs(held).max()) or 1.0  # whose square may be beyond float64
+        mean = float(np.average(held / unit, weights=mass))
+        deviation = float(np.sqrt(np.average((held / unit - mean) ** 2, weights=mass)))
+        is_constant = held.min() == held.max()
+        return cls(unit * mean, 1.0 if is_constant else unit * deviation or 1.0, not bool(present.all()))
+
+    def names(self, name: str) -> list[str]:
+        return [name, f"missingindicator_{name}"][: 1 + self.may_lack]
+
+    def values(self, column: Any) -> np.ndarray:
+        from manyclass.data.frames import numbers
+
+        found = numbers(column).astype(np.float64, copy=False)
+        if np.isinf(found).any():
+            raise ValueError("it holds infinity")
+        is_missing = np.isnan(found)
+        scaled = np.where(is_missing, 0.0, (found - self.mean) / self.deviation)
+        return np.stack([scaled, is_missing], axis=1)[:, : 1 + self.may_lack]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of 0 and 1 for each text that is frequent, one for all others, and one for what is missing."""
+
+    known: tuple[str, ...]
+    has_others: bool
+    may_lack: bool
+
+    @classmethod
+    def learned(cls, values: list[str], codes: np.ndarray, weight: np.ndarray, fewest: int, most: int | None) -> Self:
+        count = np.bincount(codes[codes >= 0], weight[codes >= 0], len(values))
+        order = np.lexsort((np.array(values, dtype=np.str_), -count))
+        frequent = [values[place] for place in order if count[place] >= fewest][:most]
+        n_present = np.count_nonzero(count)
+        return cls(tuple(sorted(frequent)), len(frequent) < int(n_present), bool((codes < 0).any()))
+
+    def names(self, name: str) -> list[str]:
+        others = ["infrequent"] * self.has_others + ["missing"] * self.may_lack
+        return [f"{name}_{one}" for one in (*self.known, *others)]
+
+    def values(self, column: Any) -> Any:
+        from manyclass.data.frames import texts
+
+        values, codes = texts(column)
+        n_known = len(self.known)
+        places = {text: place for place, text in enumerate(self.known)}
+        other = n_known if self.has_others else -1
+        missing = n_known + self.has_others if self.may_lack else -1
+        columns = np.array([*(places.get(text, other) for text in values), missing])[codes]
+        is_told = columns >= 0
+        indptr = np.concatenate([[0], np.cumsum(is_told)])
+        shape = (len(columns), n_known + self.has_others + self.may_lack)
+        return as_csr(np.ones(indptr[-1]), columns[is_told], indptr, shape)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of texts, and pairs of neighbours, weighted by how rare they are (TF-IDF)."""
+
+    vectorizer: Any
+
+    @classmethod
+    def learned(cls, values: list[str], codes: np.ndarray, fewest: int) -> Self:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        texts = _repeated(values, codes)
+        longest = 2 if sum(map(len, texts)) < MOST_CHARACTERS else 1
+        vectorizer = TfidfVectorizer(
+            min_df=fewest, sublinear_tf=True, ngram_range=(1, longest), token_pattern=r"(?u)\b\w+\b"
+        )
+        return cls(vectorizer.fit(texts))
+
+    @staticmethod
+    def serve(values: list[str], codes: np.ndarray) -> bool:
+        """Whether the texts are many, and of several words."""
+        present = codes[codes >= 0]
+        n_words = np.array([*map(len, map(str.split, values)), 0])
+        return len(values) > len(present) ** 0.5 and bool(n_words[present].mean() >= WORDS)
+
+    def names(self, name: str) -> list[str]:
+        return [f"{name}_{word}" for word in self.vectorizer.get_feature_names_out()]
+
+    def values(self, column: Any) -> Any:
+        from manyclass.data.frames import texts
+
+        return self.vectorizer.transform(_repeated(*texts(column)))
+
+
+def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
+    known = [*values, ""]  # the last one for what is missing
+    return [known[code] for code in codes]
+
+
+Column = Numbers | Categories | Words
+
+
+def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> Column:
+    """What to make of a column, of rows that all count.
+
+    Raises
+    ------
+    ValueError
+        With what the column holds that no number can be made of.
+    """
+    from manyclass.data.frames import TEXT, kind_of, numbers, texts
+
+    if column.null_count == len(column):
+        return Categories((), False, False)
+    if kind_of(column.type) != TEXT:
+        return Numbers.learned(numbers(column), weight)
+    values, codes = texts(column)
+    if Words.serve(values, codes):
+        try:
+            return Words.learned(values, codes, fewest)
+        except ValueError:  # where no word is frequent
+            pass
+    return Categories.learned(values, codes, weight, fewest, most)

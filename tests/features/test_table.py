@@ -1,0 +1,202 @@
+"""Tables of numbers, dates, categories and texts as numbers."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import _get_check_estimator_ids
+
+from manyclass import GLMClassifier
+from manyclass.data.frames import is_mixed
+from manyclass.features import TableEncoder
+from tests.checks import checks
+
+
+@pytest.mark.parametrize(("estimator", "check"), [*checks(TableEncoder(), {})], ids=_get_check_estimator_ids)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def frame(rng):
+    n = 200
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+            "rooms": rng.integers(1, 6, n),
+            "city": rng.choice(["Rome", "Oslo", "Bern", None], n),
+            "owner": rng.choice([True, False], n),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), unit="D"),
+        }
+    )
+
+
+def test_numbers_and_categories_are_those_of_scikit_learn(frame):
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    names = encoder.get_feature_names_out().tolist()
+    age = frame[["age"]].to_numpy()
+    assert_allclose(X[:, names.index("age")], np.nan_to_num(StandardScaler().fit_transform(age))[:, 0], atol=1e-12)
+    assert_array_equal(X[:, names.index("missingindicator_age")], np.isnan(age[:, 0]))
+    cities = OneHotEncoder(sparse_output=False).fit_transform(frame[["city"]].fillna("missing"))
+    places = [names.index(f"city_{name}") for name in ("Bern", "Oslo", "Rome", "missing")]
+    assert_array_equal(X[:, places], cities)
+    for name in ("rooms", "owner", "since"):
+        held = frame[[name]].astype("int64").to_numpy().astype(float)
+        assert_allclose(X[:, names.index(name)], StandardScaler().fit_transform(held)[:, 0], atol=1e-9)
+    assert len(names) == 9
+
+
+def test_texts_are_those_of_scikit_learn():
+    texts = pd.Series([f"where is my card number {j % 7} of {j % 11}" for j in range(120)])
+    encoder = TableEncoder().fit(texts.to_frame("question"))
+    found = encoder.transform(texts.to_frame("question"))
+    vectorizer = TfidfVectorizer(min_df=2, sublinear_tf=True, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
+    expected = vectorizer.fit_transform(texts)
+    assert_allclose(found if isinstance(found, np.ndarray) else found.toarray(), expected.toarray())
+    assert encoder.get_feature_names_out()[0] == f"question_{vectorizer.get_feature_names_out()[0]}"
+
+
+@pytest.mark.parametrize(
+    "as_kind",
+    [
+        pl.from_pandas,
+        pa.Table.from_pandas,
+        lambda frame: frame.convert_dtypes(),
+        lambda frame: frame.astype({"city": "category"}),
+        lambda frame: frame.to_numpy(dtype=object),
+        lambda frame: frame.to_numpy(dtype=object).tolist(),
+    ],
+    ids=["polars", "pyarrow", "nullable", "category", "objects", "lists"],
+)
+def test_kinds_of_tables_hold_the_same(frame, as_kind):
+    expected = TableEncoder().fit_transform(frame)
+    kind = as_kind(frame)
+    assert is_mixed(kind)
+    assert_allclose(TableEncoder().fit_transform(kind), expected, atol=1e-9)
+
+
+def test_rows_may_come_in_pieces(frame):
+    encoder = TableEncoder().fit(frame)
+    whole = encoder.transform(frame)
+    parts = [encoder.transform(frame[first : first + 1]) for first in range(20)]
+    assert_array_equal(np.concatenate(parts), whole[:20])
+
+
+def test_what_is_new_later_is_told_as_far_as_it_can_be(frame):
+    frame["city"] = frame["city"].where(np.arange(len(frame)) > 0, "Lima")  # occurs once
+    encoder = TableEncoder().fit(frame)
+    names = encoder.get_feature_names_out().tolist()
+    later = frame[:3].assign(city=["Paris", None, "Oslo"], rooms=[np.nan, 1, 2], owner=pd.array([None, True, False]))
+    X = encoder.transform(later)
+    assert "city_Lima" not in names
+    assert X[0, names.index("city_infrequent")] == 1
+    assert X[1, names.index("city_missing")] == 1
+    assert X[2, names.index("city_Oslo")] == 1
+    assert X[0, names.index("rooms")] == X[0, names.index("owner")] == 0  # the mean
+
+
+def test_categories_are_the_same_however_they_are_held():
+    X = pd.DataFrame({"zip": [*["10", "20", "30"] * 5, None]})
+    encoder = TableEncoder().fit(X)
+    expected = encoder.transform(X)
+    for other in (pd.array([*[10, 20, 30] * 5, None], dtype="Int64"), [*[10.0, 20.0, 30.0] * 5, np.nan], [" 10"] * 16):
+        found = encoder.transform(pd.DataFrame({"zip": other}))
+        assert_array_equal(found, expected if len(set(map(str, other))) > 1 else expected[[0] * 16])
+
+
+def test_many_categories_are_sparse_and_few_are_dense(rng):
+    few, many = (pd.DataFrame({"a": rng.integers(0, k, 4000).astype(str)}) for k in (5, 500))
+    assert isinstance(TableEncoder().fit_transform(few), np.ndarray)
+    encoder = TableEncoder().fit(many)
+    X = encoder.transform(many)
+    assert sp.issparse(X)
+    assert encoder.sparse_output_
+    assert_array_equal(X.sum(axis=1), 1)
+    assert TableEncoder(max_categories=9).fit_transform(many).shape[1] == 10  # and the others
+
+
+def test_weights_count_as_copies_and_rows_of_none_are_absent(frame, rng):
+    weight = rng.integers(0, 3, len(frame))
+    weighted = TableEncoder().fit(frame, sample_weight=weight)
+    repeated = frame.loc[np.repeat(frame.index, weight)]
+    assert_allclose(weighted.transform(frame), TableEncoder().fit(repeated).transform(frame), atol=1e-9)
+
+
+def test_numbers_of_any_size(rng):
+    X = np.column_stack([rng.standard_normal(50) * size for size in (1e-200, 1.0, 1e200)] + [np.full(50, 1e9)])
+    X[3, 1] = np.nan
+    found = TableEncoder().fit_transform(X)
+    assert_allclose(found[:, [0, 1, 3]].std(axis=0), 1.0, rtol=0.02)
+    assert_array_equal(found[:, 4], 0.0)
+
+
+def test_times(frame):
+    times = {
+        "day": [datetime.date(2024, 1, 1), datetime.date(2024, 1, 3), None],
+        "at": [datetime.time(6), None, datetime.time(18)],
+        "took": [datetime.timedelta(hours=1), datetime.timedelta(hours=3), datetime.timedelta(hours=2)],
+    }
+    encoder = TableEncoder().fit(pa.table(times))
+    day, at, took = encoder.columns_
+    assert_allclose([day.mean, day.deviation], [19724, 1])
+    assert_allclose([at.mean, at.deviation], [0.5, 0.25])
+    assert_allclose(took.mean, 2 / 24)
+    assert [day.may_lack, at.may_lack, took.may_lack] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (lambda frame: frame.assign(age="old"), r"Column 'age' of X cannot be encoded: it holds text \('old'\)"),
+        (lambda frame: frame.assign(age=np.inf), "Column 'age' of X cannot be encoded: it holds infinity"),
+        (lambda frame: frame.rename(columns={"age": "years"}), "column 'age' was, where now 'years' is"),
+        (lambda frame: frame.drop(columns="age"), "X has 4 features, but TableEncoder is expecting 5"),
+    ],
+)
+def test_columns_that_differ_are_refused(frame, later, message):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(ValueError, match=message):
+        encoder.transform(later(frame))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (pd.DataFrame({"a": [None, None]}), "No column of X says anything"),
+        (pa.table({"a": [[1, 2], [3, 4]]}), "neither numbers, dates nor text"),
+        (pa.table({"a": [b"1", b"2"]}), "neither numbers, dates nor text"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), "it holds infinity"),
+    ],
+)
+def test_columns_of_nothing_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        TableEncoder().fit(X)
+
+
+def test_a_pipeline_learns_from_what_no_number_says(frame):
+    y = frame["city"].isin(["Oslo"]) | frame["age"].isna()
+    model = make_pipeline(TableEncoder(), GLMClassifier(alpha=1e-3)).fit(frame[:100], y[:100])
+    assert model.score(frame[100:], y[100:]) > 0.99
+
+
+def test_only_what_numbers_do_not_say_makes_a_table():
+    for X in (
+        np.eye(3),
+        [[1, 2], [3, 4]],
+        pd.DataFrame({"a": [1.0, 2.0]}),
+        [["1"], ["2"]],
+        sp.eye_array(3),
+        "file.csv",
+    ):
+        assert not is_mixed(X)
+    for X in ([[1.0, np.nan]], [[1, None]], [["a"], ["2"]], pd.DataFrame({"a": pd.Categorical([1, 2])})):
+        assert is_mixed(X)
