@@ -49,7 +49,7 @@ FIT = [
     ("empty.csv", 1, "empty.csv: it is empty"),
     ("header.csv", 1, "header but no rows"),
     ("text.csv", 1, "column 'sl' holds text ('tall' in line 2)"),
-    ("missing.csv", 1, "the value in row 1, column 'sl' is missing"),
+    ("text.csv --memory-limit 1GB", 1, "column 'sl' holds text ('tall' in line 2) where numbers are needed: encode it"),
     ("missing.csv --memory-limit 1GB", 1, "missing.csv: the value in row 1, column 'sl' is missing: fill such cells"),
     ("missing.csv --memory-limit 8kB", 1, "missing.csv: the value in row 1, column 'sl' is missing: fill such cells"),
     ("infinite.csv", 1, "the value in row 1, column 'sl' is infinite"),

@@ -259,6 +259,16 @@ def test_what_a_search_has_found_is_what_becomes_onnx():
         export.to_onnx(manyclass.GLMClassifier())
 
 
+def test_what_is_behind_the_encoder_of_a_table_becomes_onnx():
+    table = [[number % 7 if number % 5 else None, ("Rome", "Oslo")[number % 2]] for number in range(80)]
+    model = make_pipeline(features.TableEncoder(), StandardScaler(), manyclass.GLMClassifier())
+    model.fit(table, np.arange(80) % 2)
+    with pytest.raises(TypeError, match="no operators in ONNX: export what is behind TableEncoder"):
+        export.to_onnx(model)
+    _, found = session_of(model[1:]).run(None, {"X": model[0].transform(table).astype(np.float32)})
+    np.testing.assert_allclose(found, model.predict_proba(table), atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["RandomFourierFeatures", "RandomUnits", "RandomPolynomials", "Landmarks"])
 def test_features_of_rows_far_from_the_origin_are_those_of_the_model(name, dtype):

@@ -16,6 +16,7 @@ from manyclass.data.readers import DataFileError, Dataset, read, stored
 from manyclass.data.readers.dataset import as_features
 from manyclass.data.stores import stacked
 from manyclass.export import load_coefficients
+from manyclass.features import TableEncoder
 from manyclass.fit import Checkpoint, CheckpointError
 from tests.fuzz import seeds
 
@@ -138,6 +139,23 @@ def _check_equal(one: Any, other: Any) -> None:
         assert np.array_equal(a.astype(kind), b.astype(kind), equal_nan=True), f"other rows: {a} and {b}"
 
 
+def tables(path: Path, rng: Random) -> None:
+    """Rows that may hold text, dates and gaps, and the numbers that are made of them."""
+    found = read(path, kinds={})
+    if not found.is_table:
+        check_dataset(found, path)
+        return
+    encoder = TableEncoder()
+    try:
+        X = encoder.fit_transform(found.X)
+    except ValueError as error:
+        assert str(error).startswith(("Column ", "No column of X")), error
+        return
+    assert X.shape == (found.X.num_rows, encoder.n_features_out), (X.shape, found.X.num_rows)
+    assert np.isfinite(X.data if sparse.issparse(X) else X).all(), X
+    _check_equal(encoder.transform(found.X), X)
+
+
 def labels(path: Path, rng: Random) -> None:
     beside = path.with_name("rows.npy")
     np.save(beside, seeds.X)
@@ -164,7 +182,7 @@ def folder(path: Path, rng: Random) -> None:
 
 def model(path: Path, rng: Random) -> None:
     found = modelfile.load(path)
-    predicted = found.estimator.predict(np.zeros((2, found.schema.n_features)))
+    predicted = found.estimator.predict(found.schema.blank())
     assert predicted.shape == ((2, len(found.schema.labels)) if found.schema.multilabel else (2,))
     assert found.schema.multilabel or set(predicted) <= set(found.schema.classes)
 

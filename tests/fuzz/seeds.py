@@ -7,6 +7,7 @@ import json
 import struct
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyclass import CalibratedLeastSquaresClassifier, ClassMoments, GLMClassifier, Moments, StagewiseClassifier
 from manyclass.cli import modelfile
+from manyclass.cli.inputs import encoded
 from manyclass.data.readers import Dataset
 from manyclass.dual.gap import BestPoint
 from manyclass.export import save_coefficients
@@ -107,6 +109,36 @@ FILES = {
 }
 """Rows, by the name of the format."""
 
+MIXED = pa.table(
+    {
+        "size": [1.0, None, 2.0, 3.0] * 3,
+        "colour": pa.array(["red", "blue", "red", None] * 3).dictionary_encode(),
+        "text": ["of two words", "of two", None, "of more words than two"] * 3,
+        "day": pa.array([19_000, 19_001, None, 19_002] * 3, pa.date32()),
+        "label": list("abab") * 3,
+    }
+)
+MIXED_ARFF = """@relation mixed
+@attribute size numeric
+@attribute colour {red, 'light blue'}
+@attribute text string
+@attribute label {a, b}
+@data
+1,red,'of two words',a
+?,'light blue','of two',b
+2,red,?,a
+"""
+TABLES = {
+    "csv": [
+        b"size,colour,text,day,label\n" + b'1,red,"of two, words",2024-01-31,x\n,blue,of two,2024-02-01T12:30,y\n' * 3,
+        b"a;b;c\n1;x;u\n2;;v\n?;y;u\n",
+    ],
+    "arff": [MIXED_ARFF.encode()],
+    "parquet": [parquet(MIXED)],
+    "arrow": [arrow(MIXED, pa.ipc.new_file), arrow(MIXED, pa.ipc.new_stream)],
+}
+"""Rows of more than numbers, by the name of the format."""
+
 LABELS = {
     "csv": [b'label\na\nb\n"a"\nb\n', b"0,1\n1,1\n0,0\n1,0\n", b"3\n2\n1\n0\n"],
     "numpy": [
@@ -127,6 +159,7 @@ def models() -> list[bytes]:
     """Model files: estimators with parts of their own, behind a scaler, for several labels, and scikit-learn's."""
     y = np.array(["u", "v", "w", "u"])
     dataset = Dataset(X, y, ("a", "b", "c"), "label")
+    table = pa.table({"a": [1.0, None, 2.0, 3.0], "b": ["p", "q", "p", "q"], "c": ["one or two", "two", "one", None]})
     several = Dataset(X, np.eye(N_ROWS, 2, dtype=np.int8), label_names=("p", "q"))
     fitted = [
         (None, GLMClassifier(max_iter=3), dataset),
@@ -134,10 +167,12 @@ def models() -> list[bytes]:
         (None, StagewiseClassifier(n_components=8, block_size=4, alpha=0.1), dataset),
         (None, GLMClassifier(loss="logistic", max_iter=3), several),
         (None, LogisticRegression(), dataset),
+        (None, GLMClassifier(max_iter=3), replace(dataset, X=table, feature_names=("a", "b", "c"))),
     ]
     models = [
-        modelfile.Model.of(scaler, estimator.fit(X, rows.y), modelfile.Schema.of(rows))
+        modelfile.Model.of(encoder, scaler, estimator.fit(held.X, rows.y), modelfile.Schema.of(rows))
         for scaler, estimator, rows in fitted
+        for encoder, held in [encoded(rows)]
     ]
     return [_written(partial(modelfile.save, model)) for model in models]
 

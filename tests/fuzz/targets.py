@@ -63,8 +63,14 @@ def _labels(name: str) -> Target:
     return Target(f"{name}-labels", FORMATS[name].SUFFIXES[0], make, opened.labels, seal=_SEALS.get(name))
 
 
+def _tables(name: str) -> Target:
+    make = partial(seeds.TABLES.__getitem__, name)
+    return Target(f"{name}-table", FORMATS[name].SUFFIXES[0], make, opened.tables)
+
+
 TARGETS = [
     *map(_rows, FORMATS),
+    *map(_tables, ("csv", "parquet", "arrow", "arff")),
     *(_labels(name) for name, entry in FORMATS.items() if hasattr(entry, "read_labels")),
     Target("mulan-xml", ".xml", lambda: [seeds.XML], opened.label_names),
     Target("folder", ".json", lambda: [seeds.STATE], opened.folder),

@@ -15,7 +15,7 @@ def run(path: Path | None, options: DataOptions, page: Path | None, force: bool,
         raise UsageError("these options describe data files, but no file was given: name it after 'analyze'")
     name = "scikit-learn's digits" if path is None else str(path)
     with progress_line(f"reading {name}") as progress:
-        dataset = digits() if path is None else load(path, options, may_be_incomplete=True)
+        dataset = digits() if path is None else load(path, options, may_be_incomplete=True, may_be_table=True)
         check_classes(name, dataset.y)
         progress.say("looking")
         names = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}

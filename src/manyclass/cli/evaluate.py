@@ -45,6 +45,7 @@ def run(
     with progress_line(f"reading {data_path.name}") as progress:
         dataset = load(data_path, options, schema=model.schema, memory_limit=memory_limit)
         progress.say("judging")
+        dataset = replace(dataset, X=model.encoded(dataset.X))
         scores = score(model, dataset.X, dataset.y)
         if model.has_sets:
             scores = replace(scores, sets=[_set_scores(model, dataset.X, dataset.y, one) for one in _COVERAGES])
@@ -122,13 +123,13 @@ def _print_classes(model: Model, scores: Scores) -> None:
 
 
 def score(model: Model, X: Any, y: Any) -> Scores:
-    """Evaluate on rows whose labels are known.
+    """Evaluate on encoded rows whose labels are known.
 
     For classes: the error (share of rows whose class is wrong) and the log loss (mean of −log of the
     probability of the row's class). For several labels per row: the Hamming loss (share of wrong cells), the
     subset error (share of rows with any wrong label), the log loss per cell, and F1 over cells and per label.
     """
-    predicted = np.concatenate(list(blocks(model.estimator.predict, X, len(model.schema.labels))))
+    predicted = np.concatenate(list(blocks(model.of_numbers.predict, X, len(model.schema.labels))))
     if not model.schema.multilabel:
         return _score_classes(model, X, y, predicted)
     columns = precision_recall_fscore_support(y, predicted, zero_division=0, average=None)
@@ -180,7 +181,7 @@ def _judge_probabilities(
         return None, None
     total, start, reliability = 0.0, 0, Reliability()
     labels = np.array([0, 1]) if model.schema.multilabel else model.schema.classes
-    for block in blocks(model.estimator.predict_proba, X, len(model.schema.labels)):
+    for block in blocks(model.of_numbers.predict_proba, X, len(model.schema.labels)):
         rows = slice(start, start + len(block))
         start = rows.stop
         if not known[rows].any():

@@ -14,7 +14,7 @@ from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
 from manyclass.cli.estimators import SEARCHES, build, default_solver, name_of
 from manyclass.cli.evaluate import Scores, described, score
-from manyclass.cli.inputs import DataOptions, check_classes, digits, load
+from manyclass.cli.inputs import DataOptions, check_classes, digits, encoded, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
@@ -211,12 +211,12 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     started, limit = time.perf_counter(), request.memory_limit
     stays = limit is not None and request.chosen in SEARCHES
     given: dict[str, Any] = {"memory_limit": limit, "stays": stays}
-    train = digits() if request.train is None else load(request.train, request.data, **given)
+    train = digits() if request.train is None else load(request.train, request.data, **given, may_be_table=True)
     check_classes(request.name, train.y)
     schema, weight = Schema.of(train), None
     test = _read_test(request, schema)
     if test is None and request.holdout > 0 and limit is None:
-        index = _held_out(request, as_rows(train.X), train.y, request.holdout)
+        index = _held_out(request, as_rows(encoded(train)[1].X), train.y, request.holdout)
         train, test = train.take(np.delete(np.arange(train.X.shape[0]), index)), train.take(index)
         _check_rest(request, train.y)
         schema = Schema.of(train)
@@ -228,6 +228,11 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
         train = dataclasses.replace(train, y=of_present(y, weight))
     read = time.perf_counter()
     progress.say("fitting")
+    kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
+    encoder, train = encoded(train)
+    if encoder is not None:
+        kind += f", encoded in {counted(encoder.n_features_out, 'column')}"
+        test = test and dataclasses.replace(test, X=encoder.transform(test.X))
     scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
     X = train.X
     if scaler is not None:
@@ -236,9 +241,8 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     estimator.fit(X, train.y, weight, **{name: value for name, value in given.items() if value is not None})
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     n_rows = train.X.shape[0] if weight is None else int(weight.sum())
-    kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
     # Where an estimator chooses between several, what it has chosen, and why.
-    model = Model.of(scaler, getattr(estimator, "best_estimator_", estimator), schema)
+    model = Model.of(encoder, scaler, getattr(estimator, "best_estimator_", estimator), schema)
     why, tried = getattr(estimator, "why_", []), getattr(estimator, "leaderboard_", [])
     return Fitted(model, n_rows, kind, test, seconds, scaler is not None, why, tried)
 

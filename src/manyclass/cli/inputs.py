@@ -1,6 +1,6 @@
 """The rows a command works on: read, and refused with a sentence where no model can use them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from manyclass.data.opening import opened
 from manyclass.data.readers import FORMATS, Dataset, companion_labels, read
 from manyclass.data.readers.columns import TARGET_NAMES
 from manyclass.data.readers.dataset import quoted
+from manyclass.features import TableEncoder
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,25 @@ def load(
     may_be_incomplete: bool = False,
     memory_limit: str | None = None,
     stays: bool = False,
+    may_be_table: bool = False,
 ) -> Dataset:
     """Read a file for fitting, or as a model that knows `schema` expects it.
+
+    Where it `may_be_table`, X is one of pyarrow if it holds more than numbers; and always where the model knows one.
 
     With a limit on memory X are `Rows`, which stay in the file where they are many, and where it is said that they do,
     and are checked when they are read.
     """
     given = _reading(path, options, schema, labels_needed)
     in_memory = memory_limit is None and not stays
+    kinds = None if schema is None else schema.kinds
+    if kinds and not in_memory:
+        raise CommandError(
+            f"the model takes columns of text, dates or gaps, for which {path} has to be read as a whole: leave out "
+            "--memory-limit"
+        )
     if in_memory:
-        dataset = read(path, **given)
+        dataset = read(path, kinds={} if may_be_table and schema is None else kinds, **given)
     else:
         dataset = opened(path, None, memory_limit, keep=stays, **given)
     if labels_needed:
@@ -71,11 +81,11 @@ def load(
         if schema is None and isinstance(given["labels"], str | Path) and not options.labels_are_named:
             check_no_other_labels(path, dataset, given["labels"])
     if in_memory:
-        cell = None if may_be_incomplete else unusable_cell(dataset.X)
+        cell = None if may_be_incomplete or dataset.is_table else unusable_cell(dataset.X)
         if cell is not None:
             all_needed = given["features"] is not None
             raise CommandError(refusal(path, dataset.X[cell], *cell, dataset.feature_names, all_needed))
-        dataset = dataset.compact()
+        dataset = dataset if dataset.is_table else dataset.compact()
     return dataset if schema is None or not labels_needed else schema.aligned(path, dataset)
 
 
@@ -104,6 +114,14 @@ def _reading(path: Path, options: DataOptions, schema: Schema | None, labels_nee
         "text_labels": schema is not None and schema.classes.dtype.kind == "U",
         "needs_labels": labels_needed,
     }
+
+
+def encoded(dataset: Dataset) -> tuple[TableEncoder | None, Dataset]:
+    """What makes numbers of a table, fitted to it, and these; None where they are numbers already."""
+    if not dataset.is_table:
+        return None, dataset
+    encoder = TableEncoder()
+    return encoder, replace(dataset, X=encoder.fit_transform(dataset.X))
 
 
 def digits() -> Dataset:

@@ -17,6 +17,7 @@ from manyclass.data.readers import Dataset
 from manyclass.data.readers.dataset import as_labels, quoted
 from manyclass.data.readers.numpy_files import check_members
 from manyclass.data.readers.source import one_line
+from manyclass.data.readers.tables import blank_table, kinds_of
 
 _VERSION = 1
 
@@ -25,7 +26,8 @@ _VERSION = 1
 class Schema:
     """The columns and labels of the training data, as in `Dataset`.
 
-    `n_features` are those of a row as it is in a file; `classes` the labels, sorted, or the positions of several.
+    `n_features` are those of a row as it is in a file; `classes` the labels, sorted, or the positions of several;
+    `kinds` what the columns of a table hold, by name.
     """
 
     n_features: int
@@ -35,6 +37,7 @@ class Schema:
     label_names: tuple[str, ...] | None = None
     multilabel: bool = False
     zero_based: bool | None = None
+    kinds: dict[str, str] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -47,7 +50,12 @@ class Schema:
             label_names=dataset.label_names,
             multilabel=y.ndim == 2,
             zero_based=dataset.zero_based,
+            kinds=kinds_of(dataset.X) if dataset.is_table else None,
         )
+
+    def blank(self) -> Any:
+        """Two rows of nothing: of zeros, or of a table of empty cells."""
+        return np.zeros((2, self.n_features)) if self.kinds is None else blank_table(self.kinds, 2)
 
     @property
     def labels(self) -> list[str]:
@@ -122,11 +130,29 @@ class Model:
     schema: Schema
 
     @classmethod
-    def of(cls, scaler: Any, classifier: Any, schema: Schema) -> Self:
-        """The classifier, or pipeline of a scaler and it, behind the scaling where there is one."""
-        steps = [("scale", scaler), *getattr(classifier, "steps", [("classify", classifier)])]
-        named = [(f"{name}_{number}" if number else name, step) for number, (name, step) in enumerate(steps)]
-        return cls(classifier if scaler is None else Pipeline(named), schema)
+    def of(cls, encoder: Any, scaler: Any, classifier: Any, schema: Schema) -> Self:
+        """The classifier, or pipeline of a scaler and it, behind the encoder and the scaler where there are any."""
+        steps = [*getattr(classifier, "steps", [("classify", classifier)])]
+        for name, step in (("scale", scaler), ("encode", encoder)):
+            if step is not None:
+                steps = [(name, step), *((f"{one}_{number}", held) for number, (one, held) in enumerate(steps, 1))]
+        return cls(Pipeline(steps) if len(steps) > 1 else classifier, schema)
+
+    @property
+    def encoder(self) -> Any:
+        """What makes numbers of tables, if the model was fitted on one."""
+        return self.estimator[0] if self.schema.kinds else None
+
+    @property
+    def of_numbers(self) -> Any:
+        """The estimator of what the encoder gives."""
+        if self.encoder is None:
+            return self.estimator
+        return self.estimator[1] if len(self.estimator.steps) == 2 else self.estimator[1:]
+
+    def encoded(self, X: Any) -> Any:
+        """Numbers of the rows of a file."""
+        return X if self.encoder is None else self.encoder.transform(X)
 
     @property
     def has_probabilities(self) -> bool:
@@ -138,17 +164,16 @@ class Model:
         return hasattr(self.classifier, "predict_set") and hasattr(self.classifier, "loo_score_")
 
     def predict_set(self, X: Any, coverage: float) -> Any:
-        """`GLMClassifierCV.predict_set` of rows as they are in a file."""
-        return self.classifier.predict_set(self.estimator[:-1].transform(X) if self.is_scaled else X, coverage)
-
-    @property
-    def is_scaled(self) -> bool:
-        return hasattr(self.estimator, "steps")
+        """`GLMClassifierCV.predict_set` of encoded rows."""
+        front = getattr(self.of_numbers, "steps", [])[:-1]
+        for _, step in front:
+            X = step.transform(X)
+        return self.classifier.predict_set(X, coverage)
 
     @property
     def classifier(self) -> Any:
-        """The estimator itself, without the scaling in front of it."""
-        return self.estimator[-1] if self.is_scaled else self.estimator
+        """The estimator itself, without what is in front of it."""
+        return self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
 
 
 def save(model: Model, path: Path, force: bool = False) -> None:
@@ -245,7 +270,7 @@ def _checked(model: Model) -> Model:
         and len(schema.classes) == n_labels
     )
     if is_whole and (names is None or len(names) == schema.n_features):
-        predicted = model.estimator.predict(np.zeros((2, schema.n_features)))
+        predicted = model.estimator.predict(schema.blank())
         if predicted.shape == ((2, n_labels) if schema.multilabel else (2,)):
             if schema.multilabel or np.isin(predicted, schema.classes).all():
                 return model

@@ -40,10 +40,12 @@ def run(
     if proba and not model.has_probabilities:
         raise CommandError(f"{model_path} has no probabilities: fit with --loss softmax, or leave out --proba")
     with progress_line(f"reading {data_path.name}") as progress:
-        X = load(data_path, options, schema=model.schema, labels_needed=False, memory_limit=memory_limit).X
+        found = load(data_path, options, schema=model.schema, labels_needed=False, memory_limit=memory_limit)
+        X = model.encoded(found.X)
         progress.say("predicting")
         names = model.schema.labels if proba or model.schema.multilabel else [model.schema.target_name or "label"]
-        rows = blocks(model.estimator.predict_proba if proba else model.estimator.predict, X, len(model.schema.labels))
+        predict = model.of_numbers.predict_proba if proba else model.of_numbers.predict
+        rows = blocks(predict, X, len(model.schema.labels))
         report: dict[str, Any] = {"command": "predict", "model": model_path, "data": data_path, "n_rows": X.shape[0]}
         if output is not None:
             with whole_file(output, force) as temporary, _WRITERS[output.suffix.lower()](temporary, names) as write:

@@ -12,11 +12,13 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from manyclass.data.opening import is_stored
+from manyclass.data.readers import tables
 from manyclass.data.readers.dataset import reads_as_number
-from manyclass.data.readers.tables import is_number, is_text, numbers_of, plain
+from manyclass.data.readers.tables import NUMBER, TEXT, TIME, kind_of, kinds_of, numbers_of
 from manyclass.data.rows import Rows
 
-NUMBER, TIME, TEXT = "number", "time", "text"
+__all__ = ["NUMBER", "TEXT", "TIME", "as_table", "in_numbers", "is_mixed", "kind_of", "kinds_of", "n_missing"]
+
 DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
 
@@ -28,7 +30,10 @@ def is_mixed(X: Any) -> bool:
     if isinstance(X, Rows) or sp.issparse(X) or (is_stored(X) and not hasattr(X, "column_names")):
         return False
     if hasattr(X, "columns") or is_stored(X):
-        return not hasattr(X, "collect") and any(map(_is_mixed, as_table(X).columns))  # of a lazy frame
+        if hasattr(X, "collect"):  # a lazy frame
+            return False
+        table = as_table(X)
+        return bool(kinds_of(table)) and any(map(tables.is_mixed, table.columns))
     if is_array_api_obj(X) and not is_numpy_array(X):
         return False
     try:
@@ -39,18 +44,7 @@ def is_mixed(X: Any) -> bool:
         return False
     if values.dtype.kind == "f":
         return bool(values.size and np.isnan(np.min(values)))  # which is NaN where any is
-    return values.dtype.kind in "OUS" and any(map(_is_mixed, as_table(X).columns))
-
-
-def _is_mixed(column: pa.ChunkedArray) -> bool:
-    kind = kind_of(column.type)
-    if kind == TEXT and not pa.types.is_dictionary(column.type):
-        return column.null_count > 0 or not all(map(reads_as_number, pc.unique(column).to_pylist()))
-    return kind != NUMBER or column.null_count > 0 or _has_nan(column)
-
-
-def _has_nan(column: pa.ChunkedArray) -> bool:
-    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+    return values.dtype.kind in "OUS" and any(map(tables.is_mixed, as_table(X).columns))
 
 
 def as_table(X: Any) -> pa.Table:
@@ -79,7 +73,8 @@ def as_table(X: Any) -> pa.Table:
 def _column(values: Any) -> Any:
     """A column of pandas or NumPy; one of several types as text."""
     if getattr(values.dtype, "kind", "") == "c":
-        raise ValueError("Complex data not supported: give real and imaginary part by themselves.")
+        of = f" of column {values.name!r} of X" if hasattr(values, "name") else ""
+        raise ValueError(f"Complex data not supported: give real and imaginary part{of} by themselves.")
     if getattr(values.dtype, "kind", "") == "f" and values.dtype.itemsize > 8:
         values = values.astype(np.float64)
     try:
@@ -91,15 +86,21 @@ def _column(values: Any) -> Any:
         return pa.array([None if one is None or one != one else str(one) for one in values], pa.string())
 
 
-def kind_of(type: pa.DataType) -> str:
-    """Whether a column of this type holds numbers, dates and times, or text; categories are text whatever they are."""
-    if pa.types.is_dictionary(type) or is_text(type):
-        return TEXT
-    if is_number(type) and plain(type) is type:
-        return NUMBER
-    if pa.types.is_temporal(type):
-        return TIME
-    raise ValueError(f"{type} values are neither numbers, dates nor text")
+def in_numbers(X: Any) -> tuple[Any, list[str] | None]:
+    """X and None, or the matrix and the names of columns of a table of pyarrow that are all numbers."""
+    if not isinstance(X, pa.Table):
+        return X, None
+    return np.column_stack([numbers(column) for column in X.columns]), X.column_names
+
+
+def n_missing(table: pa.Table) -> tuple[int, int]:
+    """How many cells are missing or empty, in how many rows."""
+    missing = np.zeros(len(table), dtype=np.int64)
+    for column in table.columns:
+        is_text = kind_of(column.type) == TEXT
+        lacks = texts(column)[1] < 0 if is_text else np.isnan(numbers(column).astype(np.float64))
+        missing += lacks
+    return int(missing.sum()), int(np.count_nonzero(missing))
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:

@@ -105,8 +105,8 @@ def check_columns(X: Any) -> None:
     for j, (name, dtype) in enumerate(zip(getattr(X, "columns", ()), dtypes, strict=False)):
         if getattr(dtype, "kind", "") in ("M", "m") or getattr(dtype, "is_temporal", bool)():
             raise ValueError(
-                f"Column {name!r} of X holds dates or times ({dtype}) where numbers are needed: make numbers of it, "
-                f"for instance by (X[{name!r}] - X[{name!r}].min()).dt.total_seconds(), or leave it out."
+                f"Column {name!r} of X holds dates or times ({dtype}) where numbers are needed: encode it, for "
+                "instance by manyclass.features.TableEncoder, or leave it out."
             )
         if getattr(dtype, "kind", "") == "c":
             raise ValueError(
@@ -117,7 +117,7 @@ def check_columns(X: Any) -> None:
             if text is not None:
                 raise ValueError(
                     f"Column {name!r} of X holds text ({text!r}) where numbers are needed: encode it, for instance by "
-                    "scikit-learn's OneHotEncoder or TfidfVectorizer, or leave it out."
+                    "manyclass.features.TableEncoder, or leave it out."
                 )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from manyclass.choice.costs import Cost, costs
 from manyclass.data import Rows, as_rows
+from manyclass.data.frames import NUMBER, as_table, in_numbers, is_mixed, kinds_of, n_missing
 from manyclass.data.labels import Labels, encode
 from manyclass.data.rows import to_numpy
 from manyclass.data.summary import Ranges, column_keys, finite_rows, ranges, row_keys
@@ -22,7 +23,7 @@ from manyclass.diagnostics.mistakes import Mistakes, left_out
 from manyclass.diagnostics.report import ColumnFacts, DataReport, Hardness, LabelFacts, RowFacts, Trial
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.stagewise import StagewiseClassifier
-from manyclass.features import RandomFourierFeatures, ThermometerEncoder
+from manyclass.features import RandomFourierFeatures, TableEncoder, ThermometerEncoder
 from manyclass.fit.held_out import folds_by_content
 
 FLOPS = 1e10
@@ -51,9 +52,11 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     trial of generated features against a linear model is made on at most 2000 rows. Seconds are estimates, from the
     speed of this machine, measured in a few milliseconds, and from the spectrum of 192 rows.
 
+    What `TableEncoder` makes of frames with text, categories or dates is looked at in their place.
+
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), frame, or table of pyarrow
         Numbers that are missing, infinite or too large to compute with are counted, and their rows left out of what
         follows.
     y : array-like of shape (n_samples,), or (n_samples, n_labels)
@@ -87,17 +90,16 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     if y is None:
         raise ValueError("analyze requires y, the labels of the rows, but it is None.")
     label_names = getattr(y, "columns", None) if label_names is None else label_names
-    check_columns(X)
-    names = _get_feature_names(X) if feature_names is None else feature_names
+    X, names, of_table = _numbers(X, feature_names)
     rows = as_rows(check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False))
     labels = _encoded(rows, y)
     _check_names(names, rows.n_features, "feature_names", "column of X")
     if labels.is_multilabel:
         _check_names(label_names, labels.n_classes, "label_names", "column of y")
     complete, n_missing, n_nan = finite_rows(rows)
-    mend = "" if not n_missing else "fill in what is missing (SimpleImputer)"
+    mend = "" if not n_missing else "fill in what is missing (TableEncoder)"
     if n_missing > n_nan:
-        mend = "correct what is infinite or too large, or take it for missing and fill it in (SimpleImputer)"
+        mend = "correct what is infinite or too large, or take it for missing and fill it in (TableEncoder)"
     balance, index = _balance(labels, label_names), np.flatnonzero(complete)
     shape: dict[str, Any] = {
         "n_rows": rows.n_rows,
@@ -106,11 +108,12 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
         "memory": rows.row_bytes * rows.n_rows,
         "n_missing": n_missing,
         "n_rows_with_missing": rows.n_rows - len(index),
+        **of_table,
     }
     if not len(index):
         facts = RowFacts(**shape, density=0.0, n_repeated=0, n_contradicting=0)
         sentence = f"{mend[0].upper()}{mend[1:]}: no row is complete."
-        return DataReport(facts, balance, ColumnFacts((), (), (), (), 1.0), None, (), None, "SimpleImputer", sentence)
+        return DataReport(facts, balance, ColumnFacts((), (), (), (), 1.0), None, (), None, "TableEncoder", sentence)
     if n_missing:
         rows, labels = rows.take(index), labels.take(index)
     n_repeated, n_contradicting = _repeated(rows, labels)
@@ -126,11 +129,24 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         trial = _trial(rows, labels)
-    chosen = _recommended(mend, scaler, methods, trial)
+    chosen = _recommended(mend, ["TableEncoder"] if of_table else [], scaler, methods, trial)
     found, name = spread.spectrum, None if scaler is None else type(scaler).__name__
     free = {alpha: found.effective_dimension(alpha) for alpha in ALPHAS}
     hard = Hardness(found.n_rows, found.n_components, found.condition_number(), free, spread.tau, name)
     return DataReport(facts, balance, columns, hard, methods, trial, *chosen, mistakes, spread)
+
+
+def _numbers(X: Any, names: Any) -> tuple[Any, Any, dict[str, int]]:
+    """X, or what a `TableEncoder` makes of it; the names of the columns; and what there is to say of a table."""
+    table = as_table(X) if is_mixed(X) or hasattr(X, "column_names") else None
+    if table is None or set(kinds_of(table).values()) == {NUMBER}:
+        X, named = in_numbers(X)
+        check_columns(X)
+        return X, named or _get_feature_names(X) if names is None else names, {}
+    encoder = TableEncoder()
+    (n_cells, n_rows), X = n_missing(table), encoder.fit_transform(table)
+    found = {"n_table_columns": table.num_columns, "n_missing": n_cells, "n_rows_with_missing": n_rows}
+    return X, encoder.get_feature_names_out(names), found
 
 
 def _encoded(rows: Rows, y: Any) -> Labels:
@@ -231,7 +247,9 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
     return Trial(len(learn), len(judge), float(wrong[0].mean()), float(wrong[1].mean()), stepped, differing)
 
 
-def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial | None) -> tuple[str, str]:
+def _recommended(
+    mend: str, front: list[str], scaler: Any, methods: tuple[Cost, ...], trial: Trial | None
+) -> tuple[str, str]:
     """A class and the sentence for it."""
     fitting: dict[str, Cost] = {}
     for one in methods:
@@ -239,9 +257,9 @@ def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial
             fitting.setdefault(one.estimator, one)
     linear = next((one for one in methods if one.estimator == "GLMClassifier" and one.loss in LINKS and one.fits), None)
     dual = fitting.get("SDCAClassifier")
-    front = "" if scaler is None else type(scaler).__name__
+    scaling = [] if scaler is None or front else [type(scaler).__name__]
     if trial is not None and trial.steps_serve and linear is not None:
-        name, front = "GLMClassifier", "ThermometerEncoder"
+        name, scaling = "GLMClassifier", ["ThermometerEncoder"]
         why = (
             f"of columns in steps it made {100 * (trial.stepped_error or 0.0):.1f} % errors where one of the columns "
             f"themselves made {100 * trial.linear_error:.1f} %"
@@ -263,5 +281,6 @@ def _recommended(mend: str, scaler: Any, methods: tuple[Cost, ...], trial: Trial
             both = trial.stepped_error is not None
             made = "neither generated features nor steps clearly made" if both else "generated features hardly made"
             why += f", and {made} fewer errors"
-    first = " and ".join([*([mend] if mend else []), *([f"put a {front} in front"] if front else [])])
+    front = [f"a {kind}" for kind in (*front, *scaling)]
+    first = " and ".join([*([mend] if mend else []), *([f"put {' and '.join(front)} in front"] if front else [])])
     return name, (f"{first[0].upper()}{first[1:]}, then take" if first else "Take") + f" {name}: {why}."

@@ -34,6 +34,7 @@ class RowFacts:
     n_rows_with_missing: int
     n_repeated: int
     n_contradicting: int
+    n_table_columns: int | None = None  # of which a `TableEncoder` made those of X
 
 
 @dataclass(frozen=True)
@@ -291,13 +292,17 @@ class DataReport:
     def _about_rows(self) -> list[tuple[str, str]]:
         rows = self.rows
         size = f"{counted(rows.n_rows, 'row')} × {counted(rows.n_features, 'column')}"
+        encoded = (
+            "" if rows.n_table_columns is None else f" made of {counted(rows.n_table_columns, 'column')} of a table"
+        )
         facts = [
-            ("size", f"{size} of {rows.dtype}, {in_bytes(rows.memory)}"),
+            ("size", f"{size} of {rows.dtype}{encoded}, {in_bytes(rows.memory)}"),
             ("density", f"{100 * rows.density:.3g} % are not 0"),
         ][: 1 + (rows.n_rows_with_missing < rows.n_rows)]
         if rows.n_missing:
             cells, among = counted(rows.n_missing, "cell"), counted(rows.n_rows_with_missing, "row")
-            facts.append(("missing", f"{cells} (or infinite, or too large) in {among}, left out below"))
+            told = f"{cells} (or infinite, or too large) in {among}, left out below"
+            facts.append(("missing", f"{cells} in {among}" if encoded else told))
         for name, n, others in (
             ("repeated", rows.n_repeated, "another"),
             ("contradicting", rows.n_contradicting, "one with another label"),

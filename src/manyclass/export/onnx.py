@@ -18,6 +18,7 @@ from manyclass.export.program import (
     scores_of,
     threshold_of,
 )
+from manyclass.features import TableEncoder
 
 
 def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
@@ -60,6 +61,11 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     check_is_fitted(model)
     check_dtype(dtype)
     model = getattr(model, "best_estimator_", model)
+    if any(isinstance(step, TableEncoder) for _, step in getattr(model, "steps", ())):
+        raise TypeError(
+            "Tables of text and gaps have no operators in ONNX: export what is behind TableEncoder, such as "
+            "best_estimator_[1:], and give that the rows that TableEncoder.transform gives."
+        )
     register_converters()
     options.setdefault("target_opset", OPSET)
     kind = {"float32": FloatTensorType, "float64": DoubleTensorType}[dtype]

@@ -138,7 +138,8 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
     ValueError
         With what the column holds that no number can be made of.
     """
-    from manyclass.data.frames import TEXT, kind_of, numbers, texts
+    from manyclass.data.frames import numbers, texts
+    from manyclass.data.readers.tables import TEXT, kind_of
 
     if column.null_count == len(column):
         return Categories((), False, False)

@@ -7,7 +7,7 @@ optional. Files may be compressed by gzip, bzip2 or xz.
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ def read(
     zero_based: bool | None = None,
     text_labels: bool = False,
     needs_labels: bool = True,
+    kinds: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Read features and labels from a data file.
 
@@ -99,6 +100,9 @@ def read(
         Whether a table's labels that are text stay so where all of them look like numbers.
     needs_labels : bool
         Whether labels are read. Where they are not, their columns are no features all the same, and may hold anything.
+    kinds : mapping of str to {"number", "time", "text"}, or None
+        None: features are numbers. Else the rows of tables may hold dates, text and gaps too, and then are a table of
+        pyarrow, as they are where kinds of columns are given.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def read(
     ((2, 2), ('length', 'width'), ['setosa', 'versicolor'])
     """
     path = Path(path)
-    looks = (dtype, header, multilabel, zero_based, text_labels, needs_labels)
+    looks = (dtype, header, multilabel, zero_based, text_labels, needs_labels, kinds)
     request = _with_names(Request(target, labels, features, drop, *looks))
     source, entry = _open(path, format)
     with translated(path, entry.WHAT):
@@ -145,7 +149,7 @@ def stored(
     a file of labels may be a folder too. A file that has to be read as a whole may take so many bytes at most.
     """
     path = Path(path)
-    request = _with_names(Request(**options))
+    request = dataclasses.replace(_with_names(Request(**options)), kinds=None)
     with translated(path):
         wanted: Request | None = request
         while wanted is not None:

@@ -33,7 +33,8 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, request: Request) -> Dataset:
-    """Numeric attributes, and nominal ones whose values are numbers or no/yes, false/true, as features.
+    """Numeric attributes, and nominal ones whose values are numbers or no/yes, false/true, as features; of dense files
+    text, too, where rows may be a table.
 
     Sparse files stay sparse. The target is the one asked for, else what MEKA's ``-C n`` in the name of the
     relation says (the first n attributes are labels, or the last -n), else the default column.
@@ -48,7 +49,8 @@ def read(source: Source, request: Request) -> Dataset:
     layout = Layout.of(names, request, {})
     meanings = [_meanings(kind, name == layout.label_column) for name, kind in zip(names, kinds, strict=True)]
     schema = pa.schema([(names[j], _type(kinds[j], meanings[j])) for j in range(len(names))])
-    refuse_text(schema, [names[j] for j in layout.features])
+    if is_sparse or request.kinds is None:
+        refuse_text(schema, [names[j] for j in layout.features])
 
     def value(j: int, cell: Any) -> Any:
         return cell if cell is None or not meanings[j] or isinstance(cell, str) else meanings[j][cell]

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +25,14 @@ class DataFileError(ValueError):
     """A data file that cannot be used as asked; the message says why and what to do."""
 
 
+class HoldsTextError(DataFileError):
+    """Text in columns, by name, where numbers are needed; the example is of the first one."""
+
+    def __init__(self, message: str, columns: Sequence[str] = (), example: str = "") -> None:
+        super().__init__(message)
+        self.columns, self.example = tuple(columns), example
+
+
 class NoRowsError(DataFileError):
     """A whole file of no rows: of a folder it is none of those that hold the rows."""
 
@@ -43,6 +51,7 @@ class Request:
     zero_based: bool | None = None
     text_labels: bool = False
     needs_labels: bool = True
+    kinds: Mapping[str, str] | None = None
 
     @property
     def targets(self) -> tuple[str | int, ...] | None:
@@ -80,7 +89,8 @@ class Dataset:
     Attributes
     ----------
     X : ndarray, memmap or scipy.sparse.csr_array of shape (n_rows, n_features)
-        float32 or float64; read-only where it is the file's own memory. Of `stored` a `Store`.
+        float32 or float64; read-only where it is the file's own memory. Of `stored` a `Store`, and a table of pyarrow
+        where columns of other kinds were asked for and found.
     y : ndarray of shape (n_rows,) or (n_rows, n_labels), or None
         Class labels (integers where every label is a whole number, else text), real numbers (a regression
         target), or a 0/1 indicator matrix for multi-label data. None where the file has no target.
@@ -114,7 +124,14 @@ class Dataset:
     @property
     def kind(self) -> str:
         """What the numbers are stored as."""
+        if self.is_table:
+            return "table"
         return f"sparse {self.X.dtype.name}" if sparse.issparse(self.X) else self.X.dtype.name
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows are those of a table of pyarrow, which `TableEncoder` makes numbers of."""
+        return hasattr(self.X, "column_names")
 
     @property
     def is_writable(self) -> bool:
@@ -123,7 +140,8 @@ class Dataset:
 
     def take(self, rows: Any) -> Self:
         """Some of the rows, by a slice, numbers or a mask."""
-        return dataclasses.replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
+        X = self.X.take(np.arange(self.X.num_rows)[rows]) if self.is_table else self.X[rows]
+        return dataclasses.replace(self, X=X, y=None if self.y is None else self.y[rows])
 
     def compact(self) -> Self:
         """The same rows as a dense array where that takes less memory: some files are sparse in name only."""
@@ -145,12 +163,14 @@ def quoted(names: Sequence[str], limit: int = 6) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
-def holds_text(columns: Sequence[str], example: str = "") -> DataFileError:
+def holds_text(columns: Sequence[str], example: str = "") -> HoldsTextError:
     """The error for columns of text where numbers are needed; `example` says which text is where."""
     nouns, verb, them = ("column", "holds", "it") if len(columns) == 1 else ("columns", "hold", "them")
-    return DataFileError(
-        f"{nouns} {quoted(columns)} {verb} text{example} where numbers are needed: encode {them}, for instance by "
-        f"scikit-learn's OneHotEncoder or TfidfVectorizer, or leave {them} out with drop (--drop on the command line)"
+    return HoldsTextError(
+        f"{nouns} {quoted(columns)} {verb} text{example} where numbers are needed: encode {them} in a frame, for "
+        f"instance by TableEncoder, or leave {them} out with drop (--drop on the command line)",
+        columns,
+        example,
     )
 
 

@@ -6,7 +6,7 @@ called ``embedding[i]``. Nulls become NaN.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,8 +27,10 @@ from manyclass.data.readers.dataset import (
     holds_text,
     labels_from_codes,
     quoted,
+    reads_as_number,
 )
 
+NUMBER, TIME, TEXT = "number", "time", "text"
 # Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
 _BLOCK_ROWS = 512
 
@@ -50,6 +52,7 @@ class Layout:
     multilabel: bool
     dtype: Any
     text_labels: bool = False
+    kinds: Mapping[str, str] | None = None
 
     @classmethod
     def of(
@@ -73,7 +76,8 @@ class Layout:
             targets = []
         several = len(targets) > 1 or bool(request.multilabel) or bool(request.n_label_columns)
         is_multilabel = bool(targets) and several
-        return cls(entries, names, widths, features, targets, is_multilabel, request.dtype, request.text_labels)
+        options = (request.dtype, request.text_labels, request.kinds)
+        return cls(entries, names, widths, features, targets, is_multilabel, *options)
 
     @classmethod
     def of_schema(cls, schema: pa.Schema, n_rows: int, request: Request, first: Callable[[str], pa.Array]) -> Self:
@@ -95,8 +99,9 @@ class Layout:
     def of_features(self, schema: pa.Schema) -> Self:
         """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
         refuse_text(schema, list(dict.fromkeys(self.entries[j][0] for j in self.features)))
-        kinds = {_stored_as(schema.field(self.entries[j][0]).type) for j in self.features}
-        return dataclasses.replace(self, targets=[], multilabel=False, dtype=self.dtype or np.result_type(*kinds))
+        stored = {_stored_as(schema.field(self.entries[j][0]).type) for j in self.features}
+        dtype = self.dtype or np.result_type(*stored)
+        return dataclasses.replace(self, targets=[], multilabel=False, kinds=None, dtype=dtype)
 
     def labels(self, read: Callable[[list[str]], pa.Table]) -> Dataset:
         """A dataset without features; `read` gives some columns of all rows."""
@@ -116,7 +121,7 @@ class Layout:
 
     def dataset(self, table: pa.Table, start: int = 0, X: Any = None) -> Dataset:
         """The rows of a table, of which `start` came before in the file; `X` has the features if it does not."""
-        X = self._matrix(table, self.features, self.dtype) if X is None else X
+        X = self._features(table) if X is None else X
         y: NDArray[Any] | None = None
         chosen = None if self.names is None else tuple(self.names[j] for j in self.targets)
         if self.multilabel:
@@ -137,6 +142,15 @@ class Layout:
         for table in _regrouped(batches, n_rows):
             yield self.dataset(table, start)
             start += len(table)
+
+    def _features(self, table: pa.Table) -> Any:
+        """A matrix, or a table where that is asked for and there is more in it than numbers."""
+        columns = list(dict.fromkeys(self.entries[j][0] for j in self.features))
+        may_be_table = self.kinds is not None and not self.widths.keys() & set(columns)
+        some = table.select(columns) if may_be_table else None
+        if some is not None and (self.kinds or any(map(is_mixed, some.columns))):
+            return some
+        return self._matrix(table, self.features, self.dtype)
 
     def _matrix(self, table: pa.Table, chosen: list[int], dtype: Any) -> NDArray[Any]:
         names = list(dict.fromkeys(self.entries[j][0] for j in chosen))
@@ -238,6 +252,43 @@ def is_number(kind: pa.DataType) -> bool:
     kind, types = plain(kind), pa.types
     is_real = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
     return bool(is_real or types.is_boolean(kind) or types.is_null(kind))
+
+
+def kind_of(type: pa.DataType) -> str:
+    """Whether a column of this type holds numbers, dates and times, or text; categories are text whatever they are."""
+    if pa.types.is_dictionary(type) or is_text(type):
+        return TEXT
+    if is_number(type) and plain(type) is type:
+        return NUMBER
+    if pa.types.is_temporal(type):
+        return TIME
+    raise DataFileError(f"{type} values are neither numbers, dates nor text")
+
+
+def kinds_of(table: pa.Table) -> dict[str, str]:
+    """The kind of each column, by name."""
+    found = {}
+    for field in table.schema:
+        try:
+            found[field.name] = kind_of(field.type)
+        except DataFileError as error:
+            raise DataFileError(f"column '{field.name}' cannot be used: {error}; convert or drop it") from None
+    return found
+
+
+def blank_table(kinds: Mapping[str, str], n_rows: int) -> pa.Table:
+    """Rows of empty cells."""
+    types = {NUMBER: pa.float64(), TIME: pa.timestamp("us"), TEXT: pa.string()}
+    return pa.table({name: pa.nulls(n_rows, types[kind]) for name, kind in kinds.items()})
+
+
+def is_mixed(column: pa.ChunkedArray) -> bool:
+    """Whether it holds anything but numbers, or text that all reads as numbers."""
+    kind = kind_of(column.type)
+    if kind == TEXT and not pa.types.is_dictionary(column.type):
+        return column.null_count > 0 or not all(map(reads_as_number, pc.unique(column).to_pylist()))
+    has_nan = pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+    return kind != NUMBER or column.null_count > 0 or has_nan
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
@@ -22,6 +23,7 @@ from manyclass.data.readers.columns import TARGET_NAMES
 from manyclass.data.readers.dataset import (
     DataFileError,
     Dataset,
+    HoldsTextError,
     NoRowsError,
     Request,
     as_indicator,
@@ -31,7 +33,7 @@ from manyclass.data.readers.dataset import (
     reads_as_number,
 )
 from manyclass.data.readers.source import Source, first_line
-from manyclass.data.readers.tables import Layout
+from manyclass.data.readers.tables import NUMBER, TEXT, TIME, Layout
 
 NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
@@ -41,6 +43,8 @@ _WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null",
 _TRUTHS = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
 _MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", " -", *_WORDS)
 _TRUE, _FALSE = (tuple(space + word for space in ("", " ") for word in words) for words in _TRUTHS)
+FEWEST_TEXTS = 0.05
+"""For each number of a column, with fewer of which these are taken for mistakes."""
 _BLOCK_BYTES = 1 << 22
 _SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
@@ -62,15 +66,20 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, request: Request) -> Dataset:
-    """Rows of a delimited text file.
+    """Rows of a delimited text file; where these may be a table, columns with a cell that is no number are of text.
 
     The first row is taken for a header unless `request.header` says otherwise, or most of its cells are numbers and
     none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null, ? and
     - become NaN, and true and false 1 and 0 in columns of features.
     """
     text = _Text(source, request)
-    with text.opened(arrow_csv.read_csv) as table:
-        return text.layout.dataset(table)
+    while True:
+        try:
+            with text.opened(arrow_csv.read_csv) as table:
+                return text.layout.dataset(text.with_kinds(table))
+        except HoldsTextError as error:
+            if request.kinds is None or request.kinds or not text.may_be_text(error):
+                raise
 
 
 def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
@@ -131,6 +140,8 @@ class _Text:
             self._check_nameless(below, request)
         types = (pa.bool_() if truths else pa.float64() for truths in are_truths)
         self.types = dict(zip(self.names, types, strict=True))
+        self.kinds, self.examples = dict(request.kinds or {}), dict[str, str]()
+        self.types |= {name: pa.string() for name, kind in self.kinds.items() if kind != NUMBER}
         if self.layout.label_column is not None:
             self.types[self.layout.label_column] = pa.string()
 
@@ -149,6 +160,35 @@ class _Text:
                 "its first column has no name and another whole number in each row, as the index that pandas writes: "
                 f"{out}, or give it a name"
             )
+
+    def may_be_text(self, error: HoldsTextError) -> bool:
+        """Read the columns that hold some as text from now on; False if they are already."""
+        are_new = bool(error.columns) and not any(self.types[name] == pa.string() for name in error.columns)
+        self.types |= dict.fromkeys(error.columns, pa.string())
+        self.examples |= dict.fromkeys(error.columns[:1], error.example)
+        return are_new
+
+    def with_kinds(self, table: pa.Table) -> pa.Table:
+        """The table with dates where they are known, or all texts of a column are some.
+
+        Raises
+        ------
+        DataFileError
+            Where next to all cells of a column are numbers: the others are rather mistakes than names.
+        """
+        if self.layout.kinds is None:
+            return table
+        for place, name in enumerate(table.column_names):
+            column, kind = table[name], self.kinds.get(name)
+            if name == self.layout.label_column or column.type != pa.string():
+                continue
+            if kind != TEXT and (dates := _dates(column)) is not None:
+                table = table.set_column(place, name, dates)
+            elif kind == TIME:
+                raise DataFileError(f"column '{name}' holds text where the model was fitted on dates: correct it")
+            elif kind is None:
+                _check_text(name, column, self.examples.get(name, ""))
+        return table
 
     @contextmanager
     def opened(self, read: Callable[..., Any]) -> Iterator[Any]:
@@ -179,7 +219,7 @@ class _Text:
     def _fault(self, error: Exception) -> DataFileError:
         """The cell that pyarrow cannot read, or the row that has too many or too few."""
         read = set(self.layout.needed) - {self.layout.label_column}
-        numeric = [j for j, name in enumerate(self.names) if name in read]
+        numeric = [j for j, name in enumerate(self.names) if name in read and self.types[name] != pa.string()]
         is_read = [_is_truth if self.types[name] == pa.bool_() else reads_as_number for name in self.names]
         with self.source.text() as file:
             rows = csv.reader(file, delimiter=self.delimiter)
@@ -207,6 +247,29 @@ class _Text:
                         f"pandas' read_csv({option}) and to_csv"
                     )
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
+
+
+def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Dates and times as ISO 8601 writes them, if all texts are some."""
+    present = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, pc.utf8_trim_whitespace(column))
+    try:
+        return present.cast(pa.timestamp("us")) if present.null_count < len(present) else None
+    except pa.ArrowInvalid:
+        return None
+
+
+def _check_text(name: str, column: pa.ChunkedArray, example: str) -> None:
+    counts = pc.value_counts(column)
+    texts, n_rows = counts.field("values").to_pylist(), counts.field("counts").to_numpy()
+    are_numbers = np.array([reads_as_number(text) for text in texts])
+    are_texts = ~are_numbers & np.array([text not in _MISSING for text in texts])
+    n_texts, n_numbers = n_rows[are_texts].sum(), n_rows[are_numbers].sum()
+    if n_texts < FEWEST_TEXTS * n_numbers:
+        example = example or f" ('{texts[int(np.argmax(are_texts))][:40]}')"
+        raise DataFileError(
+            f"column '{name}' holds text{example} in {n_texts} and numbers in {n_numbers} cells: correct the former or "
+            "leave them empty, or leave the column out with drop (--drop on the command line)"
+        )
 
 
 def _written(cell: str) -> int | None:

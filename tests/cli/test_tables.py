@@ -1,0 +1,177 @@
+"""Files of more than numbers: text, categories, dates and gaps."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manyclass.cli.modelfile import load
+
+
+@pytest.fixture
+def people(rng):
+    """Rows whose label follows from a category, a number and a gap."""
+    n = 400
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(18, 80, n)),
+            "city": rng.choice(["Rome", "Oslo", "Bern"], n),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), unit="D"),
+            "member": rng.choice([True, False], n),
+        }
+    )
+    frame["label"] = np.where((frame["city"] == "Oslo") | frame["age"].isna(), "yes", "no")
+    return frame
+
+
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+    "arrow": lambda frame, path: frame.to_feather(path, compression="uncompressed"),
+}
+
+
+@pytest.fixture(params=WRITERS)
+def write(request, tmp_path):
+    def write(frame, name):
+        path = tmp_path / f"{name}.{request.param}"
+        WRITERS[request.param](frame, path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("options", [(), ("--alpha", "1e-3"), ("--solver", "sdca", "--scale", "maxabs")])
+def test_a_table_is_fitted_and_its_model_used(run_json, run_ok, people, write, tmp_path, options):
+    train, test = write(people[:300], "train"), write(people[300:], "test")
+    model = tmp_path / "model.skops"
+    report = run_json("fit", train, "--test", test, "-o", model, *options)
+    assert (report["n_features"], report["n_rows"]) == (4, 300)
+    assert report["error"] < 0.02
+    assert run_json("evaluate", model, test)["error"] == report["error"]
+    bare = write(people[300:].drop(columns="label"), "bare")
+    predicted = run_json("predict", model, bare)["predictions"]
+    assert np.mean(np.array(predicted) != people["label"][300:]) == pytest.approx(report["error"])
+    assert "table, encoded in 7 columns" in run_ok("fit", train, *options)
+
+
+def test_one_row_is_predicted_as_it_is_among_others(run_json, people, write, tmp_path):
+    """Whatever its cells look like by themselves: a file of one row has no gaps, and its texts may be numbers."""
+    frame = people.assign(city=people["city"].map({"Rome": "10", "Oslo": "20", "Bern": "x"}))
+    model = tmp_path / "model.skops"
+    run_json("fit", write(frame, "train"), "-o", model, "--holdout", 0, "--alpha", "1e-3")
+    expected = np.array(run_json("predict", model, write(frame, "all"), "--proba")["predictions"])
+    for row in range(6):
+        found = run_json("predict", model, write(frame[row : row + 1], f"row{row}"), "--proba")["predictions"]
+        np.testing.assert_allclose(found, expected[row : row + 1], rtol=1e-6)
+
+
+def test_the_saved_estimator_takes_frames(run_ok, people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    run_ok("fit", tmp_path / "people.csv", "-o", tmp_path / "model.skops", "--alpha", "1e-3")
+    estimator = load(tmp_path / "model.skops").estimator
+    assert estimator.score(people.drop(columns="label"), people["label"]) > 0.98
+
+
+def test_texts_are_taken_apart_into_words(run_json, tmp_path, rng):
+    words = {"north": ["snow", "ice", "frost"], "south": ["sand", "sun", "heat"]}
+    path = tmp_path / "texts.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        for number in range(300):
+            label = ("north", "south")[number % 2]
+            said = [f"it is day {number}", *rng.choice(words[label], 2), "they said", '"indeed"']
+            writer.writerow([", ".join(said), label])
+    assert run_json("fit", path)["error"] < 0.02
+    assert run_json("analyze", path)["estimator"]
+
+
+def test_gaps_alone_make_a_table(run_json, iris_csv, tmp_path):
+    lines = iris_csv.read_text().splitlines()
+    holed = [line if number % 9 or not number else "," + line.partition(",")[2] for number, line in enumerate(lines)]
+    iris_csv.write_text("\n".join(holed))
+    report = run_json("fit", iris_csv, "-o", tmp_path / "m.skops", "--holdout", 0)
+    assert report["n_features"] == 4
+    assert run_json("evaluate", tmp_path / "m.skops", iris_csv)["error"] < 0.06
+    iris_csv.write_text("\n".join(lines))  # without any
+    assert run_json("evaluate", tmp_path / "m.skops", iris_csv)["error"] < 0.06
+
+
+@pytest.mark.parametrize(
+    ("change", "command", "message"),
+    [
+        ({"age": "old"}, "evaluate", "column 'age' holds text ('old' in line 2)"),
+        ({"since": "soon"}, "evaluate", "column 'since' holds text where the model was fitted on dates"),
+        ({"age": np.inf}, "evaluate", "Column 'age' of X cannot be encoded: it holds infinity"),
+        ({"age": np.inf}, "fit", "Column 'age' of X cannot be encoded: it holds infinity"),
+        ({"city": None, "age": None}, "fit", None),
+    ],
+)
+def test_cells_of_another_kind_are_named(run, people, tmp_path, change, command, message):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "m.skops", "--alpha", "1e-3").code == 0
+    people.assign(**change).to_csv(tmp_path / "other.csv", index=False)
+    arguments = [tmp_path / "m.skops"] if command == "evaluate" else []
+    result = run(command, *arguments, tmp_path / "other.csv")
+    if message is None:
+        assert result.code == 0
+    else:
+        assert result.code == 1 and message in result.err and result.err.count("\n") == 1
+
+
+def test_a_text_among_numbers_is_a_mistake_and_many_are_none(run, people, tmp_path):
+    for n_texts in (3, 100):
+        ages = people["age"].fillna(50).astype(object)
+        ages[5 : 5 + n_texts] = "unknown"
+        people.assign(age=ages).to_csv(tmp_path / "ages.csv", index=False)
+        result = run("fit", tmp_path / "ages.csv", "--alpha", "1e-3")
+        if n_texts == 3:
+            told = "column 'age' holds text ('unknown' in line 7) in 3 and numbers in 397 cells: correct the former"
+            assert result.code == 1 and told in result.err
+        else:
+            assert result.code == 0
+
+
+@pytest.mark.parametrize("cell", ["1,5", "12%", "1,234.5"])
+def test_numbers_that_are_written_otherwise_are_no_categories(run, people, tmp_path, cell):
+    people.assign(age=cell).to_csv(tmp_path / "ages.csv", index=False)
+    result = run("fit", tmp_path / "ages.csv")
+    assert result.code == 1 and "column 'age' holds" in result.err and "save the file" in result.err
+
+
+def test_what_reads_rows_in_pieces_says_so(run, people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    result = run("fit", tmp_path / "people.csv", "--memory-limit", "1GB")
+    assert result.code == 1 and "columns 'city', 'since' hold text" in result.err
+    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "m.skops", "--alpha", "1e-3").code == 0
+    result = run("evaluate", tmp_path / "m.skops", tmp_path / "people.csv", "--memory-limit", "1GB")
+    assert result.code == 1 and "leave out --memory-limit" in result.err
+    result = run("summarize", tmp_path / "people.csv", "-o", tmp_path / "p.moments")
+    assert result.code == 1 and "columns 'city', 'since' hold text" in result.err
+
+
+def test_arff_with_nominal_texts(run_json, tmp_path):
+    lines = ["@relation r", "@attribute size numeric", "@attribute colour {red, 'light blue'}", "@attribute y {a, b}"]
+    rows = [
+        f"{number % 7},{colour},{label}"
+        for number in range(40)
+        for colour, label in (("red", "a"), ("'light blue'", "b"))
+    ]
+    (tmp_path / "rows.arff").write_text("\n".join([*lines, "@data", *rows, "?,?,a"]) + "\n")
+    report = run_json("fit", tmp_path / "rows.arff", "-o", tmp_path / "m.skops", "--alpha", "1e-3")
+    assert (report["n_features"], report["error"]) == (2, 0.0)
+    assert run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.arff")["error"] < 0.02
+
+
+def test_analyze(run_json, run_ok, people, tmp_path):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    report = run_json("analyze", tmp_path / "people.csv")
+    n_gaps = int(people["age"].isna().sum())
+    assert report["rows"]["n_table_columns"] == 4 and report["rows"]["n_features"] == 7
+    assert report["rows"]["n_missing"] == report["rows"]["n_rows_with_missing"] == n_gaps
+    assert report["recommendation"].startswith("Put a TableEncoder")
+    text = run_ok("analyze", tmp_path / "people.csv")
+    assert f"{n_gaps} cells in {n_gaps} rows" in text and "7 columns of float64 made of 4 columns of a table" in text

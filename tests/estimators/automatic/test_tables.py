@@ -1,0 +1,86 @@
+"""Frames with text, categories, dates and gaps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+
+from manyclass import AutoClassifier
+from manyclass.features import TableEncoder
+
+
+@pytest.fixture
+def table(rng):
+    n = 600
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.normal(40, 10, n)),
+            "income": rng.lognormal(0, 2, n),
+            "city": pd.Categorical(rng.choice(["Rome", "Oslo", "Bern"], n)),
+        }
+    )
+    y = np.where(frame["city"].isin(["Oslo"]) ^ frame["age"].isna(), "yes", "no")
+    return frame, y
+
+
+def test_a_frame_is_taken_as_it_is(few, table):
+    X, y = table
+    model = AutoClassifier(random_state=0).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.97
+    found = model.best_estimator_
+    assert isinstance(found, Pipeline) and isinstance(found[0], TableEncoder)
+    np.testing.assert_allclose(found.predict_proba(X[400:]), model.predict_proba(X[400:]), atol=1e-6)
+    assert model.n_features_in_ == 3 and list(model.feature_names_in_) == list(X)
+    assert cross_val_score(AutoClassifier(max_time=2.0), X[:300], y[:300], cv=2).mean() > 0.9
+
+
+def test_gaps_in_arrays_are_taken(few, rng):
+    X = rng.standard_normal((500, 4))
+    y = (X[:, 0] > 0).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y[np.isnan(X[:, 3])] = 2
+    model = AutoClassifier(random_state=0).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.85
+    complete = X[400:].copy()
+    complete[np.isnan(complete)] = 0.0
+    assert model.predict(complete).shape == (100,)
+
+
+def test_rows_of_weight_0_are_as_absent(few, table):
+    X, y = table
+    weight = (np.arange(600) % 3 > 0).astype(float)
+    strange = X.assign(city=X["city"].astype(str).where(weight > 0, "nowhere"), age=X["age"].where(weight > 0, 1e9))
+    one = AutoClassifier(random_state=0).fit(strange, y, weight)
+    other = AutoClassifier(random_state=0).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-6)
+
+
+def test_several_labels_and_class_weights(few, table):
+    X, y = table
+    Y = np.column_stack([y == "yes", X["age"].isna()]).astype(int)
+    assert AutoClassifier(random_state=0).fit(X, Y).score(X, Y) > 0.95
+    assert AutoClassifier(class_weight="balanced", random_state=0).fit(X, y).score(X, y) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (lambda X: X.rename(columns={"age": "years"}), "column 'age' was, where now 'years' is"),
+        (lambda X: X.drop(columns="age"), "X has 2 features, but TableEncoder is expecting 3"),
+        (lambda X: X.assign(age="old"), "Column 'age' of X cannot be encoded: it holds text"),
+    ],
+)
+def test_other_columns_are_refused(few, table, later, message):
+    X, y = table
+    model = AutoClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(later(X))
+
+
+def test_a_fit_of_numbers_after_one_of_a_table_knows_nothing_of_it(few, table, rng):
+    model = AutoClassifier(random_state=0).fit(*table)
+    X = rng.standard_normal((300, 2))
+    model.fit(X, X[:, 0] > 0)
+    assert model.n_features_in_ == 2 and not hasattr(model, "feature_names_in_")
+    assert model.score(X, X[:, 0] > 0) > 0.95
