@@ -32,11 +32,21 @@ def write_digits(folder):
         np.savetxt(folder / name, part, fmt="%d", delimiter=",", header=header, comments="")
 
 
+def write_visits(folder):
+    cities, rows = ("Oslo", "Rome", "Bern"), []
+    for number in range(400):
+        age = "" if number % 10 == 0 else 20 + number * 7 % 60
+        label = "yes" if number % 3 == 0 else "no"
+        rows.append(f"{age},{cities[number % 3]},2024-{1 + number % 12:02}-{1 + number % 28:02},{label}")
+    (folder / "visits.csv").write_text("\n".join(["age,city,first,label", *rows]) + "\n")
+
+
 def test_commands_print_what_is_shown(run, tmp_path, monkeypatch):
     write_digits(tmp_path)
+    write_visits(tmp_path)
     monkeypatch.chdir(tmp_path)
     commands = list(shown())
-    assert len(commands) >= 8
+    assert len(commands) >= 9
     for command, output in commands:
         result = run(*shlex.split(command)[1:])
         if "analyze" in command or "why " in output:  # the order of seconds, and what is best, is that of the machine
