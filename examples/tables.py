@@ -2,9 +2,9 @@
 Tables as they are kept
 =======================
 
-Tables hold more than numbers: categories, dates, remarks, and cells that nobody filled in. ``TableEncoder`` makes numbers
-of them in front of any model; ``AutoClassifier`` does so by itself. Here the owners of cars are asked whether they would
-buy the same one again.
+Tables hold more than numbers: categories, dates, remarks, and cells that nobody filled in. ``TableEncoder`` makes
+numbers of them in front of any model; ``AutoClassifier`` does so by itself. Here the owners of cars are asked whether
+they would buy the same one again.
 """
 
 import numpy as np

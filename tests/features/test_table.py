@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import GLMClassifier
 from manyclass.data.frames import is_mixed
-from manyclass.features import TableEncoder
+from manyclass.features import TableEncoder, table_columns
 from tests.checks import checks
 
 
@@ -59,10 +59,27 @@ def test_texts_are_those_of_scikit_learn():
     texts = pd.Series([f"where is my card number {j % 7} of {j % 11}" for j in range(120)])
     encoder = TableEncoder().fit(texts.to_frame("question"))
     found = encoder.transform(texts.to_frame("question"))
-    vectorizer = TfidfVectorizer(min_df=2, sublinear_tf=True, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
-    expected = vectorizer.fit_transform(texts)
-    assert_allclose(found if isinstance(found, np.ndarray) else found.toarray(), expected.toarray())
-    assert encoder.get_feature_names_out()[0] == f"question_{vectorizer.get_feature_names_out()[0]}"
+    options = {"min_df": 2, "sublinear_tf": True}
+    words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options).fit(texts)
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options).fit(texts)
+    expected = sp.hstack([words.transform(texts), characters.transform(texts)]).toarray()
+    assert_allclose(found if isinstance(found, np.ndarray) else found.toarray(), expected)
+    names = encoder.get_feature_names_out()
+    assert names[0] == f"question_{words.get_feature_names_out()[0]}"
+    assert names[-1] == f"question_characters_{characters.get_feature_names_out()[-1]}"
+    assert len(set(names)) == len(names) == expected.shape[1]
+
+
+def test_many_long_texts_are_taken_apart_less(monkeypatch):
+    texts = pd.DataFrame({"text": [f"where is my card number {j % 7} of {j % 11}" for j in range(120)]})
+    widths = []
+    for limits in ({}, {"MOST_FOR_TRIPLES": 100}, {"MOST_FOR_TRIPLES": 100, "MOST_FOR_PAIRS": 100}):
+        for name, limit in limits.items():
+            monkeypatch.setattr(table_columns, name, limit)
+        encoder = TableEncoder().fit(texts)
+        widths.append(encoder.transform(texts).shape[1])
+        assert len(encoder.get_feature_names_out()) == widths[-1]
+    assert widths[0] > widths[1] > widths[2] > 10
 
 
 @pytest.mark.parametrize(

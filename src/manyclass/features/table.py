@@ -31,7 +31,8 @@ class TableEncoder(TransformerMixin, Parametrised):
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
       also takes those that are seen later for the first time, and what is missing has one.
     - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
-      into words and pairs of neighbouring words, weighted by TF-IDF.
+      into words and pairs of neighbouring words, weighted by TF-IDF. Where all of them have fewer than eight million
+      characters, so they are into triples of neighbouring characters.
 
     Put in front of a model it makes a pipeline that takes frames as they are; `AutoClassifier` does so by itself.
 

@@ -16,8 +16,9 @@ WORDS = 2.0
 """On average, from which on texts are taken apart where there are more of them than the root of the rows."""
 
 
-MOST_CHARACTERS = 1 << 27
-"""In all texts of a column, up to which pairs of words are counted, each of which takes memory when it is new."""
+MOST_FOR_PAIRS, MOST_FOR_TRIPLES = 1 << 27, 1 << 23
+"""Characters in all texts of a column, up to which pairs of words are counted, each of which takes memory when it is
+new, and triples of characters, of which a text has more than three times as many as words."""
 
 
 @dataclass(frozen=True)
@@ -91,20 +92,27 @@ class Categories:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of texts, and pairs of neighbours, weighted by how rare they are (TF-IDF)."""
+    """Words and pairs of neighbouring words of texts, weighted by how rare they are (TF-IDF).
 
-    vectorizer: Any
+    Of texts that are not too many also triples of neighbouring characters, by which misspelt or inflected words have
+    something in common.
+    """
+
+    words: Any
+    characters: Any
 
     @classmethod
     def learned(cls, values: list[str], codes: np.ndarray, fewest: int) -> Self:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = _repeated(values, codes)
-        longest = 2 if sum(map(len, texts)) < MOST_CHARACTERS else 1
-        vectorizer = TfidfVectorizer(
-            min_df=fewest, sublinear_tf=True, ngram_range=(1, longest), token_pattern=r"(?u)\b\w+\b"
-        )
-        return cls(vectorizer.fit(texts))
+        n_characters = sum(map(len, texts))
+        options: dict[str, Any] = {"min_df": fewest, "sublinear_tf": True}
+        longest = 2 if n_characters < MOST_FOR_PAIRS else 1
+        words = TfidfVectorizer(ngram_range=(1, longest), token_pattern=r"(?u)\b\w+\b", **options).fit(texts)
+        if n_characters >= MOST_FOR_TRIPLES:
+            return cls(words, None)
+        return cls(words, TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options).fit(texts))
 
     @staticmethod
     def serve(values: list[str], codes: np.ndarray) -> bool:
@@ -114,12 +122,16 @@ class Words:
         return len(values) > len(present) ** 0.5 and bool(n_words[present].mean() >= WORDS)
 
     def names(self, name: str) -> list[str]:
-        return [f"{name}_{word}" for word in self.vectorizer.get_feature_names_out()]
+        found = [f"{name}_{word}" for word in self.words.get_feature_names_out()]
+        triples = [] if self.characters is None else self.characters.get_feature_names_out()
+        return [*found, *(f"{name}_characters_{one}" for one in triples)]
 
     def values(self, column: Any) -> Any:
-        from manyclass.data.frames import texts
+        from manyclass.data.frames import joined, texts
 
-        return self.vectorizer.transform(_repeated(*texts(column)))
+        told = _repeated(*texts(column))
+        parts = [one.transform(told) for one in (self.words, self.characters) if one is not None]
+        return joined(parts, (len(told), sum(part.shape[1] for part in parts)), sparse_output=True)
 
 
 def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
