@@ -92,14 +92,28 @@ def peers(multilabel: bool, dense: bool) -> dict[str, Any]:
 
 
 def contest(name: str, limit: float, peer_limit: float, most: int, before: Result | None = None) -> Result:
-    """Means over as many splits as small sets need; where there is one from before, of ours alone beside its peers."""
+    """Ours and its peers; where there is a result from before, ours alone beside the peers of that."""
     X, y = cases.arrays(name)
+    return compared(name, X, y, peers(y.ndim == 2, not sparse.issparse(X)), limit, peer_limit, most, before)
+
+
+def compared(
+    name: str,
+    X: Any,
+    y: np.ndarray,
+    others: dict[str, Any],
+    limit: float,
+    peer_limit: float,
+    most: int,
+    before: Result | None = None,
+) -> Result:
+    """Means over as many splits as small sets need."""
     splits = splits_of(y, most, MOST_SPLITS)
     n_splits = len(splits)
-    multilabel, dense = y.ndim == 2, not sparse.issparse(X)
-    n_classes = y.shape[1] if multilabel else len(np.unique(y))
+    dense = not sparse.issparse(X)
+    n_classes = y.shape[1] if y.ndim == 2 else len(np.unique(y))
     result = before or Result(name, (len(splits[0][0]), X.shape[1], n_classes))
-    others = {} if before else peers(multilabel, dense)
+    others = {} if before else others
     for title, model in ({OURS: AutoClassifier(max_time=limit)} | others).items():
         if title == "RidgeClassifierCV" and not dense and min(result.shape[:2]) > 6000:
             continue  # it would fill a matrix of all rows or all features
@@ -117,12 +131,13 @@ def contest(name: str, limit: float, peer_limit: float, most: int, before: Resul
 
 def _judged(model: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
     """The error and the log loss, where there are probabilities, on the rows of a test."""
-    predicted = model.fit(X[train], y[train]).predict(X[test])
+    learned, judged = (X.iloc[rows] if hasattr(X, "iloc") else X[rows] for rows in (train, test))
+    predicted = model.fit(learned, y[train]).predict(judged)
     if y.ndim == 2:
         return 1.0 - float(f1_score(y[test], predicted, average="micro")), np.nan
     loss = np.nan
     if hasattr(model, "predict_proba") and np.isin(y[test], y[train]).all():
-        loss = float(log_loss(y[test], model.predict_proba(X[test]), labels=model.classes_))
+        loss = float(log_loss(y[test], model.predict_proba(judged), labels=model.classes_))
     return 1.0 - float(np.mean(predicted == y[test])), loss
 
 
