@@ -1,6 +1,7 @@
 """Tables of numbers, dates, categories and texts as numbers."""
 
 import datetime
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -146,6 +147,22 @@ def test_weights_count_as_copies_and_rows_of_none_are_absent(frame, rng):
     weighted = TableEncoder().fit(frame, sample_weight=weight)
     repeated = frame.loc[np.repeat(frame.index, weight)]
     assert_allclose(weighted.transform(frame), TableEncoder().fit(repeated).transform(frame), atol=1e-9)
+
+
+def test_weights_may_sum_to_one(frame):
+    expected = TableEncoder().fit(frame)
+    weighted = TableEncoder().fit(frame, sample_weight=np.full(len(frame), 1 / len(frame)))
+    assert weighted.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
+    assert_allclose(weighted.transform(frame), expected.transform(frame), atol=1e-9)
+
+
+def test_one_long_text_takes_no_more_memory_than_it_has():
+    texts = pd.DataFrame({"page": [*(f"page{j % 2000}" for j in range(4000)), "x" * 100_000]})
+    tracemalloc.start()
+    TableEncoder().fit(texts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20
 
 
 def test_numbers_of_any_size(rng):

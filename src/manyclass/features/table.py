@@ -39,7 +39,7 @@ class TableEncoder(TransformerMixin, Parametrised):
     Parameters
     ----------
     min_frequency : int, default=2
-        Rows that a category or a word has to occur in; a row of weight 2 counts twice for categories.
+        Rows that a category or a word has to occur in; for categories a weight of that much is enough, too.
     max_categories : int, default=None
         Most columns for categories of one column: the most frequent ones.
 

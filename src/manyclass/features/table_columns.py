@@ -65,10 +65,14 @@ class Categories:
 
     @classmethod
     def learned(cls, values: list[str], codes: np.ndarray, weight: np.ndarray, fewest: int, most: int | None) -> Self:
-        count = np.bincount(codes[codes >= 0], weight[codes >= 0], len(values))
-        order = np.lexsort((np.array(values, dtype=np.str_), -count))
-        frequent = [values[place] for place in order if count[place] >= fewest][:most]
-        n_present = np.count_nonzero(count)
+        present = codes >= 0
+        count = np.bincount(codes[present], weight[present], len(values))
+        n_rows = np.bincount(codes[present], minlength=len(values))
+        # Rows are enough where all weights are small, as where they sum to one.
+        is_frequent = np.maximum(count, n_rows) >= fewest
+        order = sorted(np.flatnonzero(is_frequent), key=lambda place: (-count[place], values[place]))
+        frequent = [values[place] for place in order[:most]]
+        n_present = np.count_nonzero(n_rows)
         return cls(tuple(sorted(frequent)), len(frequent) < int(n_present), bool((codes < 0).any()))
 
     def names(self, name: str) -> list[str]:
