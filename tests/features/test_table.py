@@ -1,6 +1,7 @@
 """Tables of numbers, dates, categories and texts as numbers."""
 
 import datetime
+import decimal
 import tracemalloc
 
 import numpy as np
@@ -131,6 +132,43 @@ def test_categories_are_the_same_however_they_are_held():
         assert_array_equal(found, expected if len(set(map(str, other))) > 1 else expected[[0] * 16])
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [2.0, "a", 1, True],
+        [1.0, "a", 2.5, pd.NA],
+        [pd.Timestamp(2020, 1, 1), "never", None],
+        [decimal.Decimal("1.50"), "a", np.nan],
+        pd.cut([1, 2, 3], 3),
+        pd.Categorical([1e6, 1e20, 2.5]),
+        pd.Categorical(pd.period_range("2020", periods=3, freq="Y")),
+        pd.Categorical(pd.date_range("2020", periods=3, freq="D")),
+    ],
+    ids=["types", "gap", "times", "decimals", "intervals", "floats", "periods", "dates"],
+)
+def test_a_cell_reads_the_same_whatever_is_in_the_others(cells):
+    frame = pd.DataFrame({"a": pd.Series(cells, dtype=getattr(cells, "dtype", object))})
+    encoder = TableEncoder().fit(pd.concat([frame] * 9))
+    whole = encoder.transform(frame)
+    assert_array_equal(whole.sum(axis=1), 1)
+    assert len(np.unique(whole, axis=0)) == len(frame)
+    for row in range(len(frame)):
+        assert_array_equal(encoder.transform(frame[row : row + 1]), whole[row : row + 1])
+        alone = pd.DataFrame({"a": pd.Series([frame["a"][row]])})
+        if alone["a"].dtype.name.startswith(("interval", "period")):
+            with pytest.raises(ValueError, match="neither numbers, dates nor text"):
+                encoder.transform(alone)
+        else:
+            assert_array_equal(encoder.transform(alone), whole[row : row + 1])
+
+
+def test_dates_as_categories_are_the_same_in_every_unit():
+    days = pd.DataFrame({"a": pd.Categorical(pd.date_range("2020", periods=4, freq="D"))})
+    encoder = TableEncoder(min_frequency=1).fit(days)
+    other = days.assign(a=pd.Categorical(days["a"].astype("datetime64[ns]")))
+    assert_array_equal(encoder.transform(other), np.eye(4))
+
+
 def test_many_categories_are_sparse_and_few_are_dense(rng):
     few, many = (pd.DataFrame({"a": rng.integers(0, k, 4000).astype(str)}) for k in (5, 500))
     assert isinstance(TableEncoder().fit_transform(few), np.ndarray)
@@ -207,6 +245,7 @@ def test_columns_that_differ_are_refused(frame, later, message):
     [
         (pd.DataFrame({"a": [None, None]}), "No column of X says anything"),
         (pa.table({"a": [[1, 2], [3, 4]]}), "neither numbers, dates nor text"),
+        (pa.table({"a": pa.array([b"1", b"2"]).dictionary_encode()}), "neither numbers, dates nor text"),
         (pa.table({"a": [b"1", b"2"]}), "neither numbers, dates nor text"),
         (pd.DataFrame({"a": [1.0, np.inf]}), "it holds infinity"),
     ],

@@ -77,13 +77,36 @@ def _column(values: Any) -> Any:
         raise ValueError(f"Complex data not supported: give real and imaginary part{of} by themselves.")
     if getattr(values.dtype, "kind", "") == "f" and values.dtype.itemsize > 8:
         values = values.astype(np.float64)
+    if _are_objects(getattr(values.dtype, "categories", None)):
+        values = values.cat.rename_categories(str)
     try:
         return pa.array(np.ascontiguousarray(values) if is_numpy_array(values) else values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        wrong = next((one for one in values if not isinstance(one, str | int | float | np.generic | None)), None)
-        if wrong is not None and not hasattr(wrong, "isoformat"):
-            raise TypeError(f"X holds {wrong!r}: an argument must be a string or a number, or a date.") from None
-        return pa.array([None if one is None or one != one else str(one) for one in values], pa.string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _texts_of_objects(values)
+
+
+def _are_objects(categories: Any) -> bool:
+    """Whether categories of pandas are intervals, as those of `cut`, periods and the like."""
+    return categories is not None and categories.dtype.name.startswith(("interval", "period"))
+
+
+def _texts_of_objects(values: Any) -> pa.Array:
+    """Each value as the text that it is in a column of its type alone: as other rows do not change it."""
+    places: dict[type, list[int]] = {}
+    for place, one in enumerate(values):
+        places.setdefault(type(one), []).append(place)
+    found, held = np.full(len(values), None, dtype=object), np.asarray(values, dtype=object)
+    for some in places.values():
+        try:
+            column = pa.chunked_array([pa.array(held[some], from_pandas=True)])
+            kind_of(column.type)
+        except (pa.ArrowException, ValueError, OverflowError):
+            wrong = held[some[0]]
+            if not isinstance(wrong, str | int | float | np.generic):
+                raise TypeError(f"X holds {wrong!r}: an argument must be a string or a number, or a date.") from None
+            column = pa.chunked_array([[str(one) for one in held[some]]])
+        found[some] = _trimmed(column).to_pylist()
+    return pa.array(found, pa.string())
 
 
 def in_numbers(X: Any) -> tuple[Any, list[str] | None]:
@@ -134,6 +157,7 @@ def _days(column: pa.ChunkedArray) -> np.ndarray:
 def texts(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     """The different texts of a column, without space around them, and the place of each row's; −1 where it is missing
     or empty."""
+    kind_of(column.type)
     encoded = pc.dictionary_encode(_trimmed(column)).combine_chunks()
     values = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(), dtype=np.int64)
@@ -143,13 +167,19 @@ def texts(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
 
 
 def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """As text; whole numbers as such, however they are held."""
+    """Each cell as text, whatever is in the others; whole numbers as such, however they are held."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_boolean(column.type):
+    kind = column.type
+    if pa.types.is_boolean(kind):
         column = pc.if_else(column, "True", "False")
-    elif pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
-        column = column.cast(pa.int64(), safe=False)
+    elif pa.types.is_temporal(kind):
+        column = tables.texts_of_times(column)
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        column = column if pa.types.is_float32(kind) else column.cast(pa.float64())
+        is_whole = pc.and_(pc.equal(pc.round(column), column), pc.less(pc.abs(column), 2.0**53))
+        whole = column.cast(pa.int64(), safe=False).cast(pa.string())
+        column = pc.if_else(pc.is_nan(column), None, pc.if_else(is_whole, whole, column.cast(pa.string())))
     return pc.utf8_trim_whitespace(column.cast(pa.string()))
 
 

@@ -256,7 +256,9 @@ def is_number(kind: pa.DataType) -> bool:
 
 def kind_of(type: pa.DataType) -> str:
     """Whether a column of this type holds numbers, dates and times, or text; categories are text whatever they are."""
-    if pa.types.is_dictionary(type) or is_text(type):
+    if pa.types.is_dictionary(type):
+        type = pa.string() if kind_of(type.value_type) else type
+    if is_text(type):
         return TEXT
     if is_number(type) and plain(type) is type:
         return NUMBER
@@ -325,6 +327,12 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
+def texts_of_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates and times as they stand in text; a fraction and a time of nothing but zeros are left out."""
+    column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z|[+-]\d+)?$", r"\1")
+    return pc.replace_substring_regex(column, r"^(\d+-\d+-\d+) 00:00:00$", r"\1")
+
+
 def label_column(names: Sequence[str]) -> str:
     """The column of labels in a table beside that of the features."""
     found = [name for name in names if name.strip().lower() in TARGET_NAMES]
@@ -342,9 +350,7 @@ def labels_of(column: pa.ChunkedArray, name: str, start: int = 0, as_text: bool 
     if is_list(column.type):
         raise DataFileError(f"column '{name}' holds lists: give the labels one each, or as columns of 0 and 1")
     if pa.types.is_temporal(column.type):
-        # As they stand in text; a fraction and a time of nothing but zeros are left out.
-        column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z|[+-]\d+)?$", r"\1")
-        column = pc.replace_substring_regex(column, r"^(\d+-\d+-\d+) 00:00:00$", r"\1")
+        column = texts_of_times(column)
     are_texts = is_text(column.type)
     is_empty = column.is_null()
     if are_texts:
