@@ -29,6 +29,8 @@ def is_mixed(X: Any) -> bool:
     """
     if isinstance(X, Rows) or sp.issparse(X) or (is_stored(X) and not hasattr(X, "column_names")):
         return False
+    if hasattr(X, "sparse"):  # a frame of pandas whose columns are all sparse, and numbers
+        return False
     if hasattr(X, "columns") or is_stored(X):
         if hasattr(X, "collect"):  # a lazy frame
             return False
@@ -72,6 +74,8 @@ def as_table(X: Any) -> pa.Table:
 
 def _column(values: Any) -> Any:
     """A column of pandas or NumPy; one of several types as text."""
+    if hasattr(values, "sparse"):
+        values = values.sparse.to_dense()
     if getattr(values.dtype, "kind", "") == "c":
         of = f" of column {values.name!r} of X" if hasattr(values, "name") else ""
         raise ValueError(f"Complex data not supported: give real and imaginary part{of} by themselves.")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 
@@ -33,6 +34,16 @@ def test_a_frame_is_taken_as_it_is(few, table):
     np.testing.assert_allclose(found.predict_proba(X[400:]), model.predict_proba(X[400:]), atol=1e-6)
     assert model.n_features_in_ == 3 and list(model.feature_names_in_) == list(X)
     assert cross_val_score(AutoClassifier(max_time=2.0), X[:300], y[:300], cv=2).mean() > 0.9
+
+
+def test_sparse_frames_stay_sparse(few, rng):
+    held = sp.random(300, 40, 0.1, format="csr", random_state=0)
+    frame, y = pd.DataFrame.sparse.from_spmatrix(held), (held.toarray()[:, :5].sum(axis=1) > 0.5).astype(int)
+    model = AutoClassifier(random_state=0).fit(frame, y)
+    assert not isinstance(model.best_estimator_, Pipeline) or not isinstance(model.best_estimator_[0], TableEncoder)
+    assert model.score(frame, y) > 0.9
+    beside = frame[[0]].assign(city=np.where(y == 1, "Rome", "Oslo"))
+    assert TableEncoder().fit_transform(beside).shape == (300, 3)
 
 
 def test_gaps_in_arrays_are_taken(few, rng):
