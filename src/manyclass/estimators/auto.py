@@ -281,20 +281,28 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
-        if is_stored(X):
+        if is_stored(X) and self._encoder is None:
             X, y = check_rows(self, X, True if y is None else y, reset=False)
         return float(super().score(X, on_host(y), sample_weight))
 
+    @property
+    def _encoder(self) -> TableEncoder | None:
+        """What is in front where it was fitted to a table of more than numbers."""
+        check_is_fitted(self, "best_estimator_")
+        first = self.best_estimator_[0] if isinstance(self.best_estimator_, Pipeline) else None
+        return first if isinstance(first, TableEncoder) else None
+
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model behind its scaler, and the rows as it takes them."""
-        check_is_fitted(self, "best_estimator_")
+        encoder = self._encoder
         if not isinstance(self.best_estimator_, Pipeline):
             return self.best_estimator_, check_rows(self, X, reset=False)[0]
         *front, model = (step for _, step in self.best_estimator_.steps)
-        if isinstance(front[0], TableEncoder):
-            rows = as_rows(front.pop(0).transform(X))
-        else:
+        if encoder is None:
             rows, _ = check_rows(self, X, reset=False)
+        else:
+            rows = as_rows(encoder.transform(X))
+            del front[0]
         return model, behind(front[0] if front else None, rows)
 
     def _store(self, model: Any, chosen: Entry, front: list[tuple[str, Any]]) -> None:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import cross_val_score
@@ -34,6 +36,13 @@ def test_a_frame_is_taken_as_it_is(few, table):
     np.testing.assert_allclose(found.predict_proba(X[400:]), model.predict_proba(X[400:]), atol=1e-6)
     assert model.n_features_in_ == 3 and list(model.feature_names_in_) == list(X)
     assert cross_val_score(AutoClassifier(max_time=2.0), X[:300], y[:300], cv=2).mean() > 0.9
+
+
+@pytest.mark.parametrize("as_kind", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
+def test_tables_of_every_kind_are_scored(few, table, as_kind):
+    X, y = table
+    model = AutoClassifier(random_state=0).fit(as_kind(X), y)
+    assert model.score(as_kind(X), y) == model.score(X, y) == np.mean(model.predict(as_kind(X)) == y)
 
 
 def test_sparse_frames_stay_sparse(few, rng):
