@@ -123,7 +123,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     columns = _columns(rows, seen, names)
     scaler: Any = None  # to put in front of a model
     if columns.badly_scaled or columns.largest_ratio > DIFFERENT:
-        scaler = StandardScaler() if density > 0.5 else MaxAbsScaler()
+        scaler = (StandardScaler() if density > 0.5 else MaxAbsScaler()).set_output(transform="default")
     spread, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
     with warnings.catch_warnings():
@@ -143,7 +143,7 @@ def _numbers(X: Any, names: Any) -> tuple[Any, Any, dict[str, int]]:
         X, named = in_numbers(X)
         check_columns(X)
         return X, named or _get_feature_names(X) if names is None else names, {}
-    encoder = TableEncoder()
+    encoder = TableEncoder().set_output(transform="default")
     (n_cells, n_rows), X = n_missing(table), encoder.fit_transform(table)
     found = {"n_table_columns": table.num_columns, "n_missing": n_cells, "n_rows_with_missing": n_rows}
     return X, encoder.get_feature_names_out(names), found

@@ -6,10 +6,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 
-from manyclass import AutoClassifier
+from manyclass import AutoClassifier, analyze
 from manyclass.features import TableEncoder
 
 
@@ -43,6 +44,18 @@ def test_tables_of_every_kind_are_scored(few, table, as_kind):
     X, y = table
     model = AutoClassifier(random_state=0).fit(as_kind(X), y)
     assert model.score(as_kind(X), y) == model.score(X, y) == np.mean(model.predict(as_kind(X)) == y)
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_what_scikit_learn_is_told_to_give_users_changes_nothing(few, table, rng, output):
+    X, y = table
+    uneven = X[["income"]].assign(other=1e6 * rng.standard_normal(len(X)))
+    for given in (X, X.assign(id=rng.integers(0, 200, len(X)).astype(str)), uneven):
+        expected = AutoClassifier(random_state=0).fit(given, y).predict_proba(given)
+        told = str(analyze(given, y).columns)
+        with sklearn.config_context(transform_output=output):
+            np.testing.assert_array_equal(AutoClassifier(random_state=0).fit(given, y).predict_proba(given), expected)
+            assert str(analyze(given, y).columns) == told
 
 
 def test_sparse_frames_stay_sparse(few, rng):

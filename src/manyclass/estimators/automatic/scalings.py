@@ -36,7 +36,7 @@ def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
     scalings: dict[str, tuple[Any, Any]] = {AS_GIVEN: (None, held)}
     if len(sizes) and sizes.max() > UNEVEN * sizes.min():
         name, kind = SCALINGS[found.measure]
-        scaler = kind()
+        scaler = kind().set_output(transform="default")  # whatever scikit-learn is told to give users
         scalings[name] = (scaler, scaler.fit_transform(held))
     n_bins = min(ThermometerEncoder().n_bins, widest // rows.n_features)
     if is_full(rows) and len(sizes) and n_bins >= FEWEST_BINS:
@@ -52,7 +52,7 @@ def encoded(X: Any, sample_weight: Any) -> tuple[TableEncoder | None, Any]:
 
     if not is_mixed(X):
         return None, X
-    encoder = TableEncoder()
+    encoder = TableEncoder().set_output(transform="default")
     return encoder, encoder.fit_transform(X, None, sample_weight)
 
 
