@@ -180,6 +180,16 @@ def test_many_categories_are_sparse_and_few_are_dense(rng):
     assert TableEncoder(max_categories=9).fit_transform(many).shape[1] == 10  # and the others
 
 
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_many_categories_make_frames_where_these_are_asked_for(rng, output):
+    X = pd.DataFrame({"a": rng.integers(0, 500, 4000).astype(str)})
+    encoder = TableEncoder().set_output(transform=output).fit(X)
+    assert encoder.sparse_output_
+    found = encoder.transform(X)
+    assert list(found.columns) == encoder.get_feature_names_out().tolist()
+    assert_array_equal(found.to_numpy(), TableEncoder().fit_transform(X).toarray())
+
+
 def test_weights_count_as_copies_and_rows_of_none_are_absent(frame, rng):
     weight = rng.integers(0, 3, len(frame))
     weighted = TableEncoder().fit(frame, sample_weight=weight)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from manyclass.data import as_rows
@@ -48,7 +49,8 @@ class TableEncoder(TransformerMixin, Parametrised):
     columns_ : list
         What each column became.
     sparse_output_ : bool
-        Whether `transform` gives a CSR array: where that takes less than an eighth of the memory.
+        Whether `transform` gives a CSR array: where that takes less than an eighth of the memory. It never does where
+        ``set_output`` asks for a frame.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         If X is a frame or a table of pyarrow.
@@ -122,7 +124,7 @@ class TableEncoder(TransformerMixin, Parametrised):
             raise ValueError("No column of X says anything of its rows: all are empty, or of values that differ.")
         few = some.take(np.arange(0, len(some), len(some) // SAMPLED_ROWS + 1))
         self.sparse_output_ = not is_full(as_rows(self._joined(few, sparse_output=True)))
-        return self._joined(table, self.sparse_output_)
+        return self._given(table)
 
     @property
     def n_features_out(self) -> int:
@@ -149,7 +151,11 @@ class TableEncoder(TransformerMixin, Parametrised):
             )
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             self._check_names(table.column_names)
-        return self._joined(table, self.sparse_output_)
+        return self._given(table)
+
+    def _given(self, table: Any) -> Any:
+        gives_frame = _get_output_config("transform", self)["dense"] != "default"  # which cannot be made of a CSR array
+        return self._joined(table, self.sparse_output_ and not gives_frame)
 
     def _joined(self, table: Any, sparse_output: bool) -> Any:
         from manyclass.data.frames import joined
