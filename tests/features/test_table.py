@@ -57,6 +57,16 @@ def test_numbers_and_categories_are_those_of_scikit_learn(frame):
     assert len(names) == 9
 
 
+def test_columns_of_nothing_but_gaps(frame):
+    """Of NaN, which polars and pyarrow do not take for missing, as of None; and later in place of what was there."""
+    expected = TableEncoder().fit_transform(frame)
+    for nothing in (None, np.nan):
+        holed = pl.from_pandas(frame).with_columns(gone=pl.lit(nothing, pl.Float64))
+        assert_allclose(TableEncoder().fit_transform(holed), expected, atol=1e-9)
+        later = pl.from_pandas(frame).with_columns(since=pl.lit(nothing), age=pl.lit(nothing))
+        assert TableEncoder().fit(frame).transform(later).shape == expected.shape
+
+
 def test_texts_are_those_of_scikit_learn():
     texts = pd.Series([f"where is my card number {j % 7} of {j % 11}" for j in range(120)])
     encoder = TableEncoder().fit(texts.to_frame("question"))
@@ -239,6 +249,9 @@ def test_times(frame):
     ("later", "message"),
     [
         (lambda frame: frame.assign(age="old"), r"Column 'age' of X cannot be encoded: it holds text \('old'\)"),
+        (lambda frame: frame.assign(age=frame["since"]), "it held numbers when it was fitted, and holds dates"),
+        (lambda frame: frame.assign(since=frame["rooms"]), "it held dates when it was fitted, and holds numbers"),
+        (lambda frame: frame.assign(since="19700"), "it held dates when it was fitted, and holds numbers"),
         (lambda frame: frame.assign(age=np.inf), "Column 'age' of X cannot be encoded: it holds infinity"),
         (lambda frame: frame.rename(columns={"age": "years"}), "column 'age' was, where now 'years' is"),
         (lambda frame: frame.drop(columns="age"), "X has 4 features, but TableEncoder is expecting 5"),

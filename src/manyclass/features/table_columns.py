@@ -28,9 +28,10 @@ class Numbers:
     mean: float
     deviation: float
     may_lack: bool
+    kind: str
 
     @classmethod
-    def learned(cls, values: np.ndarray, weight: np.ndarray) -> Self:
+    def learned(cls, values: np.ndarray, weight: np.ndarray, kind: str) -> Self:
         present = ~np.isnan(values)
         held, mass = values[present].astype(np.float64), weight[present]
         if np.isinf(held).any():
@@ -39,18 +40,22 @@ class Numbers:
         mean = float(np.average(held / unit, weights=mass))
         deviation = float(np.sqrt(np.average((held / unit - mean) ** 2, weights=mass)))
         is_constant = held.min() == held.max()
-        return cls(unit * mean, 1.0 if is_constant else unit * deviation or 1.0, not bool(present.all()))
+        return cls(unit * mean, 1.0 if is_constant else unit * deviation or 1.0, not bool(present.all()), kind)
 
     def names(self, name: str) -> list[str]:
         return [name, f"missingindicator_{name}"][: 1 + self.may_lack]
 
     def values(self, column: Any) -> np.ndarray:
-        from manyclass.data.frames import numbers
+        from manyclass.data.frames import NUMBER, TIME, kind_of, numbers
 
         found = numbers(column).astype(np.float64, copy=False)
         if np.isinf(found).any():
             raise ValueError("it holds infinity")
         is_missing = np.isnan(found)
+        # Text that reads as numbers is taken for them, but never for days.
+        if TIME in {self.kind, kind_of(column.type)} != {TIME} and not is_missing.all():
+            one, other = ("numbers", "dates") if self.kind == NUMBER else ("dates", "numbers")
+            raise ValueError(f"it held {one} when it was fitted, and holds {other}")
         scaled = np.where(is_missing, 0.0, (found - self.mean) / self.deviation)
         return np.stack([scaled, is_missing], axis=1)[:, : 1 + self.may_lack]
 
@@ -160,7 +165,10 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
     if column.null_count == len(column):
         return Categories((), False, False)
     if kind_of(column.type) != TEXT:
-        return Numbers.learned(numbers(column), weight)
+        found = numbers(column)
+        if np.isnan(found).all():
+            return Categories((), False, False)
+        return Numbers.learned(found, weight, kind_of(column.type))
     values, codes = texts(column)
     if Words.serve(values, codes):
         try:
