@@ -68,6 +68,23 @@ def test_one_row_is_predicted_as_it_is_among_others(run_json, people, write, tmp
         np.testing.assert_allclose(found, expected[row : row + 1], rtol=1e-6)
 
 
+def test_rows_without_a_single_date_are_predicted(run_json, people, write, tmp_path):
+    people.loc[5:60, "since"] = pd.NaT
+    model = tmp_path / "model.skops"
+    run_json("fit", write(people, "train"), "-o", model, "--alpha", "1e-3")
+    expected = run_json("predict", model, write(people, "all"), "--proba")["predictions"][5:8]
+    found = run_json("predict", model, write(people[5:8], "undated"), "--proba")["predictions"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_times_may_name_their_zone(run_json, people, tmp_path):
+    texts = people["since"].dt.strftime("%Y-%m-%dT%H:%M:%S")
+    for zone in ("", "Z", "+01:00"):
+        people.assign(since=texts + zone).to_csv(tmp_path / "zone.csv", index=False)
+        run_json("fit", tmp_path / "zone.csv", "-o", tmp_path / "m.skops", "--alpha", "1e-3", "--force")
+        assert load(tmp_path / "m.skops").schema.kinds["since"] == "time"
+
+
 def test_the_saved_estimator_takes_frames(run_ok, people, tmp_path):
     people.to_csv(tmp_path / "people.csv", index=False)
     run_ok("fit", tmp_path / "people.csv", "-o", tmp_path / "model.skops", "--alpha", "1e-3")

@@ -250,12 +250,12 @@ class _Text:
 
 
 def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Dates and times as ISO 8601 writes them, if all texts are some."""
+    """Dates and times as ISO 8601 writes them, all with a zone or all without, if all texts are some."""
     present = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, pc.utf8_trim_whitespace(column))
-    try:
-        return present.cast(pa.timestamp("us")) if present.null_count < len(present) else None
-    except pa.ArrowInvalid:
-        return None
+    for zone in (None, "UTC"):
+        with suppress(pa.ArrowInvalid):
+            return present.cast(pa.timestamp("us", zone))
+    return None
 
 
 def _check_text(name: str, column: pa.ChunkedArray, example: str) -> None:
