@@ -231,6 +231,24 @@ def test_numbers_of_any_size(rng):
     assert_array_equal(found[:, 4], 0.0)
 
 
+def test_names_are_told_apart():
+    frame = pd.DataFrame([["missing", "c", 1], [None, "c", 2]] * 5, columns=["a", "a_b", "a_missing"])
+    frame.insert(0, "a", "b_c", allow_duplicates=True)
+    names = TableEncoder().fit(frame).get_feature_names_out().tolist()
+    assert names == ["a_b_c", "a_missing", "a_missing_2", "a_b_c_2", "a_missing_3"]
+    assert TableEncoder().set_output(transform="polars").fit_transform(frame).columns == names
+
+
+def test_text_may_be_held_as_views(frame):
+    table = pa.Table.from_pandas(frame[["city"]])
+    views = table.cast(pa.schema([("city", pa.string_view())]))
+    weight = np.arange(len(frame)) % 2
+    expected = TableEncoder().fit_transform(table, None, weight)
+    assert is_mixed(views)
+    assert_array_equal(TableEncoder().fit_transform(views, None, weight), expected)
+    assert_array_equal(TableEncoder().fit_transform(views.to_batches()[0], None, weight), expected)
+
+
 def test_times(frame):
     times = {
         "day": [datetime.date(2024, 1, 1), datetime.date(2024, 1, 3), None],
@@ -269,6 +287,7 @@ def test_columns_that_differ_are_refused(frame, later, message):
         (pd.DataFrame({"a": [None, None]}), "No column of X says anything"),
         (pa.table({"a": [[1, 2], [3, 4]]}), "neither numbers, dates nor text"),
         (pa.table({"a": pa.array([b"1", b"2"]).dictionary_encode()}), "neither numbers, dates nor text"),
+        (pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}), "neither numbers, dates nor text"),
         (pa.table({"a": [b"1", b"2"]}), "neither numbers, dates nor text"),
         (pd.DataFrame({"a": [1.0, np.inf]}), "it holds infinity"),
     ],

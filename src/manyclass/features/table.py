@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -176,14 +177,21 @@ class TableEncoder(TransformerMixin, Parametrised):
             yield _told(name, learner.values, column)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Such as "age", "missingindicator_age", "city_Oslo", "city_infrequent", "city_missing"."""
+        """Such as "age", "missingindicator_age", "city_Oslo", "city_infrequent", "city_missing".
+
+        One that is taken gets a number: "city_missing_2", where there is a city called missing.
+        """
         check_is_fitted(self)
         default = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         names = default if input_features is None else input_features
         if len(names) != self.n_features_in_:
             raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_}).")
-        found = [told for name, column in zip(names, self.columns_, strict=True) for told in column.names(name)]
-        return np.array(found, dtype=object)
+        found = dict[str, None]()
+        for name, column in zip(names, self.columns_, strict=True):
+            for told in column.names(name):
+                numbered = (f"{told}_{number}" for number in itertools.count(2))
+                found[told if told not in found else next(one for one in numbered if one not in found)] = None
+        return np.array(list(found), dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -262,7 +262,7 @@ def kind_of(type: pa.DataType) -> str:
         return TEXT
     if is_number(type) and plain(type) is type:
         return NUMBER
-    if pa.types.is_temporal(type):
+    if pa.types.is_temporal(type) and not pa.types.is_interval(type):
         return TIME
     raise DataFileError(f"{type} values are neither numbers, dates nor text")
 
