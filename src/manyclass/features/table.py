@@ -33,8 +33,9 @@ class TableEncoder(TransformerMixin, Parametrised):
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
       also takes those that are seen later for the first time, and what is missing has one.
     - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
-      into words and pairs of neighbouring words, weighted by TF-IDF. Where all of them have fewer than eight million
-      characters, so they are into triples of neighbouring characters.
+      into words and pairs of neighbouring words, weighted by TF-IDF. Words are letters and digits in a row, and single
+      signs of Chinese and Japanese. Where all texts have fewer than eight million characters, they are also taken apart
+      into triples of neighbouring characters.
 
     Put in front of a model it makes a pipeline that takes frames as they are; `AutoClassifier` does so by itself.
 

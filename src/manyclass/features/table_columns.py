@@ -5,6 +5,7 @@ Each is learned from the rows that count, each with its weight; ``names`` has on
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,6 +16,9 @@ from manyclass.data.readers.dataset import as_csr
 WORDS = 2.0
 """On average, from which on texts are taken apart where there are more of them than the root of the rows."""
 
+SIGNS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{SIGNS}]|[^\W{SIGNS}]+")
+"""Letters and digits in a row, or a single sign of Chinese or Japanese, which puts no space between words."""
 
 MOST_FOR_PAIRS, MOST_FOR_TRIPLES = 1 << 27, 1 << 23
 """Characters in all texts of a column, up to which pairs of words are counted, each of which takes memory when it is
@@ -118,7 +122,7 @@ class Words:
         n_characters = sum(map(len, texts))
         options: dict[str, Any] = {"min_df": fewest, "sublinear_tf": True}
         longest = 2 if n_characters < MOST_FOR_PAIRS else 1
-        words = TfidfVectorizer(ngram_range=(1, longest), token_pattern=r"(?u)\b\w+\b", **options).fit(texts)
+        words = TfidfVectorizer(ngram_range=(1, longest), token_pattern=WORD.pattern, **options).fit(texts)
         if n_characters >= MOST_FOR_TRIPLES:
             return cls(words, None)
         return cls(words, TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options).fit(texts))
@@ -127,7 +131,7 @@ class Words:
     def serve(values: list[str], codes: np.ndarray) -> bool:
         """Whether the texts are many, and of several words."""
         present = codes[codes >= 0]
-        n_words = np.array([*map(len, map(str.split, values)), 0])
+        n_words = np.array([*map(len, map(WORD.findall, values)), 0])
         return len(values) > len(present) ** 0.5 and bool(n_words[present].mean() >= WORDS)
 
     def names(self, name: str) -> list[str]:
