@@ -69,6 +69,17 @@ def test_words_need_no_space_between_them(rng, text):
     assert GLMClassifier(alpha=1e-3).fit(X[:200], topics[:200]).score(X[200:], topics[200:]) == 1.0
 
 
+def test_names_of_several_words_are_categories_too(rng):
+    owners = rng.integers(0, 200, 3000)
+    frame = pd.DataFrame({"name": [f"owner {owner // 14} of {owner % 14}" for owner in owners]})
+    y = rng.integers(0, 2, 200)[owners]  # by pairs of words that are no neighbours
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame)
+    assert GLMClassifier(alpha=1e-3).fit(X[:2000], y[:2000]).score(X[2000:], y[2000:]) == 1.0
+    names = encoder.get_feature_names_out().tolist()
+    assert X.shape[1] == len(names) and {"name_owner 7 of 3", "name_owner 7", "name_of"} <= set(names)
+
+
 def test_columns_of_nothing_but_gaps(frame):
     """Of NaN, which polars and pyarrow do not take for missing, as of None; and later in place of what was there."""
     expected = TableEncoder().fit_transform(frame)
@@ -80,7 +91,7 @@ def test_columns_of_nothing_but_gaps(frame):
 
 
 def test_texts_are_those_of_scikit_learn():
-    texts = pd.Series([f"where is my card number {j % 7} of {j % 11}" for j in range(120)])
+    texts = pd.Series([f"where is my card number {j % 7} of {j % 19}" for j in range(120)])
     encoder = TableEncoder().fit(texts.to_frame("question"))
     found = encoder.transform(texts.to_frame("question"))
     options = {"min_df": 2, "sublinear_tf": True}

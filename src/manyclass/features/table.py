@@ -35,7 +35,8 @@ class TableEncoder(TransformerMixin, Parametrised):
     - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
       into words and pairs of neighbouring words, weighted by TF-IDF. Words are letters and digits in a row, and single
       signs of Chinese and Japanese. Where all texts have fewer than eight million characters, they are also taken apart
-      into triples of neighbouring characters.
+      into triples of neighbouring characters; and where most rows have a text that others have, too, texts are
+      categories besides.
 
     Put in front of a model it makes a pipeline that takes frames as they are; `AutoClassifier` does so by itself.
 

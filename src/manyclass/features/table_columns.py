@@ -16,6 +16,9 @@ from manyclass.data.readers.dataset import as_csr
 WORDS = 2.0
 """On average, from which on texts are taken apart where there are more of them than the root of the rows."""
 
+SHARED = 0.5
+"""Of the rows with a text that is frequent as it is, above which texts are categories, too."""
+
 SIGNS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{SIGNS}]|[^\W{SIGNS}]+")
 """Letters and digits in a row, or a single sign of Chinese or Japanese, which puts no space between words."""
@@ -108,24 +111,29 @@ class Words:
     """Words and pairs of neighbouring words of texts, weighted by how rare they are (TF-IDF).
 
     Of texts that are not too many also triples of neighbouring characters, by which misspelt or inflected words have
-    something in common.
+    something in common. Texts that most rows share with others are names, which their words may not tell: these are
+    categories besides.
     """
 
     words: Any
     characters: Any
+    whole: Categories | None
 
     @classmethod
-    def learned(cls, values: list[str], codes: np.ndarray, fewest: int) -> Self:
+    def learned(cls, values: list[str], codes: np.ndarray, fewest: int, whole: Categories) -> Self:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        texts = _repeated(values, codes)
-        n_characters = sum(map(len, texts))
+        texts, known = _repeated(values, codes), set(whole.known)
+        n_characters, n_shared = sum(map(len, texts)), sum(text in known for text in texts)
         options: dict[str, Any] = {"min_df": fewest, "sublinear_tf": True}
         longest = 2 if n_characters < MOST_FOR_PAIRS else 1
         words = TfidfVectorizer(ngram_range=(1, longest), token_pattern=WORD.pattern, **options).fit(texts)
-        if n_characters >= MOST_FOR_TRIPLES:
-            return cls(words, None)
-        return cls(words, TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options).fit(texts))
+        characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options)
+        return cls(
+            words,
+            characters.fit(texts) if n_characters < MOST_FOR_TRIPLES else None,
+            whole if n_shared > SHARED * len(texts) else None,
+        )
 
     @staticmethod
     def serve(values: list[str], codes: np.ndarray) -> bool:
@@ -135,15 +143,19 @@ class Words:
         return len(values) > len(present) ** 0.5 and bool(n_words[present].mean() >= WORDS)
 
     def names(self, name: str) -> list[str]:
-        found = [f"{name}_{word}" for word in self.words.get_feature_names_out()]
         triples = [] if self.characters is None else self.characters.get_feature_names_out()
-        return [*found, *(f"{name}_characters_{one}" for one in triples)]
+        return [
+            *(f"{name}_{word}" for word in self.words.get_feature_names_out()),
+            *(f"{name}_characters_{one}" for one in triples),
+            *([] if self.whole is None else self.whole.names(name)),
+        ]
 
     def values(self, column: Any) -> Any:
         from manyclass.data.frames import joined, texts
 
         told = _repeated(*texts(column))
         parts = [one.transform(told) for one in (self.words, self.characters) if one is not None]
+        parts += [] if self.whole is None else [self.whole.values(column)]
         return joined(parts, (len(told), sum(part.shape[1] for part in parts)), sparse_output=True)
 
 
@@ -174,9 +186,10 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
             return Categories((), False, False)
         return Numbers.learned(found, weight, kind_of(column.type))
     values, codes = texts(column)
+    whole = Categories.learned(values, codes, weight, fewest, most)
     if Words.serve(values, codes):
         try:
-            return Words.learned(values, codes, fewest)
+            return Words.learned(values, codes, fewest, whole)
         except ValueError:  # where no word is frequent
             pass
-    return Categories.learned(values, codes, weight, fewest, most)
+    return whole
