@@ -85,6 +85,19 @@ def test_times_may_name_their_zone(run_json, people, tmp_path):
         assert load(tmp_path / "m.skops").schema.kinds["since"] == "time"
 
 
+def test_tables_without_a_header(run_json, people, tmp_path):
+    """As the files of UCI, most of whose cells may be text."""
+    model, lines = tmp_path / "m.skops", people.to_csv(index=False, header=False).splitlines()
+    lines = [line for line in lines if not line.startswith(",")]
+    (tmp_path / "all.csv").write_text("\n".join(lines))
+    report = run_json("fit", tmp_path / "all.csv", "-o", model, "--alpha", "1e-3", "--holdout", 0)
+    assert (report["n_rows"], report["target"]) == (len(lines), None)
+    assert run_json("evaluate", model, tmp_path / "all.csv")["error"] < 0.02
+    (tmp_path / "one.csv").write_text(lines[0].rpartition(",")[0])
+    found = run_json("predict", model, tmp_path / "one.csv")["predictions"]
+    assert found == [lines[0].rpartition(",")[2]]
+
+
 def test_the_saved_estimator_takes_frames(run_ok, people, tmp_path):
     people.to_csv(tmp_path / "people.csv", index=False)
     run_ok("fit", tmp_path / "people.csv", "-o", tmp_path / "model.skops", "--alpha", "1e-3")

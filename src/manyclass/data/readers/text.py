@@ -68,9 +68,9 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, request: Request) -> Dataset:
     """Rows of a delimited text file; where these may be a table, columns with a cell that is no number are of text.
 
-    The first row is taken for a header unless `request.header` says otherwise, or most of its cells are numbers and
-    none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN, null, ? and
-    - become NaN, and true and false 1 and 0 in columns of features.
+    The first row is taken for a header unless `request.header` says otherwise, or some of its cells are numbers above
+    numbers and none is text above numbers (a header of the numbers 0, 1, 2, … is recognised). Empty cells, NA, NaN,
+    null, ? and - become NaN, and true and false 1 and 0 in columns of features.
     """
     text = _Text(source, request)
     while True:
@@ -128,8 +128,9 @@ class _Text:
             n_lines, below = rows.line_num, list[list[str]]()
             with suppress(csv.Error):  # of a cell that is too long, which ends what is looked at
                 below.extend(itertools.islice(filter(None, rows), _SHOWN_ROWS))
-            are_truths = [_all(_is_truth, j, below) for j in range(len(first))]
             has_header = _is_header(first, below, request) if request.header is None else request.header
+            shown = below if has_header else [first, *below]
+            are_truths = [_all(_is_truth, j, shown) for j in range(len(first))]
             self.n_header_lines = n_lines if has_header else 0
             if has_header and not below:
                 raise NoRowsError("it has a header but no rows")
@@ -291,18 +292,25 @@ def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Re
     names = [cell.strip() for cell in cells]
     if request.feature_names and set(request.feature_names) <= set(names):
         return True
+    if request.kinds and not request.feature_names and not below:  # a row for a model that was fitted without names
+        return False
     numbers = [float(cell) for cell in cells if reads_as_number(cell)]
     counts_up = numbers == list(range(len(numbers)))
     if len(numbers) == len(cells):
         return counts_up and len(cells) > 3  # a row of so many that counts is no coincidence
     n_truths = sum(_is_truth(cell) and _all(_is_truth, j, below) for j, cell in enumerate(cells))
-    if 2 * (len(numbers) + n_truths) < len(cells) or (counts_up and not n_truths):
+    if counts_up and not n_truths:
         return True
     if any(name.lower() in TARGET_NAMES for name in names):
         return True
     # Numbers are names, too, where they are years and the like: whole ones, each another.
     are_names = len(set(numbers)) == len(numbers) and all(number >= 1000 and number % 1 == 0 for number in numbers)
-    return are_names and any(_is_name(name, j, below) for j, name in enumerate(names))
+    has_names = any(_is_name(name, j, below) for j, name in enumerate(names))
+    if 2 * (len(numbers) + n_truths) < len(cells):
+        # A number above numbers is another one of them, unless others of these have names.
+        are_rows = any(reads_as_number(cell) and _all(reads_as_number, j, below) for j, cell in enumerate(cells))
+        return are_names or has_names or not are_rows
+    return are_names and has_names
 
 
 def _is_name(cell: str, j: int, below: Sequence[Sequence[str]]) -> bool:
