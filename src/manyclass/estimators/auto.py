@@ -296,14 +296,25 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         """The model behind its scaler, and the rows as it takes them."""
         encoder = self._encoder
         if not isinstance(self.best_estimator_, Pipeline):
-            return self.best_estimator_, check_rows(self, X, reset=False)[0]
+            return self.best_estimator_, self._numbers(X)
         *front, model = (step for _, step in self.best_estimator_.steps)
         if encoder is None:
-            rows, _ = check_rows(self, X, reset=False)
+            rows = self._numbers(X)
         else:
             rows = as_rows(encoder.transform(X))
             del front[0]
         return model, behind(front[0] if front else None, rows)
+
+    def _numbers(self, X: Any) -> Rows:
+        try:
+            return check_rows(self, X, reset=False)[0]
+        except ValueError as error:
+            if not str(error).startswith("Input X contains NaN"):
+                raise
+            raise ValueError(
+                "X holds NaN, and there was none where AutoClassifier was fitted: fit it behind a TableEncoder, which "
+                "takes the mean for what is missing."
+            ) from error
 
     def _store(self, model: Any, chosen: Entry, front: list[tuple[str, Any]]) -> None:
         model.set_params(**{name: ORDINARY[name] for name in model.get_params(deep=False) if name in ORDINARY})

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import sklearn
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from manyclass import AutoClassifier, analyze
 from manyclass.features import TableEncoder
@@ -78,6 +79,15 @@ def test_gaps_in_arrays_are_taken(few, rng):
     complete = X[400:].copy()
     complete[np.isnan(complete)] = 0.0
     assert model.predict(complete).shape == (100,)
+
+
+def test_gaps_where_there_were_none_say_what_to_do(few, rng):
+    X = rng.standard_normal((300, 2))
+    y, holed = X[:, 0] > 0, np.where(X > 2, np.nan, X)
+    model = AutoClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"X holds NaN, and there was none .* fit it behind a TableEncoder"):
+        model.predict(holed)
+    assert make_pipeline(TableEncoder(), clone(model)).fit(X, y).score(holed, y) > 0.9
 
 
 def test_rows_of_weight_0_are_as_absent(few, table):
