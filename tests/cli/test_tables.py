@@ -105,6 +105,16 @@ def test_the_saved_estimator_takes_frames(run_ok, people, tmp_path):
     assert estimator.score(people.drop(columns="label"), people["label"]) > 0.98
 
 
+def test_steps_of_numbers_beside_many_categories_are_saved(run_json, people, tmp_path, rng):
+    people["label"] = np.where(abs(people["age"] - 50) < 15, "yes", "no")
+    people["id"] = rng.integers(0, 100, len(people)).astype(str)
+    people["id"] = "n" + people["id"]
+    people.to_csv(tmp_path / "people.csv", index=False)
+    report = run_json("fit", tmp_path / "people.csv", "-o", tmp_path / "m.skops", "--holdout", 0)
+    assert report["tried"][0]["scaling"] == "columns in steps"
+    assert run_json("evaluate", tmp_path / "m.skops", tmp_path / "people.csv")["error"] < 0.1
+
+
 def test_texts_are_taken_apart_into_words(run_json, tmp_path, rng):
     words = {"north": ["snow", "ice", "frost"], "south": ["sand", "sun", "heat"]}
     path = tmp_path / "texts.csv"

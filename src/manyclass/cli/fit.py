@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from manyclass import AutoClassifier
 from manyclass.cli import modelfile
 from manyclass.cli.errors import CommandError, StoppedError, UsageError
 from manyclass.cli.estimators import SEARCHES, build, default_solver, name_of
@@ -229,7 +230,7 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     read = time.perf_counter()
     progress.say("fitting")
     kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
-    encoder, train = encoded(train)
+    table, (encoder, train) = train, encoded(train)
     if encoder is not None:
         kind += f", encoded in {counted(encoder.n_features_out, 'column')}"
         test = test and dataclasses.replace(test, X=encoder.transform(test.X))
@@ -237,6 +238,8 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     X = train.X
     if scaler is not None:
         X = transformed(scaler, train) if limit is None else X.transformed(scaler.transform)
+    if encoder is not None and scaler is None and isinstance(estimator, AutoClassifier):
+        X, encoder = table.X, None  # as it encodes by itself, and knows then which columns are numbers
     given = {"memory_limit": limit, "checkpoint": request.checkpoint}
     estimator.fit(X, train.y, weight, **{name: value for name, value in given.items() if value is not None})
     seconds = {"read": read - started, "fit": time.perf_counter() - read}

@@ -32,7 +32,7 @@ from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
-from manyclass.estimators.automatic.scalings import behind, columns_of, encoded, steps_of
+from manyclass.estimators.automatic.scalings import behind, columns_of, encoded, numbers_of, steps_of
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
@@ -55,7 +55,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
     (`StagewiseClassifier`), unless these take longer than the path; for several labels per row also
     `CalibratedLeastSquaresClassifier`. Each is tried on columns as given and, where these differ in size, on columns of
     one size; linear models of dense data also on steps of the columns (`ThermometerEncoder`), and where these lead, so
-    are kernels.
+    are kernels. Where a table makes sparse rows, linear models are tried on steps of its numbers.
 
     All are tried on few rows first, in the order of their estimated seconds. A third of them, and those that the
     held-out rows do not tell from the best, go on to more rows (successive halving), except for linear models that are
@@ -180,7 +180,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         self.classes_ = labels.classes
         told = evenness(labels.strata if self.class_weight is None else None)
         are_all = rows.n_rows >= len(present_rows(given.n_rows, weight))
-        options = (self.class_weight, labels.is_multilabel, told, are_all)
+        options = (self.class_weight, labels.is_multilabel, told, are_all, numbers_of(encoder))
         listed, scalings = candidates(rows, int(rng.integers(2**31)), *options)
         scalers = {name: scaler for name, (scaler, _) in scalings.items()}
         fronts = {name: steps_of(encoder, scaler) for name, scaler in scalers.items()}

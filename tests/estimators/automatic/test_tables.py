@@ -69,6 +69,20 @@ def test_sparse_frames_stay_sparse(few, rng):
     assert TableEncoder().fit_transform(beside).shape == (300, 3)
 
 
+def test_numbers_beside_many_categories_are_tried_in_steps(rng):
+    n = 1500
+    X = pd.DataFrame({"size": rng.uniform(-3, 3, n), "id": rng.integers(0, 200, n).astype(str), "age": rng.random(n)})
+    X.loc[::50, "age"] = np.nan
+    y = np.abs(X["size"]) > 1.5
+    model = AutoClassifier(random_state=0).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.95  # which no line does
+    assert model.leaderboard_[0]["scaling"] == "columns in steps"
+    found = model.best_estimator_.predict_proba(X)
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-6)
+    one_by_one = [model.predict_proba(X[row : row + 1]) for row in range(5)]
+    np.testing.assert_allclose(np.concatenate(one_by_one), found[:5], atol=1e-6)
+
+
 def test_gaps_in_arrays_are_taken(few, rng):
     X = rng.standard_normal((500, 4))
     y = (X[:, 0] > 0).astype(int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from manyclass.data import Rows, as_rows
 from manyclass.data.summary import is_full
 from manyclass.estimators.automatic import rounds
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES, FeatureKind
-from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, leading_variance, scaled_rows
+from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, leading_variance, scaled_rows, width
 from manyclass.estimators.calibrated import CalibratedLeastSquaresClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.sdca import SDCAClassifier
@@ -206,23 +207,25 @@ def candidates(
     multilabel: bool = False,
     evenness: float = 1.0,
     are_all: bool = True,
+    numbers: Sequence[int] = (),
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
     """What to try, simple candidates first; and for each scaling its scaler (or None) and the scaled rows.
 
     `evenness` is that of the classes (see there). `are_all` says whether the choice will be fitted to these rows alone;
-    else there are no landmarks, as their generator would hold all rows in memory.
+    else there are no landmarks, as their generator would hold all rows in memory. Columns of `numbers` are tried in
+    steps where the others are sparse.
     """
-    scalings = scaled_rows(rows, WIDEST)
+    scalings = scaled_rows(rows, WIDEST, numbers)
     units = {name: leading_variance(as_rows(scaled), seed) for name, (_, scaled) in scalings.items()}
     shares = (OF_FEW_ROWS if rows.n_rows < rounds.FEW_ROWS else ()) + PENALTIES
     tol = to_read(GAP * evenness)
     listed = []
-    for name, (scaler, _) in scalings.items():
-        width = scaler.n_features_out / rows.n_features if name == STEPS else 1.0
+    for name, (scaler, scaled) in scalings.items():
+        times_as_wide = width(scaler, scaled, rows) if name == STEPS else 1.0
         for share in shares:
             model = GLMClassifier(alpha=share * units[name], tol=tol, warm_start=True)
             follows = ("scaling",) if name == STEPS and share not in OF_STEPS else ()
-            listed.append(Candidate(model, name, f"GLM {name}", follows=follows, width=width))
+            listed.append(Candidate(model, name, f"GLM {name}", follows=follows, width=times_as_wide))
     is_generated = is_full(rows) and rows.n_features <= WIDEST
     if multilabel or not is_generated:
         # With one class per row, calibration takes longer than all else and has no fewer errors than least squares.
@@ -237,6 +240,7 @@ def candidates(
         listed += [
             Candidate(clone(hinge).set_params(alpha=to_read(share * units[name])), name, f"SDCA {name}")
             for name in scalings
+            if name != STEPS
             for share in MARGINS
         ]
     if is_generated:

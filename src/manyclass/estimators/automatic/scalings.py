@@ -1,9 +1,11 @@
 """What `AutoClassifier` makes of the columns before a model sees them."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import GeneratedRows, Rows, as_rows
@@ -28,8 +30,11 @@ MEASURED_ROWS = 512
 """By which the leading variance is estimated."""
 
 
-def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
-    """By scaling the scaler (or None) and the rows it gives; steps where at most so many columns are enough."""
+def scaled_rows(rows: Rows, widest: int, numbers: Sequence[int] = ()) -> dict[str, tuple[Any, Any]]:
+    """By scaling the scaler (or None) and the rows it gives; steps where at most so many columns are enough.
+
+    Of sparse rows steps are those of columns of `numbers`, beside which all others stay.
+    """
     found = ranges(rows)
     held = rows.canonical().unwrapped()  # which is taken apart many times
     sizes = found.sizes[(found.maximum > found.minimum) & (found.sizes > 0)]
@@ -43,7 +48,29 @@ def scaled_rows(rows: Rows, widest: int) -> dict[str, tuple[Any, Any]]:
         encoder = ThermometerEncoder(n_bins).fit(rows)
         if encoder.n_features_out > len(sizes):  # else each column has two values
             scalings[STEPS] = (encoder, behind(encoder, as_rows(held)))
+    if not is_full(rows) and 0 < len(numbers) * FEWEST_BINS <= widest:
+        steps = ThermometerEncoder(min(ThermometerEncoder().n_bins, widest // len(numbers)))
+        # Which stays sparse, however full it is.
+        beside = ColumnTransformer([("steps", steps, list(numbers))], remainder="passthrough", sparse_threshold=1.0)
+        beside.set_output(transform="default")
+        scalings[STEPS] = (beside, beside.fit_transform(held))
     return scalings
+
+
+def numbers_of(encoder: TableEncoder | None) -> list[int]:
+    """Columns that it makes of numbers that vary, among all that it makes."""
+    if encoder is None:
+        return []
+    widths = [len(column.names("")) for column in encoder.columns_]
+    starts = np.cumsum([0, *widths]).tolist()
+    return [start for start, column in zip(starts, encoder.columns_, strict=False) if hasattr(column, "deviation")]
+
+
+def width(scaler: Any, scaled: Any, rows: Rows) -> float:
+    """How many columns, or entries of sparse rows, steps make of one."""
+    if hasattr(scaler, "n_features_out"):
+        return float(scaler.n_features_out / rows.n_features)
+    return as_rows(scaled).row_bytes / rows.row_bytes
 
 
 def encoded(X: Any, sample_weight: Any) -> tuple[TableEncoder | None, Any]:
