@@ -320,6 +320,18 @@ def test_columns_of_nothing_are_refused(X, message):
         TableEncoder().fit(X)
 
 
+@pytest.mark.parametrize("X", [pd.Series(["a", "b"]), pl.Series(["a", "b"]), np.array(["a", "b"]), ["a", "b"]])
+def test_one_column_is_no_table(X):
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        TableEncoder().fit(X)
+
+
+def test_no_rows_are_encoded(frame):
+    frame["text"] = [f"one of {row} words" for row in range(len(frame))]
+    encoder = TableEncoder().fit(frame)
+    assert encoder.transform(frame[:0]).shape == (0, encoder.n_features_out)
+
+
 def test_a_pipeline_learns_from_what_no_number_says(frame):
     y = frame["city"].isin(["Oslo"]) | frame["age"].isna()
     model = make_pipeline(TableEncoder(), GLMClassifier(alpha=1e-3)).fit(frame[:100], y[:100])

@@ -65,9 +65,10 @@ def as_table(X: Any) -> pa.Table:
         return X
     if hasattr(X, "collect"):
         raise ValueError("X is a lazy frame, which holds no rows yet: give X.collect().")
-    if hasattr(X, "to_arrow"):
+    is_column = len(getattr(X, "shape", (0, 0))) < 2
+    if hasattr(X, "to_arrow") and not is_column:
         return X.to_arrow()
-    if hasattr(X, "iloc"):
+    if hasattr(X, "iloc") and not is_column:
         return pa.table([_column(X.iloc[:, j]) for j in range(X.shape[1])], names=[str(name) for name in X.columns])
     values = X if is_numpy_array(X) else np.array(X, dtype=object)
     if values.ndim != 2:

@@ -153,10 +153,10 @@ class Words:
     def values(self, column: Any) -> Any:
         from manyclass.data.frames import joined, texts
 
-        told = _repeated(*texts(column))
-        parts = [one.transform(told) for one in (self.words, self.characters) if one is not None]
+        told = _repeated(*texts(column)) or [""]  # as there is no TF-IDF of no texts
+        parts = [one.transform(told)[: len(column)] for one in (self.words, self.characters) if one is not None]
         parts += [] if self.whole is None else [self.whole.values(column)]
-        return joined(parts, (len(told), sum(part.shape[1] for part in parts)), sparse_output=True)
+        return joined(parts, (len(column), sum(part.shape[1] for part in parts)), sparse_output=True)
 
 
 def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
