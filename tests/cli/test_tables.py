@@ -77,6 +77,20 @@ def test_rows_without_a_single_date_are_predicted(run_json, people, write, tmp_p
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_truth_values_may_come_late(run, run_json, people, tmp_path):
+    model = tmp_path / "m.skops"
+    people["member"] = people["member"].astype(object).where(np.arange(len(people)) >= 100, None)
+    people.to_csv(tmp_path / "late.csv", index=False)
+    people[::-1].to_csv(tmp_path / "early.csv", index=False)
+    for fitted, used in (("early", "late"), ("late", "early")):
+        run_json("fit", tmp_path / f"{fitted}.csv", "-o", model, "--alpha", "1e-3", "--force")
+        assert load(model).schema.kinds["member"] == "number"
+        assert run_json("evaluate", model, tmp_path / f"{used}.csv")["error"] < 0.02
+    people.assign(member="perhaps").to_csv(tmp_path / "other.csv", index=False)
+    result = run("evaluate", model, tmp_path / "other.csv")
+    assert result.code == 1 and "column 'member' holds text ('perhaps' in line 2)" in result.err
+
+
 def test_times_may_name_their_zone(run_json, people, tmp_path):
     texts = people["since"].dt.strftime("%Y-%m-%dT%H:%M:%S")
     for zone in ("", "Z", "+01:00"):

@@ -78,7 +78,7 @@ def read(source: Source, request: Request) -> Dataset:
             with text.opened(arrow_csv.read_csv) as table:
                 return text.layout.dataset(text.with_kinds(table))
         except HoldsTextError as error:
-            if request.kinds is None or request.kinds or not text.may_be_text(error):
+            if request.kinds is None or not text.may_be_text(error):
                 raise
 
 
@@ -141,7 +141,7 @@ class _Text:
             self._check_nameless(below, request)
         types = (pa.bool_() if truths else pa.float64() for truths in are_truths)
         self.types = dict(zip(self.names, types, strict=True))
-        self.kinds, self.examples = dict(request.kinds or {}), dict[str, str]()
+        self.kinds, self.errors = dict(request.kinds or {}), dict[str, HoldsTextError]()
         self.types |= {name: pa.string() for name, kind in self.kinds.items() if kind != NUMBER}
         if self.layout.label_column is not None:
             self.types[self.layout.label_column] = pa.string()
@@ -166,16 +166,17 @@ class _Text:
         """Read the columns that hold some as text from now on; False if they are already."""
         are_new = bool(error.columns) and not any(self.types[name] == pa.string() for name in error.columns)
         self.types |= dict.fromkeys(error.columns, pa.string())
-        self.examples |= dict.fromkeys(error.columns[:1], error.example)
+        self.errors |= dict.fromkeys(error.columns, error)
         return are_new
 
     def with_kinds(self, table: pa.Table) -> pa.Table:
-        """The table with dates where they are known, or all texts of a column are some.
+        """The table with dates where they are known, or all texts of a column are some; and so with truth values.
 
         Raises
         ------
         DataFileError
-            Where next to all cells of a column are numbers: the others are rather mistakes than names.
+            Where next to all cells of a column are numbers, or were when the model was fitted: the others are rather
+            mistakes than names.
         """
         if self.layout.kinds is None:
             return table
@@ -183,12 +184,17 @@ class _Text:
             column, kind = table[name], self.kinds.get(name)
             if name == self.layout.label_column or column.type != pa.string():
                 continue
-            if kind != TEXT and (dates := _dates(column)) is not None:
+            if kind in (None, NUMBER) and (truths := _truths(column)) is not None:
+                table = table.set_column(place, name, truths)
+            elif kind == NUMBER:
+                raise self.errors[name]
+            elif kind != TEXT and (dates := _dates(column)) is not None:
                 table = table.set_column(place, name, dates)
             elif kind == TIME:
                 raise DataFileError(f"column '{name}' holds text where the model was fitted on dates: correct it")
             elif kind is None:
-                _check_text(name, column, self.examples.get(name, ""))
+                error = self.errors[name]
+                _check_text(name, column, error.example if name == error.columns[0] else "")
         return table
 
     @contextmanager
@@ -248,6 +254,14 @@ class _Text:
                         f"pandas' read_csv({option}) and to_csv"
                     )
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
+
+
+def _truths(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Truth values, if all texts are some: the rows that are looked at first may all lack theirs."""
+    present = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, column)
+    is_true = pc.is_in(present, pa.array(_TRUE))
+    are_truths = pc.all(pc.or_(pc.or_(is_true, pc.is_in(present, pa.array(_FALSE))), pc.is_null(present)))
+    return pc.if_else(pc.is_null(present), None, is_true) if are_truths.as_py() else None
 
 
 def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
