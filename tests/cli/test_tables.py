@@ -54,7 +54,7 @@ def test_a_table_is_fitted_and_its_model_used(run_json, run_ok, people, write, t
     bare = write(people[300:].drop(columns="label"), "bare")
     predicted = run_json("predict", model, bare)["predictions"]
     assert np.mean(np.array(predicted) != people["label"][300:]) == pytest.approx(report["error"])
-    assert "table, encoded in 7 columns" in run_ok("fit", train, *options)
+    assert "table, encoded in 13 columns" in run_ok("fit", train, *options)
 
 
 def test_one_row_is_predicted_as_it_is_among_others(run_json, people, write, tmp_path):
@@ -224,8 +224,8 @@ def test_analyze(run_json, run_ok, people, tmp_path):
     people.to_csv(tmp_path / "people.csv", index=False)
     report = run_json("analyze", tmp_path / "people.csv")
     n_gaps = int(people["age"].isna().sum())
-    assert report["rows"]["n_table_columns"] == 4 and report["rows"]["n_features"] == 7
+    assert report["rows"]["n_table_columns"] == 4 and report["rows"]["n_features"] == 13
     assert report["rows"]["n_missing"] == report["rows"]["n_rows_with_missing"] == n_gaps
     assert report["recommendation"].startswith("Put a TableEncoder")
     text = run_ok("analyze", tmp_path / "people.csv")
-    assert f"{n_gaps} cells in {n_gaps} rows" in text and "7 columns of float64 made of 4 columns of a table" in text
+    assert f"{n_gaps} cells in {n_gaps} rows" in text and "13 columns of float64 made of 4 columns of a table" in text

@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 
 from manyclass import GLMClassifier
 from manyclass.data.frames import is_mixed
-from manyclass.features import TableEncoder, table_columns
+from manyclass.estimators.automatic.scalings import numbers_of
+from manyclass.features import TableEncoder, ThermometerEncoder, table_columns
 from tests.checks import checks
 
 
@@ -54,7 +55,8 @@ def test_numbers_and_categories_are_those_of_scikit_learn(frame):
     for name in ("rooms", "owner", "since"):
         held = frame[[name]].astype("int64").to_numpy().astype(float)
         assert_allclose(X[:, names.index(name)], StandardScaler().fit_transform(held)[:, 0], atol=1e-9)
-    assert len(names) == 9
+    cycles = [f"since_{one}_of_{cycle}" for cycle in ("week", "year") for one in ("part", "cosine", "sine")]
+    assert names[-6:] == cycles and len(names) == 15
 
 
 @pytest.mark.parametrize(
@@ -280,10 +282,48 @@ def test_times(frame):
     }
     encoder = TableEncoder().fit(pa.table(times))
     day, at, took = encoder.columns_
-    assert_allclose([day.mean, day.deviation], [19724, 1])
-    assert_allclose([at.mean, at.deviation], [0.5, 0.25])
+    assert_allclose([day.days.mean, day.days.deviation], [19724, 1])
+    assert_allclose([at.days.mean, at.days.deviation], [0.5, 0.25])
     assert_allclose(took.mean, 2 / 24)
-    assert [day.may_lack, at.may_lack, took.may_lack] == [True, True, False]
+    assert [day.days.may_lack, at.days.may_lack, took.may_lack] == [True, True, False]
+    assert [day.cycles, at.cycles] == [(), ("day",)]  # three days are no week
+
+
+@pytest.mark.parametrize(
+    ("n_days", "step", "cycles"),
+    [
+        (3, "1h", ("day",)),
+        (10, "1h", ("day", "week")),
+        (400, "1D", ("week", "year")),
+        (400, "7h", ("day", "week", "year")),
+    ],
+)
+def test_cycles_that_rows_have_gone_through_count(n_days, step, cycles):
+    times = pd.DataFrame({"at": pd.date_range("2024-03-01", periods=int(pd.Timedelta(n_days, "D") / step), freq=step)})
+    encoder = TableEncoder().fit(times)
+    assert encoder.columns_[0].cycles == cycles
+    later = encoder.transform(times + pd.Timedelta(7, "D"))
+    names = encoder.get_feature_names_out().tolist()
+    for cycle in ("day", "week"):
+        if cycle in cycles:
+            for one in ("part", "cosine", "sine"):
+                place = names.index(f"at_{one}_of_{cycle}")
+                assert_allclose(later[:, place], encoder.transform(times)[:, place], atol=1e-9)
+    assert not np.isnan(encoder.transform(pd.DataFrame({"at": [pd.NaT]}))).any()
+
+
+def test_numbers_and_times_are_known_among_the_columns(frame):
+    encoder = TableEncoder().fit(frame.assign(since=frame["since"].where(np.arange(len(frame)) > 3)))
+    names = encoder.get_feature_names_out()[numbers_of(encoder)].tolist()
+    cycles = [f"since_{one}_of_{cycle}" for cycle in ("week", "year") for one in ("part", "cosine", "sine")]
+    assert names == ["age", "rooms", "owner", "since", *cycles]
+
+
+def test_weekends_and_hours_are_learned(rng):
+    at = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300 * 24, 4000), unit="h")
+    X, y = pd.DataFrame({"at": at}), np.asarray((at.day_of_week >= 5) | (at.hour < 6))
+    model = make_pipeline(TableEncoder(), ThermometerEncoder(), GLMClassifier(alpha=1e-5))
+    assert model.fit(X[:3000], y[:3000]).score(X[3000:], y[3000:]) > 0.99
 
 
 @pytest.mark.parametrize(

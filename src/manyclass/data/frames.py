@@ -17,7 +17,18 @@ from manyclass.data.readers.dataset import reads_as_number
 from manyclass.data.readers.tables import NUMBER, TEXT, TIME, kind_of, kinds_of, numbers_of
 from manyclass.data.rows import Rows
 
-__all__ = ["NUMBER", "TEXT", "TIME", "as_table", "in_numbers", "is_mixed", "kind_of", "kinds_of", "n_missing"]
+__all__ = [
+    "NUMBER",
+    "TEXT",
+    "TIME",
+    "as_table",
+    "cycles_of",
+    "in_numbers",
+    "is_mixed",
+    "kind_of",
+    "kinds_of",
+    "n_missing",
+]
 
 DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
@@ -152,6 +163,14 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
             raise ValueError(f"it holds text ({wrong!r})")
         column = pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
     return np.concatenate([np.zeros(0, np.float32), *map(numbers_of, column.chunks)])
+
+
+def cycles_of(kind: pa.DataType) -> tuple[str, ...]:
+    """The cycles in which what a column of this type holds has a place."""
+    if pa.types.is_time(kind):
+        return ("day",)
+    dates = ("week", "year") if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else ()
+    return ("day", *dates) if pa.types.is_timestamp(kind) else dates
 
 
 def _days(column: pa.ChunkedArray) -> np.ndarray:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from manyclass.data import as_rows
 from manyclass.data.summary import is_full
-from manyclass.features.table_columns import Categories, Numbers, Words, learned
+from manyclass.features.table_columns import Categories, Numbers, Times, Words, learned
 from manyclass.fit import Parametrised
 
 SAMPLED_ROWS = 1024
@@ -30,6 +30,8 @@ class TableEncoder(TransformerMixin, Parametrised):
 
     - Numbers, truth values, dates and times (as days) are brought to mean 0 and variance 1. What is missing becomes
       the mean, with a column of its own that says so.
+    - Dates and times also get the part of a day, a week and a year that is over, with its cosine and sine, if the rows
+      have gone through at least one.
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
       also takes those that are seen later for the first time, and what is missing has one.
     - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
@@ -81,7 +83,7 @@ class TableEncoder(TransformerMixin, Parametrised):
         "min_frequency": [Interval(Integral, 1, None, closed="left")],
         "max_categories": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Categories, Words)
+    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Times, Categories, Words)
 
     min_frequency: int = 2
     _: KW_ONLY

@@ -1,13 +1,14 @@
 """What `TableEncoder` makes of one column, by what it holds. A new kind is a class here and a line in `learned`.
 
-Each is learned from the rows that count, each with its weight; ``names`` has one name for each column of ``values``.
+Each is learned from the rows that count, each with its weight; ``names`` has one name for each column of ``values``,
+and ``numbers`` are the places of those that may be cut into steps.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +23,9 @@ SHARED = 0.5
 SIGNS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{SIGNS}]|[^\W{SIGNS}]+")
 """Letters and digits in a row, or a single sign of Chinese or Japanese, which puts no space between words."""
+
+PERIODS = {"day": 1.0, "week": 7.0, "year": 365.2425}
+"""Of cycles, in days."""
 
 MOST_FOR_PAIRS, MOST_FOR_TRIPLES = 1 << 27, 1 << 23
 """Characters in all texts of a column, up to which pairs of words are counted, each of which takes memory when it is
@@ -49,6 +53,10 @@ class Numbers:
         is_constant = held.min() == held.max()
         return cls(unit * mean, 1.0 if is_constant else unit * deviation or 1.0, not bool(present.all()), kind)
 
+    @property
+    def numbers(self) -> list[int]:
+        return [0]
+
     def names(self, name: str) -> list[str]:
         return [name, f"missingindicator_{name}"][: 1 + self.may_lack]
 
@@ -68,12 +76,52 @@ class Numbers:
 
 
 @dataclass(frozen=True)
+class Times:
+    """Days since 1970, and of each cycle (day, week, year) that the rows have gone through the part that is over.
+
+    Steps of that part are any times of a cycle; its cosine and sine, which are the same at both ends, serve linear
+    models and kernels.
+    """
+
+    days: Numbers
+    cycles: tuple[str, ...]
+
+    @classmethod
+    def learned(cls, values: np.ndarray, weight: np.ndarray, kind: str, cycles: tuple[str, ...]) -> Self:
+        days, span = Numbers.learned(values, weight, kind), np.nanmax(values) - np.nanmin(values)
+        has_hours = bool(np.any(values % 1.0 > 0))
+        seen = (one for one in cycles if span >= PERIODS[one] or len(cycles) == 1)
+        return cls(days, tuple(one for one in seen if one != "day" or has_hours))
+
+    @property
+    def numbers(self) -> list[int]:
+        n_waves = 3 * len(self.cycles)
+        return [0, *range(1 + self.days.may_lack, 1 + self.days.may_lack + n_waves)]
+
+    def names(self, name: str) -> list[str]:
+        told = ("part", "cosine", "sine")
+        return [*self.days.names(name), *(f"{name}_{one}_of_{cycle}" for cycle in self.cycles for one in told)]
+
+    def values(self, column: Any) -> np.ndarray:
+        from manyclass.data.frames import numbers
+
+        told, found = [self.days.values(column)], numbers(column).astype(np.float64, copy=False)
+        for cycle in self.cycles:
+            part = (found / PERIODS[cycle]) % 1.0
+            angle = 2.0 * np.pi * part
+            columns = [12.0**0.5 * (part - 0.5), np.cos(angle), np.sin(angle)]
+            told.append(np.nan_to_num(np.stack(columns, axis=1)))
+        return np.concatenate(told, axis=1)
+
+
+@dataclass(frozen=True)
 class Categories:
     """A column of 0 and 1 for each text that is frequent, one for all others, and one for what is missing."""
 
     known: tuple[str, ...]
     has_others: bool
     may_lack: bool
+    numbers: ClassVar[list[int]] = []
 
     @classmethod
     def learned(cls, values: list[str], codes: np.ndarray, weight: np.ndarray, fewest: int, most: int | None) -> Self:
@@ -118,6 +166,7 @@ class Words:
     words: Any
     characters: Any
     whole: Categories | None
+    numbers: ClassVar[list[int]] = []
 
     @classmethod
     def learned(cls, values: list[str], codes: np.ndarray, fewest: int, whole: Categories) -> Self:
@@ -164,7 +213,7 @@ def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
     return [known[code] for code in codes]
 
 
-Column = Numbers | Categories | Words
+Column = Numbers | Times | Categories | Words
 
 
 def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> Column:
@@ -175,7 +224,7 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
     ValueError
         With what the column holds that no number can be made of.
     """
-    from manyclass.data.frames import numbers, texts
+    from manyclass.data.frames import cycles_of, numbers, texts
     from manyclass.data.readers.tables import TEXT, kind_of
 
     if column.null_count == len(column):
@@ -184,7 +233,8 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
         found = numbers(column)
         if np.isnan(found).all():
             return Categories((), False, False)
-        return Numbers.learned(found, weight, kind_of(column.type))
+        kind, cycles = kind_of(column.type), cycles_of(column.type)
+        return Times.learned(found, weight, kind, cycles) if cycles else Numbers.learned(found, weight, kind)
     values, codes = texts(column)
     whole = Categories.learned(values, codes, weight, fewest, most)
     if Words.serve(values, codes):

@@ -5,7 +5,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyclass.data import GeneratedRows, Rows, as_rows
@@ -49,6 +48,8 @@ def scaled_rows(rows: Rows, widest: int, numbers: Sequence[int] = ()) -> dict[st
         if encoder.n_features_out > len(sizes):  # else each column has two values
             scalings[STEPS] = (encoder, behind(encoder, as_rows(held)))
     if not is_full(rows) and 0 < len(numbers) * FEWEST_BINS <= widest:
+        from sklearn.compose import ColumnTransformer  # with all of scikit-learn's machines
+
         steps = ThermometerEncoder(min(ThermometerEncoder().n_bins, widest // len(numbers)))
         # Which stays sparse, however full it is.
         beside = ColumnTransformer([("steps", steps, list(numbers))], remainder="passthrough", sparse_threshold=1.0)
@@ -58,12 +59,13 @@ def scaled_rows(rows: Rows, widest: int, numbers: Sequence[int] = ()) -> dict[st
 
 
 def numbers_of(encoder: TableEncoder | None) -> list[int]:
-    """Columns that it makes of numbers that vary, among all that it makes."""
+    """Columns that it makes of numbers and times, among all that it makes."""
     if encoder is None:
         return []
     widths = [len(column.names("")) for column in encoder.columns_]
     starts = np.cumsum([0, *widths]).tolist()
-    return [start for start, column in zip(starts, encoder.columns_, strict=False) if hasattr(column, "deviation")]
+    columns = zip(starts, encoder.columns_, strict=False)
+    return [start + place for start, column in columns for place in column.numbers]
 
 
 def width(scaler: Any, scaled: Any, rows: Rows) -> float:
