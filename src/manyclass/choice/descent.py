@@ -1,4 +1,4 @@
-"""Models along falling penalties, each started from where the last ones point to."""
+"""Models along a path of falling penalties, each started from an extrapolation of the last two."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from manyclass.solvers.newton_cg import NewtonCG
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 WARM = 1.4
-"""Passes that a fit with a predicted start is expected to take, over the square root of those of a single one: what a
-worse metric is slow to find is what the last penalties have found."""
+"""A fit with an extrapolated start is expected to take this many times the square root of the passes of a single fit.
+The square root, because the directions that a worse metric is slow in are those the last penalties have solved."""
 TURNED = 2
-"""Penalties in a row at which the score has to be worse, by more than a standard error, before the search ends."""
+"""The search ends when the last so many scores are worse than the best by more than a standard error."""
 CURVED = 0.1
-"""Share of the zero model's objective below which rows are all but fitted, and hardly hold a minimum any more."""
+"""Share of the zero model's objective below which the rows are nearly fitted, and hardly determine the minimum."""
 LEAST = 1e-15
-"""Share of the zero model's objective below which gaps are rounding."""
+"""Share of the zero model's objective below which a duality gap is rounding."""
 COPIES_SHARE = 0.25
-"""Of what memory there is, up to which the rows of each fold are copied."""
+"""Share of the available memory that copies of the rows of all folds may take."""
 
 
 def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) -> Method:
-    """The curvature for a whole path: it is set up once, and looked at anew for each penalty."""
+    """The method for a whole path: its curvature is set up once, and refreshed for each penalty."""
     problem.alpha = float(np.exp(np.log(alphas).mean()))
     candidates = [one for one in choose(problem, tol, QuasiNewton()).candidates if one.fits]
 
@@ -48,23 +48,26 @@ def path_method(problem: Problem, alphas: np.ndarray, tol: float, n_paths: int) 
 
 
 def seconds_of_path(method: Method, n_alphas: int, n_paths: int) -> float:
-    """Of fits that each begin near where they end."""
+    """Estimated seconds of all fits, each of which begins near its minimum."""
     return WARM * math.sqrt(method.passes) * n_alphas * n_paths * method.per_pass
 
 
 def folds_in_time(method: Method, n_folds: int, left: float) -> int:
-    """Of which three penalties can be compared, and all rows be fitted to with the best; 0 where of none."""
+    """The number of folds with time to compare three penalties, and then to fit all rows with the best."""
     of_one = seconds_of_path(method, 3, 1)
     return n_folds if n_folds * of_one <= left else max(int(left / of_one) - 1, 0)
 
 
 def first_place(method: Method, n_alphas: int, n_folds: int, left: float) -> int:
-    """The largest penalty, or the middle one where there is no time for all: the largest alone tell next to nothing."""
+    """Where the path begins: at the largest penalty, or at the middle if there is no time for all of them.
+
+    The largest penalties alone would say next to nothing about the best one.
+    """
     return 0 if seconds_of_path(method, n_alphas, n_folds) <= left else n_alphas // 2
 
 
 def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -> Curvature:
-    """One that all fits share; it is looked at before a fit, and starts are near enough."""
+    """The curvature that all fits share. `Descent` refreshes it before each fit."""
     kind = CURVATURES[method.curvature]
     problem.centred = kind.center
     return kind(problem, rng)
@@ -74,18 +77,18 @@ def path_curvature(problem: Problem, method: Method, rng: np.random.Generator) -
 class Descent:
     """The minima of one problem for falling penalties.
 
-    A start is extrapolated from the last two minima, linearly in log alpha: W grows like log(1/alpha) where the rows
-    can be separated, and hardly changes any more where they cannot. What a leader, whose rows are nearly the same,
-    found wrong with its own start is mended in those behind it. The curvature is looked at anew by the leader, and only
-    between the classes; what it knows of the features serves every penalty and every fold.
+    The start of a fit is extrapolated from the last two minima, linearly in log alpha: W grows like log(1/alpha) if the
+    rows can be separated, and hardly changes if they cannot. The folds of a cross-validation have a common leader, the
+    fold that is fitted first at each penalty. The difference between its minimum and its start is added to the starts
+    of the other folds, whose rows are nearly the same.
 
-    The ``alpha`` of the problem is set here. Its curvature may be shared with problems of other weights: any positive
-    definite one is a metric. The leader is always fitted first, in the same curvature, at which it looks by the `whole`
-    problem of all rows where there is one.
+    All folds and penalties share the curvature, as any positive definite matrix is a valid metric. Only the leader
+    refreshes it, and only its part between the classes, on the `whole` problem of all rows if that is given.
 
-    Fits for a comparison end at gaps relative to what they reach, where that is little. At tiny penalties of rows that
-    can be separated it is a thousandth of the zero model's, and a fit cut short has the scores of a larger penalty.
-    `fits` multiplies its penalty by the `ratio`.
+    `fit` and `attempt` set the ``alpha`` of the problem; `fits` multiplies its penalty by the `ratio` first. For a
+    comparison of penalties, the tolerance is relative to the objective that is reached, if that is small. With tiny
+    penalties on separable rows it is a thousandth of the zero model's, and a fit that ends too early has the scores of
+    a larger penalty.
     """
 
     problem: Problem
@@ -103,23 +106,23 @@ class Descent:
         self.reached = 1.0
         self._looks_back = LOOKS_BACK
         self._objectives: deque[float] = deque()
-        # A metric that others share was estimated from rows that are not all here.
+        # A shared curvature must not be refreshed by the rows of one fold.
         ending = NewtonCG(refreshes=self.whole is None or self.whole is self.problem)
         self.solver: Solver = QuasiNewton(frozenset(), ending)
 
     @property
     def problems(self) -> list[Problem]:
-        """Those side by side, of which there is one."""
+        """The problems solved at once: here a single one."""
         return [self.problem]
 
     def fits(self, alpha: float) -> list[Outcome]:
-        """Of each of the problems side by side."""
+        """The outcome of each of `problems`."""
         return [self.fit(alpha * self.ratio)]
 
     def fit(self, alpha: float, start: tuple[Array, Array] | None = None) -> Outcome:
-        """The model at `alpha`, from W and b or from those before.
+        """The minimum at `alpha`, from the given W and b, or else from the extrapolated start.
 
-        Raises `OutOfTime` and `KeyboardInterrupt` where the fit was cut short by these.
+        Raises `OutOfTime` or `KeyboardInterrupt` if that is what ended the fit.
         """
         outcome = self.attempt(alpha, start, settles=True)
         if outcome.status is Status.MAX_TIME:
@@ -129,11 +132,11 @@ class Descent:
         return outcome
 
     def attempt(self, alpha: float, start: tuple[Array, Array] | None = None, *, settles: bool = False) -> Outcome:
-        """As `fit`, with the model there is where the fit was cut short.
+        """As `fit`, but gives the model reached so far if the fit was cut short.
 
-        With `settles` it stops, too, where `LOOKS_BACK` iterations (one of Newton's method) lower the objective by less
-        than a tenth of `tol`: the gap bounds what is left only loosely for tiny penalties, and for a comparison of
-        penalties the rest is noise.
+        With `settles` the fit also stops when `LOOKS_BACK` iterations (one of Newton's method) lower the objective by
+        less than a tenth of `tol`. For tiny penalties the gap is a loose bound, and the rest is noise when penalties
+        are compared.
         """
         problem = self.problem
         problem.alpha = alpha
@@ -155,11 +158,11 @@ class Descent:
         return outcome
 
     def models_at(self, theta: Array) -> list[tuple[Array, Array]]:
-        """W and b of each of the problems side by side."""
+        """W and b of each of `problems`."""
         return [self.problem.coefficients(theta)]
 
     def model_at(self, theta: Array) -> tuple[Array, Array]:
-        """The mean of these, at which their common curvature is."""
+        """The mean of `models_at`, where the common curvature is refreshed."""
         return mean_model(self.models_at(theta), self.problems)
 
     def _has_settled(self, record: Record, iterate: Iterate) -> bool:
@@ -172,8 +175,9 @@ class Descent:
 
     def _start(self, alpha: float) -> Array:
         leader, rows = self.leader, self.problem.rows
-        # What a leader knows of rows that judge here, in directions that no row here has, only the penalty would take
-        # away, and not before the fit ends. Rows that are fitted hardly have any.
+        # The leader is fitted to rows that judge this fold. In directions that no row of this fold has, only the
+        # penalty would remove what the leader has learned from them, and the fit ends before it has. So the leader is
+        # not followed with few rows per column, nor if its rows are nearly fitted.
         is_flat = leader is not None and leader.reached < CURVED
         if leader is None or is_flat or len(present_rows(rows.n_rows, self.problem.weight)) <= 2 * rows.n_features:
             return self._predicted(alpha)
@@ -184,7 +188,7 @@ class Descent:
             theta = alone + self.problem.pack(W - before, b - origin)
         else:
             alone, theta = self.problem.constant_model(), self.problem.pack(W, b)
-        # What rows of other folds tell of a class that is in none of these, no gradient would take away.
+        # A class without rows in this fold has no gradient that would remove what the leader has learned of it.
         return self.problem.xp.where((self.problem.target_mean > 0)[None, :], theta, alone)
 
     def _predicted(self, alpha: float) -> Array:
@@ -198,10 +202,10 @@ class Descent:
 
 
 class JointDescent(Descent):
-    """The minima of problems on the same rows, all at once.
+    """The minima of several problems on the same rows, all at once.
 
-    In one metric, and each with pairs of its own. So a pass over the rows serves all, and what it takes beside its
-    products is taken once. Where that is slow, each is finished by itself.
+    They share the passes over the rows and the metric; each has curvature pairs of its own. A fit that stalls is ended
+    for each problem separately.
     """
 
     problem: Together
@@ -222,11 +226,11 @@ class JointDescent(Descent):
     def fits(self, alpha: float) -> list[Outcome]:
         outcome, problem = self.fit(alpha), self.problem
         models = problem.models(*outcome.model)
-        # Where the Hessian itself leads no further, rounding is all there is.
+        # If a Newton step stalls, only rounding is left.
         if outcome.status is not Status.STALLED or self.curvature.local:
             last = replace(outcome.history[-1], objective=outcome.history[-1].objective / len(models))
             return [replace(outcome, model=model, history=[last]) for model in models]
-        if not self._singles:  # each by itself, with the first as the leader of the others
+        if not self._singles:  # the first one leads the others
             given = self._of_all, self.clock, self.tol, self.max_iter
             for part, ratio in zip(problem.parts, problem.ratios, strict=True):
                 leader = self._singles[0] if self._singles else None
@@ -241,15 +245,15 @@ class JointDescent(Descent):
 
 
 class _Jointly(QuasiNewton):
-    """From the constant models, as each of the problems would have to be looked at for more."""
+    """Begins at the constant models. A better start would take a pass for each problem."""
 
     begins_constant = True
 
 
 def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
-    """The problem of each fold: of its rows alone, where there is room for these, as others would be read for nothing.
+    """The problem of each fold; without folds, one problem of all rows.
 
-    One of all rows where there are no folds.
+    If there is room, a fold has a copy of its own rows, as reading rows of weight 0 would be a waste.
     """
     rows, xp = problem.rows, problem.xp
     index = [present_rows(rows.n_rows, weight) for weight in weights]
@@ -269,9 +273,9 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:
     """Whether the last `TURNED` scores are each worse than the best by more than a standard error of the difference.
 
-    Scores, larger for better, have shape (n_folds, n_alphas), the first of which are those of models without a
-    coefficient: as long as none is clearly better there is nothing to turn from. The standard error is taken from the
-    `values` of single rows for each alpha where there is one fold, and these are known.
+    Scores have shape (n_folds, 1 + n_alphas), larger is better. The first column is the model without coefficients;
+    until a penalty is clearly better than that, the answer is no. The standard error is that over the folds. With a
+    single fold it is that over the rows, from the scores of single rows in `values`, one array per column.
     """
     scores = scores[~np.isnan(scores[:, 1:]).all(axis=1)]
     if not len(scores):
@@ -296,18 +300,18 @@ def _is_better(scores: np.ndarray, values: list[np.ndarray | None], one: int, ot
 
 
 def stride(to_go: int, spent: float, left: float) -> int:
-    """How far on the next penalty of a path is: one, or as many as the seconds that are left ask for; 0 without time.
+    """How many places to go on along a path: 1 if there is time for all penalties, more to skip some, 0 without time.
 
-    The next ones take longer than the last, and are counted twice.
+    `to_go` penalties are left and the last fit took `spent` seconds. The next ones are counted as twice that.
     """
     affordable = max(left, 0.0) / (2.0 * spent) if spent > 0 else math.inf
     return 0 if affordable < 1.0 else max(1, math.ceil(to_go / (1.0 + affordable)))
 
 
 def mean_model(models: list[tuple[Array, Array]], problems: list[Problem]) -> tuple[Array, Array]:
-    """Of the models of the folds: what stands for that of all rows until it is fitted.
+    """The mean of the models of the folds, which stands for the model of all rows until that is fitted.
 
-    What a fold without rows of a class says of that class counts only where none has any.
+    For each class, only folds with rows of that class count, unless no fold has any.
     """
     xp, loss = problems[0].xp, problems[0].loss
     seen = xp.stack([one.target_mean > 0 for one in problems])

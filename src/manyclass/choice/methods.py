@@ -19,35 +19,35 @@ from manyclass.solvers.base import REFRESH, StepCost
 from manyclass.solvers.quasi_newton import QuasiNewton
 
 NEWTON_STEPS, NEWTON_PASSES = 7, 3.0
-"""Steps of Newton's method, and passes over the rows of each: it hardly depends on the data."""
+"""Steps of Newton's method, and passes over the rows per step. Both hardly depend on the data."""
 HESSIAN_PASSES = 16
-"""Passes of L-BFGS in the metric of a Hessian of sampled rows."""
+"""Passes of L-BFGS whose metric is the Hessian summed over a sample of the rows."""
 PASSES_PER_STEP, INDEPENDENT_PASSES_PER_STEP = 6.0, 3.0
-"""Passes that L-BFGS takes in the metric of the diagonal, for each step of conjugate gradients to the minimum of the
-quadratic that touches the objective at the constant model: the curvature changes on the way. Fewer where outputs share
-nothing, and each has the pairs of a problem of its own."""
+"""Passes of L-BFGS in the diagonal metric, per step of conjugate gradients on the quadratic model at the constant
+solution. L-BFGS takes more of them because the curvature changes on the way. The second number is for independent
+outputs: each keeps curvature pairs of its own, which takes fewer passes."""
 FEWEST_PASSES = 5.0
-"""Passes of the easiest of problems: those of the start and its line search."""
+"""Passes of the easiest problem: the start and its line search."""
 METRIC_PASSES, METRIC_SHARE = (24.0, 54.0), 2.0 / 3.0
-"""Passes of L-BFGS in the metric of a curvature that knows the spectrum: a share of those without it, between these."""
+"""Passes of L-BFGS in a metric that couples features: the share of the passes in the diagonal metric, within the
+bounds."""
 SPARSE_METRIC_SHARE = 0.8
-"""That share, however many these are, where rows are sparse: of columns that are hardly ever present together there is
-little to be known."""
+"""The share for sparse rows, which has no bounds. Columns that rarely occur together have little coupling to learn."""
 INTERPRETED_DIRECTION, INTERPRETED_SOLVE, INTERPRETED_STEP = 5.0, 2.0, 7.0
-"""What an iteration of L-BFGS takes beside its pass, what more in a metric that couples features, and what one of
-Newton's method takes in all, whatever the size of the arrays: in passes over a single row."""
+"""Overhead of Python, independent of the size of the arrays, in passes over a single row: of an iteration of L-BFGS, of
+a solve in a metric that couples features, and of a step of Newton's method."""
 HALF_A_PRODUCT, SPREAD, OF_MATRIX = 0.55, 6.0, 10.0
-"""Multiplications in the product of a matrix with itself, as a share of those of another; how often a number is read
-or written until features are spread over outputs, and one of a Hessian until that is a factor."""
+"""Multiplications of AᵀA, as a share of those of a general product; reads and writes per number to weight the features
+for every output; and reads and writes per entry of a Hessian until it is factored."""
 FILLED = 8.0
-"""How often a number is read until sparse rows are dense ones, of which Hessians are made."""
+"""Reads and writes per number to make sparse rows dense, which Hessians need."""
 UNKNOWN_UNITS = 10.0
-"""How many times as many steps the metric of the diagonal takes where no penalty says what the unit of a column is."""
+"""Factor on the steps in the diagonal metric when alpha is 0, as then no penalty fixes the units of the columns."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to solve a problem, and what it is expected to take."""
+    """A solver, its curvature, and the estimated cost of solving a problem with them."""
 
     solver: str
     curvature: str
@@ -56,17 +56,17 @@ class Method:
     set_up: float  # seconds
     per_pass: float  # seconds
     memory: float  # bytes beside the rows
-    fits: bool = True  # whether that is no more than `room` said
+    fits: bool = True  # whether there is room for `memory`
     wide: bool = False  # whether products are in float64, whatever the dtype of the rows
-    looks: int = 1  # how often the metric is made, which belongs to the set-up
-    look: float = 0.0  # seconds of making it once more
+    looks: int = 1  # how often the metric is expected to be made; `set_up` includes all of them
+    look: float = 0.0  # seconds of making the metric once more
 
     @property
     def seconds(self) -> float:
         return self.set_up + self.passes * self.per_pass
 
     def taken(self, n_passes: float, n_looks: int) -> float:
-        """Seconds of the set-up, and of so many passes and looks after it."""
+        """Estimated seconds of a run of so many passes that has made its metric `n_looks` times."""
         return self.set_up + n_passes * self.per_pass + max(n_looks - self.looks + 1, 0) * self.look
 
     def __str__(self) -> str:
@@ -78,20 +78,20 @@ class Method:
 
 
 def looks_in(n_steps: float) -> int:
-    """How often so many steps of L-BFGS look at the curvature: at the start, and where `QuasiNewton` refreshes it."""
+    """How often L-BFGS makes its metric in so many steps: at the start, and where `QuasiNewton` refreshes it."""
     return 1 + sum(at < n_steps for at in REFRESH)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The method taken, and all that could serve, the fastest first."""
+    """The method taken, and all methods considered, the fastest first."""
 
     method: Method
     candidates: tuple[Method, ...]
 
     @classmethod
     def of(cls, solver: str, curvature: str, row_space: bool = False) -> Self:
-        """No choice: what was asked for, of which nothing is expected."""
+        """The method that a user named. It has no estimates."""
         method = Method(solver, curvature, row_space, math.nan, math.nan, math.nan, math.nan)
         return cls(method, (method,))
 
@@ -99,7 +99,11 @@ class Choice:
 def asked_for(
     problem: Problem, solver: str, curvature: str, advice: str = "use solver='auto' and curvature='auto'"
 ) -> Choice:
-    """In the space of the rows, where that has fewer dimensions and the curvature is the same in any axes."""
+    """The solver and curvature that a user named.
+
+    Rows are rotated into the space that they span if they are fewer than the columns, and the curvature does not depend
+    on the axes.
+    """
     rotates = problem.rows.has_row_space and not CURVATURES[curvature].is_diagonal
     if rotates:
         what = f"rotating the rows for curvature={curvature!r}"
@@ -110,8 +114,8 @@ def asked_for(
 def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice:
     """The method with the fewest estimated seconds among those that fit into memory.
 
-    `tol` is a relative duality gap. A `solver` is given to choose a metric for, of those that take any curvature as
-    theirs, as `Majorize` does on the planes of partition bounds.
+    `tol` is a relative duality gap. With a `solver` only its metric is chosen; that solver has to take any curvature as
+    its metric, as `Majorize` does on the planes of partition bounds.
     """
     found = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
     least = min(found, key=lambda one: one.memory)
@@ -127,7 +131,6 @@ def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator
     n, rows = shape.n, problem.rows
     in_metric = QuasiNewton() if solver is None else solver
     cost = in_metric.step_cost(problem)
-    # Without a penalty each column has a unit of its own, which only a curvature that knows it respects.
     by_diagonal = plain if problem.alpha > 0 else UNKNOWN_UNITS * plain
     for row_space in (False, True):
         if row_space and not rows.has_row_space:
@@ -150,7 +153,7 @@ def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator
 
 @dataclass(frozen=True)
 class Shape:
-    """Rows as the cost of products with them sees them."""
+    """The sizes and speeds that the cost of products with the rows depends on."""
 
     n: int
     d: int
@@ -162,7 +165,7 @@ class Shape:
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """The shape of the rows of a problem, and what this machine does with such rows."""
+        """The sizes of the rows of a problem, and the speeds of this machine on such rows."""
         rows, speed = problem.rows, rates_of(problem.rows)
         n, d, k = rows.n_rows, rows.n_features, problem.n_outputs
         dense = rows.row_bytes >= d * rows.itemsize
@@ -177,13 +180,14 @@ class Shape:
         return reads + 2.0 * self.stored * self.k / self.speed.product + elementwise
 
     def gram(self, n_rows: float) -> float:
-        """Of the features over so many rows."""
+        """Seconds of the Gram matrix of the features, over so many rows."""
         per_row = self.stored / max(self.n, 1)
         if self.dense:
             return 0.6 * n_rows * self.d**2 / self.speed.product
         return 4.0 * n_rows * per_row**2 / self.speed.sparse + 3.0 * self.d**2 / self.speed.stream
 
     def gram_of_rows(self) -> float:
+        """Seconds of the Gram matrix of the rows."""
         if self.dense:
             return self.n**2 * self.d / self.speed.product
         return (
@@ -192,7 +196,7 @@ class Shape:
 
     @property
     def rotated(self) -> Self:
-        """Of the same rows in the space that they span."""
+        """The shape of the rows after their rotation into the space that they span."""
         return replace(self, d=self.n, stored=float(self.n) ** 2, dense=True)
 
     @property
@@ -200,8 +204,8 @@ class Shape:
         return self.gram_of_rows() + self.speed.seconds_of_decomposition(self.n)
 
     def hessian(self, size: int, n_rows: float) -> float:
-        """Of so many parameters over so many rows, and its factor."""
-        # A product of a matrix with itself for each output, and one of them all where they share something.
+        """Seconds of the Hessian of `size` parameters over so many rows, and of its factor."""
+        # One product for each output, and one of all outputs together where they are coupled.
         products = HALF_A_PRODUCT * size**2 * (1.0 / self.k + (self.k > 1)) / self.speed.product
         read = SPREAD * size + (0.0 if self.dense else FILLED * self.d)
         row = products + read / self.speed.stream + self.k / self.speed.elementwise
@@ -211,9 +215,10 @@ class Shape:
     def in_metrics(
         self, solver: str, cost: StepCost, by_diagonal: float, of_features: str, by_features: float
     ) -> Iterator[Method]:
-        """A solver in each of the metrics that could serve, with the steps that it is expected to take.
+        """A solver in each metric that could serve.
 
-        `by_diagonal` in that of the diagonal, `by_features` in that of the curvature `of_features`, which couples them.
+        It is expected to take `by_diagonal` steps in the diagonal metric, and `by_features` steps in the metric of the
+        curvature `of_features`, which couples features.
         """
         d, k, speed = self.d, self.k, self.speed
         one, parameters = self.seconds_of_pass(), d * k
@@ -228,14 +233,14 @@ class Shape:
 
         yield method("jacobi", by_diagonal, one, replace(self, k=1).seconds_of_pass(), 0.0, 0.0)
         sample = min(self.n, sampled_rows(d))
-        # L-BFGS factors again, Newton's method weighs rows anew before that. A solve is two products with a triangle,
-        # one in each pass and half of one for pairs that are solved for anew.
+        # L-BFGS factors the matrix again at each look. A solve is two products with a triangle: one solve per pass, and
+        # half of one for the curvature pairs that are solved for again.
         factors, needed = looks_in(by_features) * speed.seconds_of_cholesky(d), MATRICES * 8.0 * d * d
         look = self.gram(sample / 2) + speed.seconds_of_cholesky(d)
         solve = 3.0 * d * parameters / speed.product + INTERPRETED_SOLVE / speed.interpreted
         yield method(of_features, by_features, 2 * one + self.gram(sample) + factors, look, solve, needed)
         size = (d + 1) * k
-        if 1 < k and size <= LARGEST:  # the factor of a single column samples that Hessian for less
+        if 1 < k and size <= LARGEST:  # for a single output, `of_features` samples the same Hessian at less cost
             sample = min(self.n, enough_rows(size))
             look = self.hessian(size, sample) + one * sample / self.n
             solve, needed = 3.0 * size**2 / speed.stream, MATRICES * 8.0 * size * size
@@ -243,7 +248,7 @@ class Shape:
             yield method("sampled-hessian", HESSIAN_PASSES, set_up, look, solve, needed)
 
     def by_newton(self) -> Iterator[Method]:
-        """Newton's method, for few parameters in all."""
+        """Newton's method, if the parameters are few enough for a full Hessian."""
         size, speed = (self.d + 1) * self.k, self.speed
         if size <= LARGEST:
             interpreted = (INTERPRETED_STEP - NEWTON_PASSES) / speed.interpreted

@@ -1,4 +1,4 @@
-"""The chosen method at work, and others that take over when it needs longer than was estimated."""
+"""Runs the chosen method, and switches to another when it takes longer than was estimated."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,13 +16,14 @@ from manyclass.model import Problem
 from manyclass.solvers import SOLVERS, iterates_in
 
 PATIENCE = 2.0
-"""A method may take so many times its estimated seconds before another is looked for."""
+"""Factor on the estimated seconds of a method, after which another method may replace it."""
 DOUBT = 4.0
-"""A stand-in for a method in doubt may take so many times the estimate of that one, times `Iterate.doubts`."""
+"""The replacement of a doubted method may take the estimate of that method, times `Iterate.doubts`, times this."""
 LAST_HOPE = 100.0, 30.0
-"""Where a method finds no step, another may be estimated at so many times the seconds spent, or so many seconds."""
+"""When a method finds no further step, another is tried if its estimate is below this many times the seconds spent, or
+below this many seconds."""
 LOOKED_AT = 10
-"""Iterations whose joint gain says whether nothing but rounding is left."""
+"""Number of iterations whose total gain is compared with the rounding of the objective."""
 
 
 def in_turn(
@@ -34,17 +35,18 @@ def in_turn(
     saved: dict[str, Any] | None = None,
     clock: Clock | None = None,
 ) -> Iterates:
-    """The iterates of the chosen method, and of others that go on from where it is when it does badly.
+    """The iterates of the chosen method, and of its replacements, each of which starts at the last model.
 
-    - A method that has taken `PATIENCE` times its estimate gives way to the one with the lowest estimate, as soon as
-      that is no more than what has been spent: a wrong estimate costs about twice the time of the best method.
-    - A method whose start casts doubt on its metric gives way at once to a diagonal one, and may come back later.
-    - A method that rounding keeps from the tolerance goes on with products in float64. If it finds no step in these
-      either, it gives way too, unless all others would take far longer.
-    - No method is begun whose set-up, which can hardly be interrupted, outlasts the `clock`.
+    - After `PATIENCE` times its estimated seconds, a method is replaced by the one with the lowest estimate, as soon as
+      this estimate is no more than the seconds spent. A wrong estimate costs about twice the time of the best method.
+    - If the first steps speak against the metric of a method (`Iterate.doubts`), a method with a diagonal metric
+      replaces it at once. The doubted method may come back later.
+    - If rounding keeps a method from the tolerance, the same method goes on with products in float64. If it finds no
+      step there either, it is replaced, unless all others would take far longer.
+    - No method is begun whose set-up would outlast the `clock`, as a set-up can hardly be interrupted.
 
-    Seconds are those of the cost model, so that a fit does not depend on what else the machine does. With `saved`, the
-    state of an iterate of an earlier run, the iterates that followed it are given.
+    Seconds are those of the cost model, so that a fit does not depend on the load of the machine. `saved` is the state
+    of an iterate of an earlier run; the iterates that followed it are given.
     """
     if saved is None:
         first = choice.method if clock is None else _farthest(choice, clock.left)
@@ -91,7 +93,7 @@ def in_turn(
         on_change(method)
         patience = PATIENCE * method.seconds
         if doubted in left:
-            # The stronger the doubt, the longer the stand-in leads away from where the metric is wrong.
+            # The stronger the doubt, the more steps it takes to leave the region where the metric is wrong.
             patience = min(patience, DOUBT * iterate.doubts * doubted.seconds)
         left = [one for one in left if one is not method]
         passes += iterate.n_passes
@@ -99,7 +101,7 @@ def in_turn(
 
 
 def _farthest(choice: Choice, seconds: float) -> Method:
-    """The chosen method, or, if the seconds are too few for it, the one that gets through most of its passes."""
+    """The chosen method; if it would take more seconds, the one that gets through the largest share of its passes."""
     if not choice.method.seconds > seconds:  # true of NaN, too, where there is no estimate
         return choice.method
     able = [one for one in choice.candidates if one.fits and one.set_up < seconds]
@@ -111,19 +113,19 @@ def _farthest(choice: Choice, seconds: float) -> Method:
 def _begun(
     method: Method, left: list[Method], before: float, spent: float, passes: float, patience: float
 ) -> dict[str, Any]:
-    """The state of the relay: a method, those that may follow it, iterations, seconds and passes before it, the seconds
-    that it may take, and its last objectives."""
+    """The state when a method begins: the method, its possible replacements, the iterations, seconds and passes before
+    it, the seconds that it may take, and its last objectives (none yet)."""
     known = {"method": method, "left": left, "before": before, "spent": spent, "passes": passes}
     return known | {"patience": patience, "values": []}
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
-    """Whether the gain of the last iterations cannot be told from the rounding of a sum."""
+    """Whether the last `LOOKED_AT` iterations gained no more than the rounding of the objective."""
     return len(values) == LOOKED_AT and values[0] - values[-1] <= LOOKED_AT * precision * abs(values[-1])
 
 
 def _with(iterate: Iterate, **more: Any) -> dict[str, Any]:
-    """The state of an iterate, with more beside it."""
+    """The state of an iterate for a checkpoint, and further entries."""
     assert iterate.state is not None
     return {"solver": iterate.state(), **more}
 
@@ -131,7 +133,7 @@ def _with(iterate: Iterate, **more: Any) -> dict[str, Any]:
 def _at_work(
     method: Method, given: Problem, rng: np.random.Generator, start: Any, saved: dict[str, Any] | None
 ) -> Iterates:
-    """The iterates of one method, as models of the rows given; passes are counted from 0."""
+    """The iterates of one method, in the coordinates of the given rows. Passes and looks are counted from 0."""
     curvature, solver = CURVATURES[method.curvature], SOLVERS[method.solver]
     frame = Frame(given, rotate=method.row_space, wide=method.wide)
     problem, start = frame.problem, frame.project(start)
