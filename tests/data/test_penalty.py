@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from manyclass.data import MatrixTargets, as_rows
-from manyclass.data.penalty import ALIKE, Spectrum, best, path_of_rows, penalties, usual_scale
+from manyclass.data.penalty import ALIKE, RidgeSpectrum, best, path_of_rows, penalties, usual_scale
 from manyclass.model import SMOOTH_LOSSES, Problem
 
 
@@ -38,7 +38,7 @@ def spectrum(X, Y, weight, fit_intercept):
     A, R = X - center, Y - mean
     eigenvalues, vectors = np.linalg.eigh(A.T @ (weight[:, None] * A) / S)
     Z = A @ vectors
-    return Spectrum(eigenvalues, Z.T @ (weight[:, None] * R) / S, S, fit_intercept), Z, R
+    return RidgeSpectrum(eigenvalues, Z.T @ (weight[:, None] * R) / S, S, fit_intercept), Z, R
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -109,7 +109,7 @@ def test_coefficients_without_a_few_rows_are_those_of_a_fit_to_the_others(rng, f
     origin, mean = (X.mean(axis=0), Y.mean(axis=0)) if fit_intercept else (np.zeros(5), np.zeros(2))
     Z, R = X - origin, Y - mean
     eigenvalues, vectors = np.linalg.eigh(Z.T @ Z / 60)
-    path = Spectrum(eigenvalues, vectors.T @ Z.T @ R / 60, 60.0, fit_intercept)
+    path = RidgeSpectrum(eigenvalues, vectors.T @ Z.T @ R / 60, 60.0, fit_intercept)
     coef, intercept = path.coefficients_without(alpha, Z[few] @ vectors, R[few])
     others = Ridge(60 * alpha, fit_intercept=fit_intercept).fit(X[7:], Y[7:])
     assert_allclose(Z @ vectors @ coef + intercept + mean, others.predict(X), atol=1e-7)

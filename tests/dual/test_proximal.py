@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.dual import Start
+from manyclass.dual import DualStart
 from manyclass.dual.ascent import start_state
 from manyclass.dual.losses import DUAL_LOSSES as LOSSES
 from manyclass.dual.proximal import is_hard, squared_units
@@ -78,7 +78,7 @@ def test_points_begin_where_the_last_fit_ended(name):
     X, codes, _ = small(12)
     built = problem(name, X * UNITS, targets(name, codes), 1e-3, fit_intercept=False)
     first = solve(built, proximal=True, tol=1e-5, max_iter=20_000)
-    start = Start(first.model.dual, np.zeros(3), first.model.coef)
+    start = DualStart(first.model.dual, np.zeros(3), first.model.coef)
     again = solve(built, proximal=True, start=start, tol=1e-4, measure_every=1)
     assert again.n_iter <= max(first.n_iter / 8, 2)
 

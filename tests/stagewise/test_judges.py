@@ -10,7 +10,7 @@ import pytest
 from manyclass import CalibratedLeastSquaresClassifier
 from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
-from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, FoldsJudge, Judge, Score, Trials
+from manyclass.stagewise.judges import MOST_STAGES, PATIENCE, FoldsJudge, Judge, StageScore, Trials
 from manyclass.stagewise.updates import wrong_labels
 
 
@@ -26,7 +26,7 @@ class Told:
     def iterates(self):
         for loss in self.losses:
             self.judge.n_seen += 1
-            self.judge.latest = Score(loss, loss, 1000.0)
+            self.judge.latest = StageScore(loss, loss, 1000.0)
             yield SimpleNamespace(measure=self.gain)
 
     @property
@@ -72,7 +72,7 @@ def test_penalties_are_compared_by_as_many_folds_as_hold_enough_rows(n_rows, n_f
     few = Trials(fits, judges, [0.3, 0.1, 0.2, 0.2, 0.2]).few()
     assert len(few.fits) == len(few.judges) == len(few.shares) == n_fits
     assert sum(few.shares) == pytest.approx(1.0)
-    assert few.mean([Score(2.0, 0.5, 1.0)] * n_fits).loss == pytest.approx(2.0)
+    assert few.mean([StageScore(2.0, 0.5, 1.0)] * n_fits).loss == pytest.approx(2.0)
 
 
 def test_calibrated_least_squares_tries_penalties_on_few_folds(monkeypatch):
@@ -84,7 +84,7 @@ def test_calibrated_least_squares_tries_penalties_on_few_folds(monkeypatch):
 
 
 def test_doubt_is_by_the_rule_of_succession_and_of_the_predictions_that_are_kept():
-    plain, worse = Score(0.1, 0.1, 30.0, 0.1), Score(0.2, 0.2, 30.0, 0.5)
+    plain, worse = StageScore(0.1, 0.1, 30.0, 0.1), StageScore(0.2, 0.2, 30.0, 0.5)
     assert plain.doubt == pytest.approx(4 / 32)
 
     class Known(Judge):
@@ -113,8 +113,8 @@ def test_a_label_has_no_probability_where_rounding_alone_would_leave_it_one(excl
 def test_folds_keep_the_scores_of_the_stage_with_the_least_loss_also_where_a_run_goes_on():
     class Known(FoldsJudge):
         def score(self, update, state):
-            self.plain = Score(1.0, 0.5, 1000.0)
-            return Score(state, state, 1000.0)
+            self.plain = StageScore(1.0, 0.5, 1000.0)
+            return StageScore(state, state, 1000.0)
 
     kept, now = [], []
 

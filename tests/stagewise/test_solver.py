@@ -15,7 +15,7 @@ from manyclass.model import LOSSES, Problem
 from manyclass.model.sets import Box
 from manyclass.model.sums import squares_of
 from manyclass.stagewise import UPDATES
-from manyclass.stagewise.judges import Score
+from manyclass.stagewise.judges import StageScore
 from manyclass.stagewise.sums import sums_of_block
 from tests.covering import every_pair
 from tests.stagewise.run import Fit, problem, solve, targets_of
@@ -316,14 +316,14 @@ def test_torch_rows(loss):
     ],
 )
 def test_calibration_is_kept_for_fewer_errors_clearly_or_with_less_loss(loss, errors, expected):
-    assert Score(loss, errors, 400.0).predicts_better(Score(1.0, 0.22, 400.0)) is expected
+    assert StageScore(loss, errors, 400.0).predicts_better(StageScore(1.0, 0.22, 400.0)) is expected
 
 
 @pytest.mark.parametrize(("n_labels", "expected"), [(1e4, False), (1e6, True)])
 def test_a_little_less_loss_counts_of_very_many_labels(n_labels, expected):
-    assert Score(0.996, 0.0183, n_labels).predicts_better(Score(1.0, 0.0184, n_labels)) is expected
+    assert StageScore(0.996, 0.0183, n_labels).predicts_better(StageScore(1.0, 0.0184, n_labels)) is expected
 
 
 def test_far_less_loss_counts_only_of_many_rows_and_hardly_more_errors():
-    assert not Score(0.5, 0.0, 10).predicts_better(Score(1.0, 0.0, 10))
-    assert not Score(0.5, 0.104, 1e6).predicts_better(Score(1.0, 0.1, 1e6))
+    assert not StageScore(0.5, 0.0, 10).predicts_better(StageScore(1.0, 0.0, 10))
+    assert not StageScore(0.5, 0.104, 1e6).predicts_better(StageScore(1.0, 0.1, 1e6))

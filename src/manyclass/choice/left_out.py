@@ -6,7 +6,7 @@ g_i = p_i − y_i, A_i = ∇²Φ(z_i), C_i = (x̃_iᵀ ⊗ I) H⁻¹ (x̃_i ⊗ 
     z_i + (u_i/S) C_i (I − (u_i/S) A_i C_i)⁻¹ g_i
 
 (Beirami, Razaviyayn, Shahrampour and Tarokh, 2017; Rad and Maleki, 2020). For the squared loss it is exact. The
-penalty of the sum, S·alpha, stays as it is, as in `Spectrum.leave_one_out`.
+penalty of the sum, S·alpha, stays as it is, as in `RidgeSpectrum.leave_one_out`.
 """
 
 from collections.abc import Iterator

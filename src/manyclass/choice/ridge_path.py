@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from manyclass.data import Moments
-from manyclass.data.penalty import Spectrum
+from manyclass.data.penalty import RidgeSpectrum
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows
 from manyclass.fit.folds import Fold
 from manyclass.model import Problem
@@ -23,10 +23,10 @@ class RidgePath:
     fit_intercept: bool
 
     @cached_property
-    def spectrum(self) -> Spectrum:
+    def spectrum(self) -> RidgeSpectrum:
         moments, given = self.moments, self.fit_intercept
         cross = moments.cross(fit_intercept=given)
-        return Spectrum.of(moments.factor(fit_intercept=given), cross, moments.weight, given)
+        return RidgeSpectrum.of(moments.factor(fit_intercept=given), cross, moments.weight, given)
 
     def coefficients(self, alphas: Sequence[Array | float]) -> Iterator[tuple[Array, Array]]:
         """W and b at each alpha, which is one for all outputs, or an array of one for each.
@@ -44,7 +44,7 @@ class RidgePath:
                 yield coef, moments.target_mean - moments.mean @ coef if self.fit_intercept else moments.y * 0
 
     def generalised_cross_validation(self, alphas: np.ndarray, problem: Problem) -> np.ndarray:
-        """As `Spectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""
+        """As `RidgeSpectrum.generalised_cross_validation`, of shape (n_alphas, n_outputs)."""
         mean = self.moments.target_mean if self.fit_intercept else self.moments.y * 0
         total, n = problem.sum(_squares, mean), problem.effective_rows(problem.weight)
         return self.spectrum.generalised_cross_validation(alphas, total / problem.total_weight, n)

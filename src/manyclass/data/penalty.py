@@ -78,7 +78,7 @@ def _not_zero(variances: Array) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class RidgeSpectrum:
     """Ridge regression in the directions in which it is diagonal, for any penalty.
 
     With Σ s_i (x_i − c)(x_i − c)ᵀ / S = QΛQᵀ, z_i = Qᵀ(x_i − c) and C = Σ s_i z_i (r_i − r̄)ᵀ / S, the minimum of
@@ -251,7 +251,7 @@ def path_of_rows(
     first = rows.n_rows - int(xp.sum(xp.astype(kept, xp.int64)))  # of those that are, as they ascend
     squares, U = squares[first:], U[:, first:]
     lengths = xp.sqrt(squares)
-    spectrum = Spectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
+    spectrum = RidgeSpectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
     alphas = spectrum.grid(rows.precision)
     Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
     judged, judges, signs = spectrum, R, random_sums(int(R.shape[1]))

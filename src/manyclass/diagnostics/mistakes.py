@@ -7,7 +7,7 @@ import numpy as np
 
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
-from manyclass.data.penalty import Spectrum, best
+from manyclass.data.penalty import RidgeSpectrum, best
 from manyclass.data.rows import to_numpy
 from manyclass.diagnostics.correlation import ResponseCorrelation
 from manyclass.features.base import response_columns
@@ -64,7 +64,7 @@ def left_out(found: ResponseCorrelation, rows: Rows, labels: Labels) -> Mistakes
     Y = response_columns(guide)
     mean = Y.mean(axis=0)
     scale = np.sqrt(np.mean((Y - mean) ** 2, axis=0))
-    spectrum = Spectrum(found.eigenvalues, found.covariance * np.where(scale > 0, scale, 1.0), float(rows.n_rows))
+    spectrum = RidgeSpectrum(found.eigenvalues, found.covariance * np.where(scale > 0, scale, 1.0), float(rows.n_rows))
     rng = np.random.default_rng(0)
     index = np.sort(rng.permutation(rows.n_rows)[:JUDGED])
     centred = rows.take(index).shifted(rows.mean())

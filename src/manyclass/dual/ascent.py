@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     idle: float = 0.0
 
 
-class Start(NamedTuple):
+class DualStart(NamedTuple):
     """Dual variables of shape (n_rows, n_outputs), intercepts of the centred rows, of shape (n_outputs,), and W."""
 
     dual: np.ndarray
@@ -58,7 +58,7 @@ class Start(NamedTuple):
     coef: np.ndarray
 
 
-def start_state(problem: DualProblem, start: Start | None = None, seed: int = 0) -> DualState:
+def start_state(problem: DualProblem, start: DualStart | None = None, seed: int = 0) -> DualState:
     """The state for the kind of loss of `problem`; imports the compiled code."""
     from manyclass.dual.joint_state import JointState
     from manyclass.dual.state import ColumnState
@@ -72,7 +72,7 @@ def ascend(
     limits: Limits,
     *,
     proximal: bool = False,
-    start: Start | None = None,
+    start: DualStart | None = None,
     seed: int = 0,
     measure_every: int | None = None,
     saved: dict[str, Any] | None = None,

@@ -16,7 +16,7 @@ from manyclass.choice.relay import in_turn
 from manyclass.choice.together import Together
 from manyclass.curvature import Curvature
 from manyclass.data.rows import BLOCK_BYTES, Array
-from manyclass.estimators.search import Plan, Search
+from manyclass.estimators.penalty_search import PenaltySearch, Plan
 from manyclass.fit import Iterate, Iterates, Outcome, Run, Status, restore
 from manyclass.fit.folds import mean_scores
 from manyclass.fit.run import OutOfTime
@@ -27,7 +27,7 @@ SHARPER = 1e-3
 """Of tol, for fits to few rows that are left out one by one."""
 
 
-class DescentSearch(Search):
+class DescentSearch(PenaltySearch):
     """From large to small penalties, all folds at once, until the score has turned."""
 
     def iterates(self) -> Iterates:
@@ -224,18 +224,18 @@ class DescentSearch(Search):
 
     @property
     def _tables(self) -> list[np.ndarray]:
-        """Of each judge."""
-        return [self.scores, self.likelihoods][: len(self.judges)]
+        """The scores by each of `scorers`."""
+        return [self.scores, self.likelihoods][: len(self.scorers)]
 
     def _of_nothing(self, descents: list[Descent]) -> list[list[tuple[float, np.ndarray | None]]]:
-        """By each judge, of each fold: how good a model without a coefficient is."""
+        """By each scorer, the scores of models without coefficients, one per fold."""
         models = [model for one in descents for model in one.models_at(one.problem.constant_model())]
         if self.plan.mode == "loo":
             W, b = models[0]
             found = [self._judged_left_out(b + 0.0 * self.frame.problem.rows.matmat(W))]
         else:
             found = [self._judged(number, descents[0].problem, model) for number, model in enumerate(models)]
-        return [list(of_judge) for of_judge in zip(*found, strict=True)]
+        return [list(of_scorer) for of_scorer in zip(*found, strict=True)]
 
     def _unfinished(self, first: Descent, alpha: float) -> tuple[Iterate, tuple[Array, Array]]:
         """The model of a fit to the first penalty that was cut short, as `_down` would yield it."""
@@ -245,15 +245,15 @@ class DescentSearch(Search):
     def _judged(
         self, number: int, problem: Problem, model: tuple[Array, Array]
     ) -> list[tuple[float, np.ndarray | None]]:
-        """By each judge: the score of a model, and those of single rows where there is one fold."""
+        """By each scorer, the score of a model and, with a single fold, the scores of its rows."""
         if self.plan.mode == "loo":
             return self._judged_left_out(left_out.left_out_scores(problem, *model, self.task.clock))
         fold = self.plan.folds[number]
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
-        found = [one.judged(Z, truth, weight) for one in self.judges]
+        found = [one.judged(Z, truth, weight) for one in self.scorers]
         return found if self.plan.n_judged == 1 else [(score, None) for score, _ in found]
 
     def _judged_left_out(self, Z: Array) -> list[tuple[float, np.ndarray | None]]:
-        truth, weight = self.judge.truth(slice(None)), self.plan.judging_weight
-        return [one.judged(Z, truth, weight) for one in self.judges]
+        truth, weight = self.scorer.truth(slice(None)), self.plan.judging_weight
+        return [one.judged(Z, truth, weight) for one in self.scorers]

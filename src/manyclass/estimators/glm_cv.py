@@ -20,10 +20,10 @@ from manyclass.data.validation import check_rows
 from manyclass.estimators.base import Task, outside
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.descent_search import DescentSearch
-from manyclass.estimators.judge import Judge
+from manyclass.estimators.model_scorer import ModelScorer
 from manyclass.estimators.parameters import CLASS_WEIGHT, RUN, Balanced, Timed
+from manyclass.estimators.penalty_search import PenaltySearch, Plan, Selected
 from manyclass.estimators.ridge_search import RidgeSearch, memory_of_ridge, seconds_of_ridge
-from manyclass.estimators.search import Plan, Search, Selected
 from manyclass.estimators.streaming import ExactStream
 from manyclass.fit import Clock, Iterates
 from manyclass.fit.folds import Fold, folds, known_to_others, mean_scores, of_known, without_score
@@ -262,14 +262,14 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         is_exact = problem.loss.quadratic and seconds_of_ridge(problem) < task.clock.left
         is_exact = is_exact and (is_asked_for or memory_of_ridge(problem) <= room_for(problem.memory_limit))
         kind = RidgeSearch if is_exact else DescentSearch
-        judge = self._judge(task)
+        scorer = self._scorer_of(task)
         if self.alpha_per_output:
-            judge.of_rows = judge.gains
-        search: Search = kind(task, judge, self._plan(task, is_exact), self.tol, self.max_iter)
+            scorer.of_rows = scorer.gains
+        search: PenaltySearch = kind(task, scorer, self._plan(task, is_exact), self.tol, self.max_iter)
         return (yield from search.iterates())
 
-    def _judge(self, task: Task) -> Judge:
-        return Judge(self, self.scoring, task.encoded)
+    def _scorer_of(self, task: Task) -> ModelScorer:
+        return ModelScorer(self, self.scoring, task.encoded)
 
     def _plan(self, task: Task, is_exact: bool) -> Plan:
         cv: Any = self.cv
@@ -352,25 +352,25 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             warnings.warn(f"{type(self).__name__}: {reason}{told}", UserWarning, stacklevel=outside())
 
     def _store_left_out(self, task: Task, model: Selected) -> None:
-        judge = self._judge(task)
-        Z = judge.one_column(model.left_out)
-        truth = judge.truth(slice(None))
+        scorer = self._scorer_of(task)
+        Z = scorer.one_column(model.left_out)
+        truth = scorer.truth(slice(None))
         given, weight = None if task.weight is None else to_numpy(task.weight), self._weight_left_out(task)
         has_probabilities = SMOOTH_LOSSES[self.loss_].probabilistic
         if self.calibrate:
 
             def loss(t: float) -> float:
-                return -float(np.average(judge.log_likelihood(Z / np.exp(t), truth), weights=weight))
+                return -float(np.average(scorer.log_likelihood(Z / np.exp(t), truth), weights=weight))
 
             self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
         if has_probabilities:
             self.loo_proba_ = task.rows.asarray(self._link_probabilities(self._before_link(Z)))
-        self.loo_score_ = float(judge.score(Z, truth, weight))
+        self.loo_score_ = float(scorer.score(Z, truth, weight))
         if model.check is not None and has_probabilities:
             chosen = model.check.rows
             approximate, exact = (
-                judge.log_likelihood(scores, truth[chosen])
-                for scores in (Z[chosen], judge.one_column(model.check.scores))
+                scorer.log_likelihood(scores, truth[chosen])
+                for scores in (Z[chosen], scorer.one_column(model.check.scores))
             )
             self.loo_check_ = {
                 "rows": len(chosen),

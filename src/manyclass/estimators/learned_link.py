@@ -18,7 +18,7 @@ from manyclass.model import LOSSES, SMOOTH_LOSSES, Problem
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sets import ConvexSet
 from manyclass.model.sums import in_copies
-from manyclass.stagewise.judges import Score
+from manyclass.stagewise.judges import StageScore
 from manyclass.stagewise.updates import NONE
 
 MOST_SCORES = 2e5
@@ -147,7 +147,7 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet, proof: float = 0.0) ->
     P = domain.project(0.5 * (1.0 + Z), xp)
     own = (P * Y).sum(axis=1, keepdims=True) if domain.exclusive else np.where(present, P, 1.0 - P)
     unforeseen = float(np.average(np.mean(own <= NONE, axis=1), weights=of_rows))
-    doubt = Score(math.nan, math.nan, n, unforeseen).doubt
+    doubt = StageScore(math.nan, math.nan, n, unforeseen).doubt
     projected = -np.log(own + doubt * (even - own)).sum(axis=1)
     linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
     gain = projected - linked

@@ -13,7 +13,7 @@ from manyclass.data import Moments
 from manyclass.data.memory import require
 from manyclass.data.penalty import best
 from manyclass.data.rows import Array, to_numpy
-from manyclass.estimators.search import Search
+from manyclass.estimators.penalty_search import PenaltySearch
 from manyclass.fit import Iterate, Iterates, Status
 from manyclass.fit.folds import Fold, mean_scores
 from manyclass.model import Problem
@@ -22,7 +22,7 @@ ROUNDING = 10.0
 """Units in the last place of the largest eigenvalue."""
 
 
-class RidgeSearch(Search):
+class RidgeSearch(PenaltySearch):
     """Exactly, from moments."""
 
     def iterates(self) -> Iterates:
@@ -81,23 +81,23 @@ class RidgeSearch(Search):
         alphas = [self.alpha_of(alpha, path.moments.weight) for alpha in self.plan.alphas]
         for place, model in enumerate(self._models(path, alphas)):
             self.keep(number, place, model)
-            self.scores[number, place] = self.judge.score(self.frame.scores(fold, *model), truth, weight)
+            self.scores[number, place] = self.scorer.score(self.frame.scores(fold, *model), truth, weight)
 
     def _leave_one_out(self, path: RidgePath) -> None:
         """Scores of single rows are summed where these decide, and otherwise kept for every penalty."""
-        problem, alphas, judge, weight = self.frame.problem, self.plan.alphas, self.judge, self.plan.judging_weight
+        problem, alphas, scorer, weight = self.frame.problem, self.plan.alphas, self.scorer, self.plan.judging_weight
         n = problem.rows.n_rows
-        if judge.knows_rows:
+        if scorer.knows_rows:
             self.scores[0] = 0.0
             for place, part, Z in path.left_out_scores(alphas, problem):
-                values: Any = judge.values(Z, judge.truth(part))
+                values: Any = scorer.values(Z, scorer.truth(part))
                 self.scores[0, place] += values.sum(axis=0) if weight is None else weight[part] @ values
             self.scores[0] /= n if weight is None else weight.sum()
             return
         table = np.empty((len(alphas), n, problem.n_outputs))
         for place, part, Z in path.left_out_scores(alphas, problem):
             table[place, part] = to_numpy(Z)
-        self.scores[0] = [judge.score(Z, judge.truth(slice(None)), weight) for Z in table]
+        self.scores[0] = [scorer.score(Z, scorer.truth(slice(None)), weight) for Z in table]
 
     def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
         problem = self.frame.problem

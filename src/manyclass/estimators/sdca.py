@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data.labels import Responses
 from manyclass.data.rows import to_numpy
-from manyclass.dual import DualModel, DualProblem, Limits, Start, ascend, homotopy_path, is_hard
+from manyclass.dual import DualModel, DualProblem, DualStart, Limits, ascend, homotopy_path, is_hard
 from manyclass.estimators.base import Task, outside
 from manyclass.estimators.calibration import CALIBRATE, CrossCalibrated
 from manyclass.estimators.classifier import LinearClassifier
@@ -84,7 +84,7 @@ class DualEstimator(HoldsOut, LinearModel):
     def _look_at(self, problem: DualProblem) -> None:
         """Warn of what no number of epochs can mend."""
 
-    def _previous(self, problem: DualProblem) -> Start | None:
+    def _previous(self, problem: DualProblem) -> DualStart | None:
         """The dual variables and the model of the fit before, if they are about as many rows and outputs."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
@@ -94,7 +94,7 @@ class DualEstimator(HoldsOut, LinearModel):
         center = problem.center if problem.problem.shift is None else problem.center + problem.problem.shift
         intercept = np.atleast_1d(self.intercept_) + np.atleast_2d(self.coef_) @ center - problem.origin
         dual = np.divide(dual * self._dual_alpha, share, out=np.zeros(dual.shape), where=share > 0)
-        return Start(dual, intercept, np.atleast_2d(self.coef_).T.astype(np.float64))
+        return DualStart(dual, intercept, np.atleast_2d(self.coef_).T.astype(np.float64))
 
     def _held_out_loss(self, task: Task, model: DualModel) -> float:
         return super()._held_out_loss(task, (model.coef, model.intercept))

@@ -8,7 +8,7 @@ import numpy as np
 from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
 from manyclass.data.factor import eigh_in_place, varying
-from manyclass.data.penalty import Spectrum, random_sums
+from manyclass.data.penalty import RidgeSpectrum, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, present_rows, to_numpy
 from manyclass.features.base import affordable_rows, median_squared_distance, response_columns
@@ -104,7 +104,7 @@ def _least_squares(features: GeneratedRows, Y: np.ndarray, weight: Array | None)
     if not float(features.xp.max(varying(moments.covariance, moments, precision))) > 0:
         return np.zeros((features.n_features, Y.shape[1]))
     factor, mean = moments.factor(precision=precision), moments.target_mean
-    spectrum = Spectrum.of(factor, moments.cross_covariance, moments.weight, True)
+    spectrum = RidgeSpectrum.of(factor, moments.cross_covariance, moments.weight, True)
     blocks = rotated(problem, spectrum.vectors, moments.mean, GRAM_BLOCK_BYTES // 4)
     judged = ((Z, targets.Y[where, :] - mean, mass) for where, Z, mass in blocks)
     alpha = spectrum.best_penalty(

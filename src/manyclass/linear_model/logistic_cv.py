@@ -11,8 +11,8 @@ from sklearn.utils import metadata_routing
 from manyclass.data.rows import to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.descent_search import DescentSearch
-from manyclass.estimators.judge import Judge
-from manyclass.estimators.search import Plan
+from manyclass.estimators.model_scorer import ModelScorer
+from manyclass.estimators.penalty_search import Plan
 from manyclass.fit import Iterates, Outcome
 from manyclass.linear_model.logistic import Logistic, centred
 from manyclass.linear_model.shared import Folds, gap
@@ -81,8 +81,8 @@ class LogisticRegressionCV(Logistic, Folds):
     get_metadata_routing = linear_model.LogisticRegressionCV.get_metadata_routing
     _get_scorer = linear_model.LogisticRegressionCV._get_scorer
 
-    def _judge(self, task: Task) -> Judge:
-        return Judge(self, "accuracy" if self.scoring in (None, "warn") else self.scoring, task.encoded)
+    def _scorer_of(self, task: Task) -> ModelScorer:
+        return ModelScorer(self, "accuracy" if self.scoring in (None, "warn") else self.scoring, task.encoded)
 
     def _grid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The Cs as given, the distinct ones ascending, and where each of those given is among these."""
@@ -101,7 +101,7 @@ class LogisticRegressionCV(Logistic, Folds):
         return Plan(alphas, self._splits(task), None, "folds", False, False, 0, **options)
 
     def _iterates(self, task: Task) -> Iterates:
-        given = (task, self._judge(task), self._plan(task), gap(self.tol), self.max_iter)
+        given = (task, self._scorer_of(task), self._plan(task), gap(self.tol), self.max_iter)
         search = _GridSearch(*given)
         search.places = self._grid()[2]
         return (yield from search.iterates())

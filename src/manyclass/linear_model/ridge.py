@@ -17,9 +17,9 @@ from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.estimators.glm import GLMClassifier
 from manyclass.estimators.glm_cv import GLMClassifierCV
-from manyclass.estimators.judge import Judge
+from manyclass.estimators.model_scorer import ModelScorer
+from manyclass.estimators.penalty_search import Plan
 from manyclass.estimators.ridge_search import RidgeSearch
-from manyclass.estimators.search import Plan
 from manyclass.fit import Iterates, Outcome
 from manyclass.linear_model.shared import Folds, Single
 
@@ -95,7 +95,7 @@ class RidgeClassifier(_Ridge, Single):
         return tol, GLMClassifier.max_iter if max_iter is None else max_iter
 
 
-class _RidgeJudge(Judge):
+class _RidgeJudge(ModelScorer):
     """Judges by the squared error where nothing else is asked for.
 
     `kept` gets the left-out scores, or their squared errors, for one penalty after another.
@@ -187,17 +187,17 @@ class RidgeClassifierCV(_Ridge, Folds):
         mode = "folds" if found else "loo"
         return Plan(self._given / task.problem.total_weight, found, None, mode, False, False, 0, weight, of_sums=True)
 
-    def _judge(self, task: Task) -> Judge:
+    def _scorer_of(self, task: Task) -> ModelScorer:
         scoring = "accuracy" if self.scoring is None and self.cv is not None else self.scoring
         self._kept: list[np.ndarray] | None = [] if self.store_cv_results else None
         return _RidgeJudge(self, scoring, task.encoded, self._kept)
 
     def _iterates(self, task: Task) -> Iterates:
-        judge, plan, problem = self._judge(task), self._plan(task), task.problem
+        scorer, plan, problem = self._scorer_of(task), self._plan(task), task.problem
         if self.cv is None and problem.weight is not None:
             # Weights above 1 are copies to the search, which leaves one of them out; here the whole row is left out.
             task = replace(task, problem=problem.variant(weight=problem.weight / problem.xp.max(problem.weight)))
-        return (yield from RidgeSearch(task, judge, plan, 0.0, 1).iterates())
+        return (yield from RidgeSearch(task, scorer, plan, 0.0, 1).iterates())
 
     def _store(self, task: Task, model: Any) -> None:
         super()._store(task, model)

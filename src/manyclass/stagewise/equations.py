@@ -12,7 +12,7 @@ import numpy as np
 
 from manyclass.data import Moments, Rows
 from manyclass.data.factor import Factor, varying
-from manyclass.data.penalty import ALIKE, LEAST, Spectrum, best, path_of_rows, random_sums
+from manyclass.data.penalty import ALIKE, LEAST, RidgeSpectrum, best, path_of_rows, random_sums
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
@@ -73,9 +73,9 @@ def squares_of_responses(stage: Problem, state: Array, responses: Residuals) -> 
 
 
 def errors_left_out(
-    stage: Problem, state: Array, responses: Residuals, spectrum: Spectrum, alphas: np.ndarray, center: Array
+    stage: Problem, state: Array, responses: Residuals, spectrum: RidgeSpectrum, alphas: np.ndarray, center: Array
 ) -> np.ndarray:
-    """By penalties and outputs, as of `Spectrum.leave_one_out`."""
+    """By penalties and outputs, as of `RidgeSpectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
     judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
     return spectrum.leave_one_out(alphas, judged, stage.rows.precision, responses.whole_rows)
@@ -181,7 +181,7 @@ class NormalEquations(Equations):
     def best_alpha(self, responses: Residuals) -> float:
         share, responses = self.share, responses.sketched()
         cross = self._centred(responses.cross, responses.mean)
-        spectrum = Spectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
+        spectrum = RidgeSpectrum.of(self.factor, cross, responses.total_weight, self.fit_intercept, share)
         n = responses.stage.effective_rows(responses.stage.weight, responses.whole_rows)
         center = self.center * float(self.fit_intercept)
         return share * spectrum.best_penalty(

@@ -32,7 +32,7 @@ SEARCH_SHARE = 0.4
 """Of the time that is left, after which no other penalty is tried."""
 
 
-class Score(NamedTuple):
+class StageScore(NamedTuple):
     """Mean loss on rows that were not fitted to, the share of their labels that are wrong, the number of these, and the
     share that had no probability."""
 
@@ -46,7 +46,7 @@ class Score(NamedTuple):
         """How probable it is that the next label has no probability, by the rule of succession."""
         return (self.unforeseen * self.n_labels + 1.0) / (self.n_labels + 2.0)
 
-    def predicts_better(self, other: Score) -> bool:
+    def predicts_better(self, other: StageScore) -> bool:
         """As of `is_better`, or of fewer errors by more than one standard error of a difference of counts, which is
         √(count + count) at most; or of a far smaller loss and hardly any more errors."""
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
@@ -55,12 +55,12 @@ class Score(NamedTuple):
         more = max(-fewer, 1.0 / self.n_labels)  # of few rows one error is a lot
         return self.loss < FAR_LESS * other.loss and more <= HARDLY and -fewer * self.n_labels <= error
 
-    def is_better(self, other: Score) -> bool:
+    def is_better(self, other: StageScore) -> bool:
         """Of a smaller loss, clearly, and of at least one error less: of millions of labels less of it is clear."""
         fewer, share = (other.errors - self.errors) * self.n_labels, min(ALIKE, max(self.n_labels, 1.0) ** -0.5)
         return bool(self.loss < (1.0 - share) * other.loss and fewer > 0.5)
 
-    def has_less_loss(self, other: Score) -> bool:
+    def has_less_loss(self, other: StageScore) -> bool:
         """Clearly."""
         return self.loss < (1.0 - ALIKE) * other.loss
 
@@ -72,7 +72,7 @@ class Judge(ABC):
     whatever its loss: of few rows that are told apart already, calibration learns the noise.
     """
 
-    plain: Score | None = None
+    plain: StageScore | None = None
 
     def state(self) -> Any:
         """What is to be stored, for `resume` in another run."""
@@ -90,7 +90,7 @@ class Judge(ABC):
         """Look at what is about to be calibrated by that."""
 
     @abstractmethod
-    def score(self, update: Update, state: Array) -> Score | None:
+    def score(self, update: Update, state: Array) -> StageScore | None:
         """Of the predictions after a stage; None where there was no time for it."""
 
     def __call__(self, update: Update, state: Array) -> tuple[float | None, bool, float]:
@@ -116,12 +116,12 @@ class HeldOutJudge(Judge):
 
     weight: Array  # of the rows that score; 0 for the others
     seed: int | None = None  # by which the rows are drawn whose scores are kept, if any; alike rows are in many folds
-    latest: Score | None = field(default=None, init=False)
+    latest: StageScore | None = field(default=None, init=False)
     kept: Array = field(default=None, init=False)
     """Scores of the stage with the least loss, before they are projected, of `some` of these rows."""
     some: tuple[Array, Array, Array] | None = field(default=None, init=False)
     """Which rows, at most `KEPT_SCORES` numbers drawn at random, their labels and weights."""
-    _first: Score | None = field(default=None, init=False)
+    _first: StageScore | None = field(default=None, init=False)
     _noted: Array = field(default=None, init=False)
 
     def before_calibration(self, update: Update, state: Array) -> None:
@@ -143,17 +143,17 @@ class HeldOutJudge(Judge):
         """What was noted last."""
         self.kept = self._noted
 
-    def score(self, update: Update, state: Array) -> Score:
+    def score(self, update: Update, state: Array) -> StageScore:
         self.plain = self._first if self.plain is None else self.plain
         self.latest = self._look(update, state)
         return self.latest
 
-    def _look(self, update: Update, state: Array) -> Score:
-        return Score(update.loss(state, self.weight), *counted(update, state, self.weight))
+    def _look(self, update: Update, state: Array) -> StageScore:
+        return StageScore(update.loss(state, self.weight), *counted(update, state, self.weight))
 
 
 def counted(update: Update, state: Array, weight: Any) -> tuple[float, float, float]:
-    """What a `Score` has beside a loss."""
+    """What a `StageScore` has beside a loss."""
     errors, unforeseen = update.errors(state, weight)
     return errors, update.problem.effective_rows(weight) * update.labels_per_row, unforeseen
 
@@ -187,12 +187,12 @@ class Trials:
             goes_on |= iterate is not None and not iterate.measure <= self.tol
         return goes_on
 
-    def mean(self, scores: list[Score | None]) -> Score:
+    def mean(self, scores: list[StageScore | None]) -> StageScore:
         pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
         loss = sum(share * score.loss for share, score in pairs)
         errors = sum(share * score.errors for share, score in pairs)
         unforeseen = sum(share * score.unforeseen for share, score in pairs)
-        return Score(loss, errors, sum(score.n_labels for _, score in pairs), unforeseen)
+        return StageScore(loss, errors, sum(score.n_labels for _, score in pairs), unforeseen)
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
         """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.
@@ -201,20 +201,20 @@ class Trials:
         that is too large for the first, and not for one that is too small. The equations are those of the first block,
         for fits that do not know their own.
         """
-        return self._walk(alpha, 10.0, lambda alpha, until: self._least(alpha, equations, until), Score.is_better)
+        return self._walk(alpha, 10.0, lambda alpha, until: self._least(alpha, equations, until), StageScore.is_better)
 
     def _walk(
         self,
         alpha: float,
         factor: float,
-        score_of: Callable[[float, float], Score],
-        is_better: Callable[[Score, Score], bool],
+        score_of: Callable[[float, float], StageScore],
+        is_better: Callable[[StageScore, StageScore], bool],
     ) -> float:
         """The last penalty on the way by that factor before one that is not better, or for which there is no time.
 
         Ctrl-C ends the way as well, and whoever asks is to end soon then: so that there is a model.
         """
-        least: Score | None = None
+        least: StageScore | None = None
         now = time.perf_counter()
         until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
         while True:
@@ -228,12 +228,12 @@ class Trials:
             least, alpha = found, factor * alpha
         return alpha if least is None else alpha / factor
 
-    def _least(self, alpha: float, equations: Equations, until: float) -> Score:
+    def _least(self, alpha: float, equations: Equations, until: float) -> StageScore:
         """The score with the least loss of the first stages, until there has been none clearly lower for some, and of
         the first without calibration."""
         known = [fit.equations.get(0, equations).anew() for fit in self.fits]
         trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
-        runs, scores, goes_on = [trial.iterates() for trial in trials], list[Score](), True
+        runs, scores, goes_on = [trial.iterates() for trial in trials], list[StageScore](), True
         try:
             while (goes_on and len(scores) < MOST_STAGES) and (
                 len(scores) <= PATIENCE or min(scores[-PATIENCE:]).has_less_loss(min(scores[:-PATIENCE]))
@@ -262,9 +262,9 @@ class SmallerTrials(Trials):
         Leave-one-out errors of the first block choose what is best where the other blocks are not there: what these
         will explain counts as noise, and the more rows there are for each feature of a block, the more of it.
         """
-        return self._walk(alpha, 0.1, self._last, Score.has_less_loss)
+        return self._walk(alpha, 0.1, self._last, StageScore.has_less_loss)
 
-    def _last(self, alpha: float, until: float) -> Score:
+    def _last(self, alpha: float, until: float) -> StageScore:
         """The score of all stages."""
         (fit,), (judge,) = self.fits, self.judges
         fit.problem.alpha, judge.plain = self.scale * alpha, None
@@ -307,7 +307,7 @@ class FoldsJudge(Judge):
                 judge.keep()
         return loss, keeps_calibration, doubt
 
-    def score(self, update: Update, state: Array) -> Score | None:
+    def score(self, update: Update, state: Array) -> StageScore | None:
         trials = self.trials
         if not self._runs:
             self._runs = [fit.iterates() for fit in trials.fits]

@@ -21,7 +21,7 @@ from manyclass.model import Problem
 from manyclass.model.calibrator import overwrite
 from manyclass.stagewise.blocks import FACTOR_BYTES, Blocks, Coefficients
 from manyclass.stagewise.equations import Equations, NormalEquations, Residuals
-from manyclass.stagewise.judges import Judge, Score, Trials, counted
+from manyclass.stagewise.judges import Judge, StageScore, Trials, counted
 from manyclass.stagewise.stage import Stage, StagewiseModel, features_of
 from manyclass.stagewise.sums import gradient_in_columns, sums_of_block, weighted_residuals
 from manyclass.stagewise.updates import Update, add_gains
@@ -194,7 +194,7 @@ class _Fit:
         if not keeps_calibration:
             stages = (*stages[:-1], replace(stages[-1], calibration=None))
         if self.update.calibrates and math.isnan(doubt):
-            doubt = Score(NAN, *counted(self.update, self.state, self.problem.weight)).doubt
+            doubt = StageScore(NAN, *counted(self.update, self.state, self.problem.weight)).doubt
         drawn = tuple(self.blocks.drawn[: 1 + max(stage.block for stage in stages)])
         return StagewiseModel(drawn, stages, 0.0 if math.isnan(doubt) else doubt)
 

@@ -5,7 +5,7 @@ from typing import Self
 
 from manyclass.data import Moments
 from manyclass.data.factor import Factor
-from manyclass.data.penalty import ROWS_PER_DIRECTION, Spectrum, best
+from manyclass.data.penalty import ROWS_PER_DIRECTION, RidgeSpectrum, best
 from manyclass.data.rows import Array
 from manyclass.model import Problem
 from manyclass.stagewise.equations import NormalEquations, Residuals
@@ -58,7 +58,7 @@ class StreamedEquations(NormalEquations):
         if self.n < ROWS_PER_DIRECTION * int(whole.x.shape[0]):
             return super().best_alpha(responses)
         cross = whole.cross(fit_intercept=self.fit_intercept)
-        spectrum = Spectrum.of(self.whole_factor, cross, whole.weight, self.fit_intercept)
+        spectrum = RidgeSpectrum.of(self.whole_factor, cross, whole.weight, self.fit_intercept)
         mean = whole.target_mean
         squares = mean - mean**2 if self.fit_intercept else mean  # of y = 0 or 1
         alphas = spectrum.grid(responses.stage.rows.precision)

@@ -59,7 +59,7 @@ def takes_weights(scorer: Any) -> bool:
     return named and scorer._kwargs.get("multi_class") != "ovo"
 
 
-class Judge:
+class ModelScorer:
     """Scores of models, larger for better, from the scores that they give to rows.
 
     Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise. Scorers that take no
@@ -89,12 +89,12 @@ class Judge:
         """Whether the score is a mean over rows."""
         return self.of_rows is not None
 
-    def of_likelihood(self) -> Judge | None:
+    def of_likelihood(self) -> ModelScorer | None:
         """By the log loss, where the model has one and the score is another."""
         loss = SMOOTH_LOSSES[self.classifier.loss_]
         if not loss.probabilistic or loss.has_kinks or self.of_rows == self.log_likelihood:
             return None
-        return Judge(self.classifier.owner, "neg_log_loss", self.encoded)
+        return ModelScorer(self.classifier.owner, "neg_log_loss", self.encoded)
 
     def one_column(self, Z: Array) -> Array:
         """Two columns of two classes as one, as models are stored."""

@@ -11,7 +11,7 @@ from manyclass.choice.left_out import Check
 from manyclass.data.labels import Labels
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
-from manyclass.estimators.judge import Judge
+from manyclass.estimators.model_scorer import ModelScorer
 from manyclass.fit import Iterates
 from manyclass.fit.folds import Fold, known_to_fold, mean_scores, of_known
 
@@ -58,18 +58,18 @@ class Selected:
 
 
 @dataclass
-class Search(ABC):
+class PenaltySearch(ABC):
     """Yields the best model so far after each step; how the models come about is for subclasses to say."""
 
     task: Task
-    judge: Judge
+    scorer: ModelScorer
     plan: Plan
     tol: float
     max_iter: int
     frame: Frame = field(init=False)
     scores: np.ndarray = field(init=False)
     likelihoods: np.ndarray = field(init=False)
-    judges: list[Judge] = field(init=False)
+    scorers: list[ModelScorer] = field(init=False)
     n_iter: np.ndarray = field(init=False)
     paths: np.ndarray | None = field(init=False, default=None)
 
@@ -78,8 +78,8 @@ class Search(ABC):
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
         # A search that does not end early needs no second opinion.
-        self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.judge.of_likelihood()
-        self.judges = [self.judge] if likelihood is None else [self.judge, likelihood]
+        self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.scorer.of_likelihood()
+        self.scorers = [self.scorer] if likelihood is None else [self.scorer, likelihood]
         self.n_iter = np.ones(shape, dtype=np.int32)
         of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
         if np.prod([*shape, *of_one], dtype=float) * problem.rows.itemsize <= PATH_BYTES:
@@ -122,8 +122,8 @@ class Search(ABC):
 
     def truth_and_weight(self, fold: Fold) -> tuple[np.ndarray, np.ndarray | None]:
         if fold.rows is not None:
-            return self.judge.truth(fold.index, self.plan.outside), None
-        weight, truth = self.plan.judging_weight, self.judge.truth(slice(None))
+            return self.scorer.truth(fold.index, self.plan.outside), None
+        weight, truth = self.plan.judging_weight, self.scorer.truth(slice(None))
         weight = None if weight is None else weight[fold.index]
         if self.plan.by_known and truth.ndim == 1:
             weight = of_known(weight, known_to_fold(truth, fold))
@@ -132,6 +132,6 @@ class Search(ABC):
     def _check_scores(self) -> None:
         if np.isnan(self.scores).all():
             raise ValueError(
-                f"scoring={self.judge.scoring!r} gives no number on any fold, as where no class or only one is among "
+                f"scoring={self.scorer.scoring!r} gives no number on any fold, as where no class or only one is among "
                 "the rows that judge; take folds that hold every class (cv=5), or another scoring."
             )
