@@ -1,4 +1,4 @@
-"""The normal equations of a block of features: with a factor of its second moments, or from products with its rows."""
+"""The normal equations of a block of features, solved by a factor of its second moments, or by conjugate gradients."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ from manyclass.model import Problem
 from manyclass.model.sums import rotated, squares_of
 
 SAMPLED_ROWS = 1024
-"""Rows that the penalty is chosen by where no second moments are formed."""
+"""Rows that choose the penalty where no second moments are formed."""
 MANY = 4
-"""Times as many rows, from which these are left out of fits to the others."""
+"""With so many times `SAMPLED_ROWS` rows or more, the sample may judge fits to all other rows."""
 ACCURACY, LONGEST = 1e-2, 100
-"""Relative residual at which conjugate gradients end, since the next stage fits what is left over; and the steps after
-which they do."""
+"""Relative residual at which conjugate gradients end, as the next stage fits what is left; and their most steps."""
 LEAST_SHARE = 1e-12
-"""Of the curvature of a row, below which it has none."""
+"""The least curvature of a row."""
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """What a stage is fitted to, in units of a row's curvature of 1."""
+    """The responses r of a stage: its residuals, divided by the mean curvature of a row."""
 
     stage: Any  # the problem whose rows are the features
     cross: Array  # Σ s x rᵀ / S, of shape (n_features, n_outputs)
     mean: Array  # Σ s r / S, of shape (n_outputs,)
     total_weight: float  # S
-    state: Any  # what the stages before predict of each row; of rows in parts what `Problem.map` gives
+    state: Any  # the predictions of the stages before; for rows in parts, as `Problem.map` gives them
     on: Callable[[Problem], Any]  # `Update.on`
-    share: float  # the curvature of a row
-    whole_rows: bool = False  # whether all of a row is left out, or one of as many copies as it weighs
-    signs: Array | None = None  # of the sums of outputs that stand for them, of shape (n_outputs, n_sums)
+    share: float  # the mean curvature of a row
+    whole_rows: bool = False  # leave out all of a row, or only one of the copies that its weight stands for
+    signs: Array | None = None  # (n_outputs, n_sums), from `random_sums`, if sums of outputs replace the outputs
 
     def sketched(self) -> Residuals:
-        """Themselves, or where they are many the sums of `random_sums`."""
+        """The same responses; if the outputs are many, random sums of them."""
         signs = random_sums(self.stage.n_outputs)
         if signs is None:
             return self
@@ -63,7 +62,7 @@ class Residuals:
         return wide - self.mean if stage.fit_intercept else wide
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The sum over the parts of the rows, each of which is told of these responses, too."""
+        """The sum of a function over the parts of the rows. It also receives these responses."""
         return self.stage.sum(function, self.state, replace(self, stage=None, state=None), *arguments)
 
 
@@ -75,14 +74,14 @@ def squares_of_responses(stage: Problem, state: Array, responses: Residuals) -> 
 def errors_left_out(
     stage: Problem, state: Array, responses: Residuals, spectrum: RidgeSpectrum, alphas: np.ndarray, center: Array
 ) -> np.ndarray:
-    """By penalties and outputs, as of `RidgeSpectrum.leave_one_out`."""
+    """Errors of shape (n_alphas, n_outputs), as `RidgeSpectrum.leave_one_out`."""
     blocks = rotated(stage, spectrum.vectors, center)
     judged = ((Z, responses.centred(stage, state, part), weight) for part, Z, weight in blocks)
     return spectrum.leave_one_out(alphas, judged, stage.rows.precision, responses.whole_rows)
 
 
 class Equations(ABC):
-    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = …, for any alpha; c is the mean row under the weights h."""
+    """(Σ h_i (x_i − c)(x_i − c)ᵀ / S + alpha·I) W = R for any alpha and R, where c = Σ h_i x_i / Σ h_i."""
 
     center: Array  # c
     share: float  # Σ h_i / S, the curvature in the intercept
@@ -91,11 +90,11 @@ class Equations(ABC):
     @property
     @abstractmethod
     def n_bytes(self) -> float:
-        """Memory of what is kept."""
+        """Memory that the equations take."""
 
     @property
     def varies(self) -> bool:
-        """Whether some feature does, without which no penalty is better than another."""
+        """Whether some feature varies. If not, every penalty is as good."""
         return True
 
     @abstractmethod
@@ -104,31 +103,31 @@ class Equations(ABC):
 
     @abstractmethod
     def decompose(self) -> None:
-        """Do what `best_alpha` does to them, so that `solve` has the same digits as afterwards."""
+        """Decompose as `best_alpha` does, so that `solve` has the same digits as after it."""
 
     def anew(self) -> Equations:
-        """The same, not knowing of solutions so far: a second penalty may cost more than a first."""
+        """A copy without the memory of earlier solutions, which decides how the next penalty is solved for."""
         return self
 
     def weighed(self, curvature: Array) -> Equations | None:
-        """Those of other weights h = s·curvature; None if they have to be summed for it."""
+        """The equations with other weights h = s·curvature; None if that takes new sums over the rows."""
         return None
 
     @abstractmethod
     def _solve(self, cross: Array, alpha: float | Array) -> Array:
-        """Coefficients for a right-hand side that is centred."""
+        """Coefficients for a centred right-hand side."""
 
     def solve(self, cross: Array, mean: Array, alpha: float | Array) -> tuple[Array, Array]:
         """Coefficients and intercept, from Σ s x rᵀ / S and Σ s r / S of the residuals r.
 
-        The penalty is one for all outputs, or one for each.
+        `alpha` is one number, or one for each output.
         """
         return self._with_intercept(self._solve(self._centred(cross, mean), alpha), mean)
 
     def solve_residuals(
         self, residuals: Callable[[], Array], cross: Array, mean: Array, alpha: float | Array
     ) -> tuple[Array, Array]:
-        """As `solve`, where cross and mean are sums of `residuals`, s r of all rows, and of nothing else."""
+        """As `solve`, where `cross` and `mean` are exactly the sums over `residuals`, the s r of all rows."""
         return self.solve(cross, mean, alpha)
 
     def _with_intercept(self, coef: Array, mean: Array) -> tuple[Array, Array]:
@@ -140,7 +139,7 @@ class Equations(ABC):
 
 @dataclass(frozen=True)
 class NormalEquations(Equations):
-    """With a factor of the second moments."""
+    """Solved by a factor of the second moments."""
 
     factor: Factor
     center: Array
@@ -153,7 +152,7 @@ class NormalEquations(Equations):
         share = max(moments.weight / problem.total_weight, LEAST_SHARE)
         second = moments.covariance if problem.fit_intercept else moments.second_moment
         precision = (problem.rows if rows is None else rows).moments_precision
-        # Relative to rounding alone, no penalty would be large.
+        # If all variances are rounding, they count as 0: no penalty would be large beside them.
         second *= (
             share
             if not problem.fit_intercept or float(problem.xp.max(varying(second, moments, precision))) > 0
@@ -193,10 +192,10 @@ class NormalEquations(Equations):
 
 
 class ProductEquations(Equations):
-    """From products with the rows alone, by conjugate gradients: for rows too wide for a matrix of any kind.
+    """Solved by conjugate gradients, which need only products with the rows: for rows too wide for a matrix.
 
-    The problem has the features as rows, and weights h; `given` is the one of weights s, where these are others. The
-    penalty is chosen by the rows of `sample`.
+    The rows of the problem are the features, and its weights are h; `given` is the problem with weights s, if these
+    differ. The rows in `sample` choose the penalty.
     """
 
     n_bytes = 0.0
@@ -218,7 +217,7 @@ class ProductEquations(Equations):
         return self.problem.feature_mean if self.fit_intercept else rows.zeros((rows.n_features,), rows.xp.float64)
 
     def decompose(self) -> None:
-        """There is nothing to decompose."""
+        """Nothing: there is no matrix."""
 
     def solve_residuals(
         self, residuals: Callable[[], Array], cross: Array, mean: Array, alpha: float | Array
@@ -232,8 +231,9 @@ class ProductEquations(Equations):
     def _solve_by_rows(self, R: Array, alpha: float | Array) -> Array:
         """Z, where the solution is W = X̃ᵀZ with the rows √h (x − c) of X̃, and the right-hand side X̃ᵀ(R/√h).
 
-        The steps are those of `_solve`: W, its residual and direction are each X̃ᵀ times a matrix of n rows, which is
-        smaller, and inner products are those of these with X̃X̃ᵀ between.
+        The steps are those of `_solve`. There, W, its residual and its direction are matrices of n_features rows. Each
+        of them is X̃ᵀ times a smaller matrix of n_rows rows, which is kept here instead. Inner products there are
+        ⟨A, X̃X̃ᵀB⟩ here.
         """
         xp, root = self.problem.xp, self._root
         ones, S = xp.ones_like(root[:, 0]), self.given.total_weight
@@ -286,7 +286,7 @@ class ProductEquations(Equations):
     def _solve(self, cross: Array, alpha: float | Array) -> Array:
         xp, parts = self.problem.xp, list(pieces(self.problem.rows, cross))
         W, residual, direction = 0.0 * cross, cross + 0.0, cross + 0.0
-        # Sums over rows by a product: reductions over the first axis of a few columns are slow.
+        # Products with ones, as reductions over the first axis of few columns are slow.
         ones = xp.ones_like(cross[:, 0])
         square = ones @ (residual * residual)
         enough = ACCURACY**2 * square
@@ -319,11 +319,11 @@ class ProductEquations(Equations):
         return total
 
     def best_alpha(self, responses: Residuals) -> float:
-        """Of the sampled rows, in the space that they span, times the root of their share of all rows.
+        """The best penalty of the sampled rows by leave-one-out, times the root of their share of all rows.
 
-        The best penalty of n rows falls like 1/n where few coefficients matter and more slowly where many do; 1/√n is
-        the rate that needs no assumption (Caponnetto and De Vito, 2007). Where they tell next to nothing by themselves,
-        as a few rows of rare words, they judge fits to all others.
+        The best penalty of n rows falls like 1/n if few coefficients matter, and more slowly if many do; 1/√n is the
+        rate that needs no assumption (Caponnetto and De Vito, 2007). If no penalty is clearly better than the largest,
+        as with few rows of rare words, the sample judges fits to all other rows instead.
         """
         problem, xp, responses = self.problem, self.problem.xp, responses.sketched()
         own = (responses.residual(responses.stage, responses.state, slice(i, i + 1)) for i in self.sample.tolist())
@@ -336,9 +336,11 @@ class ProductEquations(Equations):
         return self.share * best(alphas, errors) * math.sqrt(float(xp.sum(weight)) / problem.total_weight)
 
     def _best_of_others(self, responses: Residuals, judges: Rows, R: Array, weight: Array) -> float:
-        """Of all rows but the sample, whose residuals and weights are given: penalties fall by tens from the mean
-        squared norm of the rows, which leaves next to nothing of any coefficient, until errors, after a fall, no longer
-        do."""
+        """The best penalty for all rows but the sample, whose residuals R and weights judge.
+
+        Penalties fall by factors of 10 until the errors of the sample, after a fall, no longer do. The first is the
+        mean squared norm of the rows, which leaves next to nothing of any coefficient.
+        """
         problem, xp = self.problem, self.problem.xp
         total = problem.total_weight
         weighted = weight[:, None] * R
@@ -362,12 +364,12 @@ class ProductEquations(Equations):
 
 
 def _tells(errors: list[np.ndarray]) -> bool:
-    """Whether some penalty leaves less than the first, the largest, by more than what counts for none."""
+    """Whether some penalty has a clearly smaller error than the first, which is the largest."""
     sums = [float(one.sum()) for one in errors]
     return min(sums) < (1.0 - ALIKE) * sums[0]
 
 
 def _ratio(a: Array, b: Array, xp: Any) -> Array:
-    """a/b, and 0 where b is not positive: nothing is left to be done there."""
+    """a/b, and 0 where b is not positive, as nothing is left to be done there."""
     positive = b > 0
     return xp.where(positive, a, 0.0 * a) / xp.where(positive, b, 1.0 + 0.0 * b)

@@ -1,4 +1,4 @@
-"""Which stages predict rows best that were not fitted to, and whether calibration does them good."""
+"""Judges the stages by rows that the fit does not see: which stage is best, and whether to calibrate."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ if TYPE_CHECKING:
     from manyclass.stagewise.solver import Stagewise
 
 MOST_STAGES, PATIENCE = 20, 5
-"""By which penalties are compared, and stages without a clearly lower loss after which no more are fitted for that."""
+"""To compare penalties at most so many stages are fitted; fewer if so many in a row have no clearly lower loss."""
 FAR_LESS, HARDLY = 0.9, 0.005
-"""Share of the loss, and of labels."""
+"""A loss below this share of another is far less. Up to this share of the labels, more errors are hardly more."""
 ENOUGH_ROWS = 2000
-"""That are not fitted to, by which penalties are compared."""
+"""Held-out rows that are enough to compare penalties."""
 KEPT_SCORES, LEAST_ROWS = 20_000, 200
-"""Predictions of each fold that a link is learned from, unless these are of fewer rows."""
+"""A link is learned from so many predictions of each fold, but from no fewer than so many rows."""
 SEARCH_SHARE = 0.4
-"""Of the time that is left, after which no other penalty is tried."""
+"""Share of the remaining time that the comparison of penalties may take."""
 
 
 class StageScore(NamedTuple):
-    """Mean loss on rows that were not fitted to, the share of their labels that are wrong, the number of these, and the
-    share that had no probability."""
+    """How well a stage predicts held-out rows."""
 
-    loss: float
-    errors: float
+    loss: float  # mean
+    errors: float  # share of the labels that are predicted wrongly
     n_labels: float
-    unforeseen: float = math.nan
+    unforeseen: float = math.nan  # share of the labels whose predicted probability is 0
 
     @property
     def doubt(self) -> float:
-        """How probable it is that the next label has no probability, by the rule of succession."""
+        """The probability that the next label has a predicted probability of 0, by the rule of succession."""
         return (self.unforeseen * self.n_labels + 1.0) / (self.n_labels + 2.0)
 
     def predicts_better(self, other: StageScore) -> bool:
-        """As of `is_better`, or of fewer errors by more than one standard error of a difference of counts, which is
-        √(count + count) at most; or of a far smaller loss and hardly any more errors."""
+        """Whether its loss is clearly smaller (`is_better`), its errors are clearly fewer, or its loss is far smaller
+        and its errors are hardly more.
+
+        Clearly is more than a standard error of the difference of two counts, which is at most the root of their sum.
+        """
         fewer, error = other.errors - self.errors, ((other.errors + self.errors) * self.n_labels) ** 0.5
         if bool(fewer * self.n_labels > error) or self.is_better(other):
             return True
@@ -56,26 +58,27 @@ class StageScore(NamedTuple):
         return self.loss < FAR_LESS * other.loss and more <= HARDLY and -fewer * self.n_labels <= error
 
     def is_better(self, other: StageScore) -> bool:
-        """Of a smaller loss, clearly, and of at least one error less: of millions of labels less of it is clear."""
+        """Whether its loss is clearly smaller, and it makes at least one error less. With many labels less is clear."""
         fewer, share = (other.errors - self.errors) * self.n_labels, min(ALIKE, max(self.n_labels, 1.0) ** -0.5)
         return bool(self.loss < (1.0 - share) * other.loss and fewer > 0.5)
 
     def has_less_loss(self, other: StageScore) -> bool:
-        """Clearly."""
+        """Whether the difference counts (`ALIKE`)."""
         return self.loss < (1.0 - ALIKE) * other.loss
 
 
 class Judge(ABC):
-    """Ranks stages by their loss on rows that were not fitted to.
+    """Ranks stages by their loss on rows that the fit does not see.
 
-    Least squares without any calibration is one of the candidates, and what makes more errors counts for no better,
-    whatever its loss: of few rows that are told apart already, calibration learns the noise.
+    The first least squares, before any calibration, is a candidate, too. A stage that predicts no better than that (see
+    `StageScore.predicts_better`) is ranked below it: if few rows are classified correctly already, calibration fits
+    noise.
     """
 
-    plain: StageScore | None = None
+    plain: StageScore | None = None  # of the first least squares, before calibration
 
     def state(self) -> Any:
-        """What is to be stored, for `resume` in another run."""
+        """What a checkpoint stores, for `resume`."""
         return self
 
     def resume(self, saved: Any) -> None:
@@ -83,18 +86,18 @@ class Judge(ABC):
 
     @abstractmethod
     def before_calibration(self, update: Update, state: Array) -> None:
-        """Look at the first least squares."""
+        """Score the first least squares, whose predictions are `state`."""
 
     @abstractmethod
     def note(self, update: Update, state: Array, calibration: Map) -> None:
-        """Look at what is about to be calibrated by that."""
+        """Take note of predictions that are about to be calibrated, and of their calibration."""
 
     @abstractmethod
     def score(self, update: Update, state: Array) -> StageScore | None:
-        """Of the predictions after a stage; None where there was no time for it."""
+        """The score of the predictions after a stage; None if there was no time for it."""
 
     def __call__(self, update: Update, state: Array) -> tuple[float | None, bool, float]:
-        """The loss by which a stage is ranked, whether its calibration is kept, and the doubt in what it predicts."""
+        """The loss that ranks the present stage, whether to keep its calibration, and `StageScore.doubt`."""
         is_first = self.plain is None
         score = self.score(update, state)
         plain = self.plain
@@ -110,17 +113,17 @@ class Judge(ABC):
 
 @dataclass
 class HeldOutJudge(Judge):
-    """By rows of weight 0 in the fit."""
+    """Judges by held-out rows, which have weight 0 in the fit."""
 
     _given = ("weight",)
 
-    weight: Array  # of the rows that score; 0 for the others
-    seed: int | None = None  # by which the rows are drawn whose scores are kept, if any; alike rows are in many folds
+    weight: Array  # of the held-out rows; 0 for the others
+    seed: int | None = None  # to draw the rows whose scores are kept; None keeps none
     latest: StageScore | None = field(default=None, init=False)
     kept: Array = field(default=None, init=False)
-    """Scores of the stage with the least loss, before they are projected, of `some` of these rows."""
+    """Unprojected scores of `some` held-out rows after the stage with the least loss."""
     some: tuple[Array, Array, Array] | None = field(default=None, init=False)
-    """Which rows, at most `KEPT_SCORES` numbers drawn at random, their labels and weights."""
+    """Randomly drawn held-out rows: their numbers, labels and weights."""
     _first: StageScore | None = field(default=None, init=False)
     _noted: Array = field(default=None, init=False)
 
@@ -140,7 +143,7 @@ class HeldOutJudge(Judge):
             self._noted = update.calibrator.scores(update.xp.take(state, self.some[0], axis=0), calibration, update.xp)
 
     def keep(self) -> None:
-        """What was noted last."""
+        """Keep the scores that were noted last."""
         self.kept = self._noted
 
     def score(self, update: Update, state: Array) -> StageScore:
@@ -153,23 +156,23 @@ class HeldOutJudge(Judge):
 
 
 def counted(update: Update, state: Array, weight: Any) -> tuple[float, float, float]:
-    """What a `StageScore` has beside a loss."""
+    """The fields of a `StageScore` after its loss."""
     errors, unforeseen = update.errors(state, weight)
     return errors, update.problem.effective_rows(weight) * update.labels_per_row, unforeseen
 
 
 @dataclass
 class Trials:
-    """Fits to some of the rows that others judge: to all but those of one fold each, or to those not held out."""
+    """Fits beside the main one, each to a part of the rows and judged by the rest: one for each fold, or only one."""
 
     fits: list[Stagewise]
-    judges: list[HeldOutJudge]  # those of the fits
-    shares: list[float]  # of the weight that each judges by
-    tol: float = 0.0  # as of the fit to all rows, below which no stage of any is worth another
+    judges: list[HeldOutJudge]  # one for each fit
+    shares: list[float]  # of the held-out weight of all fits
+    tol: float = 0.0  # that of the main fit: stages that gain less end a fit
     interrupted: bool = field(default=False, init=False)  # by Ctrl-C, while penalties were compared
 
     def few(self) -> Trials:
-        """The first of these, whose rows are enough: with many outputs each fit takes as long as that of all rows."""
+        """The first of the fits, up to `ENOUGH_ROWS`: with many outputs each takes as long as the main fit."""
         n_rows, n_fits = 0.0, 0
         while n_fits < len(self.fits) and n_rows < ENOUGH_ROWS:
             n_rows += self.fits[0].problem.effective_rows(self.judges[n_fits].weight)
@@ -179,7 +182,7 @@ class Trials:
         return Trials(self.fits[:n_fits], self.judges[:n_fits], shares, self.tol)
 
     def step(self, runs: list[Iterates], alpha: float) -> bool:
-        """A stage more of every fit; whether one of them gains enough by it to go on."""
+        """Fit one more stage of every fit. Whether some fit gained enough to go on."""
         goes_on = False
         for fit, run in zip(self.fits, runs, strict=True):
             fit.problem.alpha = alpha
@@ -188,6 +191,7 @@ class Trials:
         return goes_on
 
     def mean(self, scores: list[StageScore | None]) -> StageScore:
+        """The mean score of the fits that have one."""
         pairs = [(share, score) for share, score in zip(self.shares, scores, strict=True) if score is not None]
         loss = sum(share * score.loss for share, score in pairs)
         errors = sum(share * score.errors for share, score in pairs)
@@ -195,11 +199,11 @@ class Trials:
         return StageScore(loss, errors, sum(score.n_labels for _, score in pairs), unforeseen)
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
-        """Ten times as large, again and again, for as long as a tenth of it leaves clearly more loss, and more errors.
+        """The given penalty, multiplied by 10 for as long as that clearly lowers the loss, and the errors.
 
-        Leave-one-out errors choose what is best for the first least squares. Those that follow make up for a penalty
-        that is too large for the first, and not for one that is too small. The equations are those of the first block,
-        for fits that do not know their own.
+        The given one is best for the first least squares, by leave-one-out errors. Later stages can make up for a
+        penalty that is too large for the first stage, but not for one that is too small. `equations` are those of the
+        first block, for fits that have none of their own.
         """
         return self._walk(alpha, 10.0, lambda alpha, until: self._least(alpha, equations, until), StageScore.is_better)
 
@@ -210,9 +214,10 @@ class Trials:
         score_of: Callable[[float, float], StageScore],
         is_better: Callable[[StageScore, StageScore], bool],
     ) -> float:
-        """The last penalty on the way by that factor before one that is not better, or for which there is no time.
+        """Multiply alpha by `factor` for as long as the score improves, and give the best one.
 
-        Ctrl-C ends the way as well, and whoever asks is to end soon then: so that there is a model.
+        The walk also ends when its time is over, or by Ctrl-C, which sets `interrupted`: the caller has to end soon
+        then, but still gets a penalty, so that there is a model.
         """
         least: StageScore | None = None
         now = time.perf_counter()
@@ -229,8 +234,10 @@ class Trials:
         return alpha if least is None else alpha / factor
 
     def _least(self, alpha: float, equations: Equations, until: float) -> StageScore:
-        """The score with the least loss of the first stages, until there has been none clearly lower for some, and of
-        the first without calibration."""
+        """The least score of the first stages, including the first before calibration.
+
+        It ends after `MOST_STAGES`, or `PATIENCE` stages without a clearly lower loss.
+        """
         known = [fit.equations.get(0, equations).anew() for fit in self.fits]
         trials = [replace(fit, equations={0: one}) for fit, one in zip(self.fits, known, strict=True)]
         runs, scores, goes_on = [trial.iterates() for trial in trials], list[StageScore](), True
@@ -251,21 +258,21 @@ class Trials:
 
 @dataclass
 class SmallerTrials(Trials):
-    """Fits of as many blocks to a share of the rows, with the same share of the features."""
+    """A single smaller fit: to a share of the rows, with as many blocks, each of the same share of the features."""
 
-    scale: float = 1.0  # times which the penalty of all rows is that of these, for the same share of the loss
-    best: tuple[float, Array] | None = field(default=None, init=False)  # the least loss, and predictions of all rows
+    scale: float = 1.0  # factor from penalties of the main fit to those of the smaller one
+    best: tuple[float, Array] | None = field(default=None, init=False)  # the least loss, and the predictions with it
 
     def best_penalty(self, alpha: float, equations: Equations) -> float:
-        """A tenth, again and again, for as long as that leaves clearly less loss.
+        """The given penalty, divided by 10 for as long as that clearly lowers the loss.
 
-        Leave-one-out errors of the first block choose what is best where the other blocks are not there: what these
-        will explain counts as noise, and the more rows there are for each feature of a block, the more of it.
+        The given one is best, by leave-one-out errors, for the first block alone: what later blocks will explain still
+        counts as noise there. The more rows there are per feature of a block, the larger is that part.
         """
         return self._walk(alpha, 0.1, self._last, StageScore.has_less_loss)
 
     def _last(self, alpha: float, until: float) -> StageScore:
-        """The score of all stages."""
+        """The score after all stages of the smaller fit."""
         (fit,), (judge,) = self.fits, self.judges
         fit.problem.alpha, judge.plain = self.scale * alpha, None
         for _ in fit.iterates():
@@ -279,7 +286,7 @@ class SmallerTrials(Trials):
 
 @dataclass
 class FoldsJudge(Judge):
-    """By cross-validation: fits to all rows but those of one fold keep step with the fit to all."""
+    """Judges by cross-validation: the fit of each fold advances by a stage whenever the main fit does."""
 
     trials: Trials
     least: float = field(default=math.inf, init=False)
@@ -293,13 +300,13 @@ class FoldsJudge(Judge):
         self._runs = [fit.iterates(state) for fit, state in zip(self.trials.fits, saved["folds"], strict=True)]
 
     def before_calibration(self, update: Update, state: Array) -> None:
-        """The folds look for themselves."""
+        """Nothing: the judges of the folds do this."""
 
     def note(self, update: Update, state: Array, calibration: Map) -> None:
-        """So here."""
+        """Nothing: the judges of the folds do this."""
 
     def __call__(self, update: Update, state: Array) -> tuple[float | None, bool, float]:
-        """As of any judge, of which those of the folds keep what they have noted where it has the least loss."""
+        """As of any judge. After the stage with the least loss so far, the judges of the folds keep their scores."""
         loss, keeps_calibration, doubt = super().__call__(update, state)
         if loss is not None and loss <= self.least:
             self.least = loss
@@ -316,7 +323,7 @@ class FoldsJudge(Judge):
         except OutOfTime:
             if self.plain is not None:
                 raise
-            return None  # rather the first least squares than nothing
+            return None  # the main fit keeps its first least squares
         if self.plain is None:
             self.plain = trials.mean([judge.plain for judge in trials.judges])
         return trials.mean([judge.latest for judge in trials.judges])

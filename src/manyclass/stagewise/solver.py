@@ -1,4 +1,4 @@
-"""Stagewise regression: fit a block of features to what the blocks before have left over, and go on."""
+"""Stagewise regression: each block of features is fitted to the residuals of the blocks before it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from manyclass.stagewise.sums import gradient_in_columns, sums_of_block, weighte
 from manyclass.stagewise.updates import Update, add_gains
 
 PATIENCE = 4
-"""Visits after one whose step was too long, before a longer one is tried again: a try is nearly another visit."""
+"""Visits with the present step length, after one that was too long. To try a longer one costs nearly a visit."""
 LONGEST_STEP = 2.0**10
-"""So that one that changes nothing does not grow until its powers overflow."""
+"""Steps that change nothing would grow until their powers overflow."""
 SOLVED = 1e-6
-"""Of the loss of zero: where no more is left, steps are not longer, as that would enlarge what rounding does."""
+"""Share of the loss at zero below which steps have length 1: longer ones would amplify rounding."""
 LEAST_CURVATURE = 1e-3
-"""Of an output, in units of the mean of all, by which its step is divided at least."""
+"""The least curvature of an output that its step is divided by, in units of the mean curvature."""
 
 
 @dataclass
@@ -44,14 +44,14 @@ class Stagewise:
 
         W_t = argmin_W (1/2S) Σ s_i ‖r_i − Wᵀφ_t(x_i) − b‖² + (alpha/2) ‖W‖²,   z_i ← z_i + W_tᵀφ_t(x_i) + b_t,
 
-    to the residuals r that the `Update` of the loss defines; after each visit of all blocks the update may calibrate z.
-    The step is right for a link of slope 1, and calibration learns one that is mostly flatter: where a single block is
-    visited again, z_i ← z_i + λ(W_tᵀφ_t(x_i) + b_t) with λ twice as large each time, and halved, not below 1, for as
-    long as the calibrated error would rise.
+    to the residuals r that the `Update` of the loss defines. After each visit of all blocks the update may calibrate z.
+    A step of length 1 is right for a link of slope 1, but calibration mostly learns a flatter one. So where a single
+    block is visited again and again, z_i ← z_i + λ(W_tᵀφ_t(x_i) + b_t). λ doubles with each visit, and is halved, not
+    below 1, for as long as the calibrated error would rise.
 
-    A stage reads its block twice, in chunks of rows that are generated when they are read: once for the normal
-    equations (those of a block that is visited again are kept), once to move the predictions. So memory is that of X,
-    one array of shape (n_rows, n_outputs), one chunk and the factors that are kept.
+    A stage reads its block twice, in chunks of rows that are generated as they are read: once for the normal equations,
+    once to move the predictions. Blocks that are visited again keep their normal equations. So memory is that of X, one
+    array of shape (n_rows, n_outputs), one chunk and the factors that are kept.
 
     Parameters
     ----------
@@ -62,18 +62,18 @@ class Stagewise:
     max_iter : int
         Visits of every block.
     n_models : int
-        Models, fitted one after the other and averaged.
+        Models that are fitted one after the other, and averaged.
     judge : Judge, optional
-        What ranks the stages, by rows that are not fitted to.
+        Ranks the stages by held-out rows.
     clock : Clock, optional
     chooses_alpha : bool
         Whether the first stage whose features vary chooses ``problem.alpha``, from leave-one-out errors on its block.
     equations : dict, optional
-        Of blocks whose normal equations are known beforehand.
+        Normal equations that are known beforehand, by the number of the block.
     trials : Trials, optional
-        By which larger penalties are tried than that one.
+        Smaller fits that try other penalties than the one that leave-one-out errors choose.
     left_out : array of shape (n_rows,), optional
-        Weights by which alpha is chosen, of each row once: all copies of a row at one of them.
+        Weights for the leave-one-out errors: one copy of each row has the weight of all its copies.
     """
 
     problem: Problem
@@ -92,16 +92,16 @@ class Stagewise:
         """An `Iterate` per stage, whose model is the tuple of models so far; the last is the best.
 
         ``n_iter`` counts visits of all blocks of all models. ``details`` holds ``model`` and ``stage``, ``n_features``
-        (different ones so far), ``phases`` (seconds of this stage spent on "generate", "gram", "solve" and "update")
-        and ``before_calibration`` and ``length`` (the objective before the update calibrated, and λ; nan where it did
-        not).
+        (different ones so far), ``phases`` (seconds that this stage spent on "generate", "gram", "solve" and "update"),
+        ``before_calibration`` (the objective before the update calibrated) and ``length`` (λ); the last two are nan
+        where nothing was calibrated.
 
         Parameters
         ----------
         saved : dict, optional
-            The `state` after a stage of another run: those that followed it follow. The predictions are part of it, as
-            to replay all stages would take half of the time that they took, and not give the same digits; normal
-            equations are not, as they are large and come out the same again.
+            The `state` after a stage of another run, of which the following stages are given. It holds the predictions:
+            to replay all stages would take half as long as they took, and not give the same digits. Normal equations
+            are large and come out the same again, so it does not hold them.
         """
         self.zero_loss = self.update.loss(self._zeros(), self.problem.weight)
         self.finished: tuple[StagewiseModel, ...] = ()
@@ -120,7 +120,7 @@ class Stagewise:
         return None
 
     def state(self) -> dict[str, Any]:
-        """All that a run has to know to go on from here."""
+        """What a checkpoint stores, to go on from here."""
         names = ("fit", "finished", "finished_states", "n_stages")
         judge = None if self.judge is None else self.judge.state()
         problem = {"alpha": self.problem.alpha, "n_passes": self.problem.n_passes}
@@ -139,12 +139,12 @@ class Stagewise:
 
 
 class _Fit:
-    """One model at work."""
+    """The fit of one model."""
 
     _given = ("solver", "problem", "update", "xp", "equations")
 
     def __init__(self, solver: Stagewise, blocks: Blocks, number: int):
-        # No cycle, which would keep the predictions of every trial until it is collected.
+        # A cycle of references would keep the predictions of every trial until it is collected.
         self.solver, self.blocks, self.number = proxy(solver), blocks, number
         self.problem, self.update, self.xp = solver.problem, solver.update, solver.problem.xp
         self.state = solver._zeros()
@@ -168,7 +168,7 @@ class _Fit:
                 if solver.trials is not None and solver.trials.interrupted:
                     status = Status.INTERRUPTED  # while penalties were compared, of which one is a model
                 elif is_last:
-                    # Held-out rows may say that the first calibration is to be left out.
+                    # The judge may drop the first calibration.
                     may_drop = not visit and self.update.calibrates and solver.n_models == 1
                     if solver.judge is not None and may_drop:
                         solver.judge.before_calibration(self.update, self.state)
@@ -177,7 +177,7 @@ class _Fit:
                     except OutOfTime:
                         if self.length > 1.0:
                             return Status.MAX_TIME
-                        status = Status.MAX_TIME  # least squares is a model without
+                        status = Status.MAX_TIME  # least squares without calibration is a model, too
                 self.error = self.update.loss(self.state, self.problem.weight)
                 if is_last and self.error <= self.before_visit:
                     gain = (self.before_visit - self.error) / max(solver.zero_loss, 1e-300)
@@ -188,8 +188,8 @@ class _Fit:
         return None
 
     def model(self, n_stages: int, keeps_calibration: bool = True, doubt: float = NAN) -> StagewiseModel:
-        """What the first so many stages make, the calibration of the last among them or not; the doubt, where no rows
-        tell it that were not fitted to, is by those that were."""
+        """The model of the first `n_stages`, with or without the calibration of the last of them. If no judge gives
+        the doubt (nan), it is computed from the rows of the fit."""
         stages = tuple(self.done[:n_stages])
         if not keeps_calibration:
             stages = (*stages[:-1], replace(stages[-1], calibration=None))
@@ -218,7 +218,7 @@ class _Fit:
             cross -= alpha * previous
         penalty: Any = alpha
         if update.weighs_outputs:
-            # In powers of two, so that few factors serve all.
+            # Rounded to powers of two, so that all outputs need only a few factors.
             curvature = 2.0 ** xp.round(xp.log2(xp.clip(curvature, LEAST_CURVATURE)))
             cross, mean, penalty = cross / curvature, mean / curvature, alpha / curvature
         with phases("solve"):
@@ -238,18 +238,18 @@ class _Fit:
         self.done.append(Stage(index, coef, intercept))
 
     def _choose_alpha(self, stage: Problem, equations: Equations, cross: Array, mean: Array) -> None:
-        """Leave-one-out errors of the first block choose the penalty, and its share of all features scales it.
+        """The penalty: the one with the least leave-one-out error on the first block, times the number of blocks.
 
-        The kernels of T blocks add up to T times that of one, so T times the penalty is the same model; and one visit
-        of T blocks with it stops gradient descent, for many blocks, where ridge regression on one would. Chosen on the
-        residuals of each block instead, the penalty of every block but the first is infinite wherever rows are few:
-        what is left over after fitting them holds no signal that leave-one-out could see. A block of constants, whose
-        coefficients are 0 with any penalty, leaves the choice to the next.
+        The kernels of T blocks add up to T times the kernel of one, so T times the penalty gives the same model. And
+        one visit of many blocks is gradient descent, which this penalty stops where it would stop ridge regression on
+        one block. The residuals of later blocks could not choose a penalty: with few rows, what is left after the first
+        block has no signal that leave-one-out could see, and the penalty would be infinite. A block of constants has
+        coefficients 0 at any penalty, and leaves the choice to the next block.
         """
         if not equations.varies:
             return
         total, share = self.problem.total_weight, equations.share
-        # Generated features remember rows, and with them a copy of what is left out.
+        # Generated features depend on the rows, so that the copies of a row have to be left out together.
         whole_rows = stage.rows is not self.problem.rows
         stage = stage if self.solver.left_out is None else stage.variant(weight=self.solver.left_out)
         responses = Residuals(stage, cross / share, mean / share, total, self.state, self.update.on, share, whole_rows)
@@ -261,7 +261,7 @@ class _Fit:
         return self.problem.variant(rows=features_of(self.problem.rows, block))
 
     def _calibrate(self, phases: _Phases) -> float:
-        """The objective before calibration, by a step that leaves less after it; nan where there is none."""
+        """Calibrate, with a shorter step if the error would rise. Gives the objective before; nan if none follows."""
         update, weight = self.update, self.problem.weight
         while True:
             with phases("update"):
@@ -280,17 +280,18 @@ class _Fit:
         return between
 
     def _lengthen(self) -> None:
-        """The step of a visit, if that is one."""
+        """Set the length of the step of the next visit."""
         is_one = self.visit > 0 and len(self.blocks.drawn) == 1 and not self.blocks.redraws
         n_bytes = 8.0 * self.problem.rows.n_rows * self.problem.n_outputs
         has_room = n_bytes <= room_for(self.problem.memory_limit)
-        if self.error <= SOLVED * self.solver.zero_loss or not has_room:  # for what a step that is too long would make
+        if self.error <= SOLVED * self.solver.zero_loss or not has_room:  # for the copy that `_calibrate` makes
             self.length = 1.0
         elif is_one and self.update.calibrates and not self.patience:
             self.length = min(2.0 * self.length, LONGEST_STEP)
         self.patience = max(self.patience - 1, 0)
 
     def _shorten(self, phases: _Phases) -> None:
+        """Take back half of the last step."""
         last = self.done[-1]
         coef, intercept = 0.5 * last.coef, 0.5 * last.intercept
         stage = self._stage(self.blocks.drawn[last.block])
@@ -301,8 +302,8 @@ class _Fit:
         self.problem.n_passes += 1
 
     def _read(self, index: int, stage: Problem) -> tuple[Equations, Array, Array, Array]:
-        """The normal equations of a block, Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r, and how
-        curved outputs are, in units of their mean."""
+        """The normal equations of a block, Σ s x rᵀ / S and Σ s r / S of its features x and the residuals r, and the
+        curvature of each output, divided by their mean."""
         known, total = self.equations.get(index), self.problem.total_weight
         if known is not None and self.update.weighs_rows:
             known = known.weighed(self.update.row_weight(self.state))
@@ -328,7 +329,7 @@ class _Fit:
         limit = self.problem.memory_limit
         return FACTOR_BYTES if limit is None else min(FACTOR_BYTES, 0.25 * room_for(limit))
 
-    # -- what the loop is told ----------------------------------------------------------------------------------------
+    # -- iterates -------------------------------------------------------------------------------------------------
 
     def _iterate(self, gain: float, before: float, phases: _Phases) -> Iterate:
         solver, n_done, finished = self.solver, len(self.done), self.solver.finished
@@ -337,7 +338,7 @@ class _Fit:
         if solver.judge is not None:
             held_out_loss, keeps_calibration, doubt = solver.judge(self.update, self._average())
         penalty = 0.5 * self.problem.alpha * self.coefficients.square
-        # A model with few of its features is no match for those that are finished, unless rows that judge say so.
+        # A model with a part of its blocks is averaged with finished ones only if a judge ranks the result.
         counts = not self.number or self.visit > 0 or solver.judge is not None
         return Iterate(
             lambda: (*finished, self.model(n_done, keeps_calibration, doubt)) if counts else finished,
@@ -360,7 +361,7 @@ class _Fit:
         )
 
     def _average(self) -> Any:
-        """The predictions, averaged with those of the models before."""
+        """The predictions, averaged with those of the finished models."""
         others, number = self.solver.finished_states, self.number
         return self.state if others is None or not number else self.problem.map(mean_state, others, self.state, number)
 
@@ -382,7 +383,7 @@ def mean_state(part: Problem, others: Array, state: Array, n_others: int) -> Arr
 
 
 class _Phases:
-    """Seconds per phase; making features is a phase of its own wherever it happens."""
+    """Seconds per phase. Generating features is a phase of its own, in whatever phase it happens."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(("generate", "gram", "solve", "update"), 0.0)

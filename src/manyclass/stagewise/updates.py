@@ -1,4 +1,4 @@
-"""How a stage changes the predictions: one class per loss."""
+"""What a stage is fitted to, and how it changes the predictions: one class per kind of loss."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from manyclass.model.losses.base import loss_sums
 from manyclass.model.sets import ConvexSet
 
 LONGEST = 8.0
-"""Longest step of the line search, in units of the quadratic model's own."""
+"""Longest step of the line search; 1 is the step of the quadratic model."""
 LENGTHS, ENOUGH = 12, 0.005
-"""Lengths it tries at most, and the share of the first slope that is as good as none."""
+"""Lengths that the line search tries at most, and the share of the first slope at which it ends."""
 
 
 class Update(ABC):
-    """One way of fitting a block to what the stages before have left over.
+    """How the next block is fitted, given the stages before it.
 
-    The state, of shape (n_rows, n_outputs), is all that is known of those stages. A new update is a subclass and one
-    line in ``UPDATES``.
+    These are known by the state only: their predictions, of shape (n_rows, n_outputs). A new update is a subclass and
+    one line in ``UPDATES``.
     """
 
     additive: ClassVar[bool] = True
-    """Whether the state is the sum of what the stages add, so that the penalty is that of summed coefficients."""
+    """Whether the state is the sum of the gains of all stages. Then the penalty is on the sum of their coefficients."""
     calibrates: ClassVar[bool] = False
+    """Whether a calibration follows each visit of all blocks."""
     weighs_rows: ClassVar[bool] = False
-    """Whether the curvature of a row changes with the state; otherwise a block keeps its normal equations."""
+    """Whether the curvature of a row depends on the state. If not, a block keeps its normal equations."""
 
     def __init__(self, problem: Problem, calibrator: Calibrator | None = None):
         self.problem, self.xp = problem, problem.xp
@@ -49,44 +50,45 @@ class Update(ABC):
 
     @property
     def weighs_outputs(self) -> bool:
-        """Whether the curvature of an output does, too."""
+        """Whether the curvature of an output depends on the state, too."""
         return False
 
     def output_weight(self, state: Array, weight: Array | None) -> Array:
-        """Σ s h_ij of each output j, over some rows."""
+        """Σ_i s_i h_ij of each output j over the rows of the state, with curvatures h_ij and weights s_i."""
         return self.xp.zeros_like(state[0, :])
 
     @property
     def on(self) -> Callable[[Problem], Update]:
-        """What makes the update of a part of the rows, there."""
+        """A function that makes the same update of a part of the rows, which may lie on another machine."""
         return partial(type(self), calibrator=self.calibrator)
 
     def move(
         self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: tuple[Array, Array]
     ) -> tuple[Any, Any]:
-        """The state with `length` times what a block adds, and the length: a number, or one for each output.
+        """Move the state by `length` times the gain Wᵀφ(x) + b of a block. Gives the state, and the length: one number,
+        or one for each output.
 
-        The rows of the stage are its features; `penalty` is the first derivative of the penalty in the length of each
-        output, where that is 0, and the second.
+        The rows of `stage` are the features of the block. `penalty` holds the first and second derivatives of the
+        penalty by the length of each output, at length 0.
         """
         return stage.changed(add_gains, state, coef, intercept), 1.0
 
     def calibration(self, state: Any) -> Map | None:
-        """What follows a visit of all blocks."""
+        """The calibration after a visit of all blocks, or None."""
         return None
 
     @property
     def labels_per_row(self) -> int:
-        """How many answers of `errors` are right or wrong in a row."""
+        """How many labels of a row `errors` counts."""
         return 1
 
     def errors(self, state: Any, weight: Any) -> tuple[float, float]:
-        """Weighted shares of wrong labels, and of those without probability, where predictions are nearest to labels
-        of 0 and 1; nan elsewhere."""
+        """Weighted shares of labels that are wrong, and of labels with probability 0; nan unless the labels are 0 and 1
+        and predicted by least squares."""
         return float("nan"), float("nan")
 
     def loss(self, state: Any, weight: Any) -> float:
-        """Weighted mean loss of the state."""
+        """Weighted mean loss of the predictions."""
         total, mass = self.problem.sum(losses_of_state, state, weight)
         return total / mass if mass > 0 else float("nan")
 
@@ -113,7 +115,7 @@ def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[
 
 
 def derivatives_along(part: Problem, state: Array, gain: Array, length: Array) -> np.ndarray:
-    """Of Σ s ℓ(z + length·gain), by the length of each of the independent problems: the first and the second."""
+    """First and second derivatives of Σ s ℓ(z + length·gain), by the length of each of the independent problems."""
     xp, loss = part.xp, part.loss
     found = [part.rows.zeros((part.n_outputs,), dtype=xp.float64) for _ in range(2)]
     for where, block in _blocks(state):
@@ -128,8 +130,11 @@ def derivatives_along(part: Problem, state: Array, gain: Array, length: Array) -
 
 
 class LeastSquares(Update):
-    """Least squares on the residuals y − z. One step solves the block, so several visits are block coordinate descent
-    on ridge regression with all features."""
+    """Least squares on the residuals y − z.
+
+    A step solves for its block exactly, so several visits are block coordinate descent on ridge regression with all
+    features.
+    """
 
     def residual(self, state: Array, Y: Array) -> Array:
         return Y - state
@@ -138,13 +143,13 @@ class LeastSquares(Update):
 class CalibratedLeastSquares(LeastSquares):
     """Least squares on y − ŷ, block by block, and after each visit ŷ = Π(M G(ŷ) + c), fitted by least squares too.
 
-    W = 0 and M G = identity are always allowed and Π moves no prediction away from a target, so the squared error never
-    rises, at either half step of length 1; after longer ones (see `Stagewise`) not once the visit is over.
+    The squared error never rises, as W = 0 and M G = identity are feasible, and Π moves no prediction away from a
+    target. With steps longer than 1 (see `Stagewise`) that holds from visit to visit only.
 
     Calibrating after every block instead fits the training rows and not the test rows: each block gets its own cubic,
-    fitted where the predictions of the blocks before have already adapted to the labels. On MNIST with 16 384 features
-    that ends at 1.9 % errors on held-out rows, where one calibration per visit ends at 1.3 %. So do ŷ, ŷ², ŷ³ as
-    further features of each block, as the paper has it.
+    fitted to predictions that have already adapted to the labels. On MNIST with 16 384 features that ends at 1.9 %
+    errors on held-out rows, and one calibration per visit at 1.3 %. The further features ŷ, ŷ², ŷ³ of each block, as in
+    the paper, overfit in the same way.
     """
 
     additive = False
@@ -164,14 +169,14 @@ class CalibratedLeastSquares(LeastSquares):
 
 
 NONE = 1e-6
-"""A probability that is as good as none: of 0 itself rounding decides."""
+"""A probability up to this counts as 0, so that rounding does not decide."""
 
 
 def wrong_labels(part: Problem, state: Array, weight: Array | None, domain: ConvexSet) -> tuple[float, float, float]:
-    """Σ s of rows that are wrong, of those whose label has no probability, and of all."""
+    """Sums of weights: of wrong labels, of labels with probability 0, and of all. Labels share the weight of a row."""
     xp, wrong = part.xp, part.rows.zeros((), dtype=part.xp.float64)
     unforeseen, weight = wrong + 0.0, part.rows.weights(weight)
-    # Before calibration predictions are anywhere.
+    # Before the first calibration, predictions are not projected yet.
     is_anywhere = domain.exclusive and part.rows.n_rows > 0 and bool(xp.min(state) < 0.0)
     for where, block in _blocks(state):
         Y = part.targets.dense(where, block, xp)
@@ -191,13 +196,13 @@ class NewtonStep(Update):
     """A Newton step on the log loss, with the running scores as offset and a line search.
 
     The Hessian of a row, diag(p) − ppᵀ, lies below its trace 1 − ‖p‖² times the identity, so with weights
-    h_i = 1 − ‖p_i‖² one p×p matrix serves all classes as in Algorithm 1, but follows the state: rows that are already
-    decided stop counting, and few rows have to be read to form it.
+    h_i = 1 − ‖p_i‖² one p×p matrix serves all classes as in Algorithm 1. Unlike there, it follows the state: rows that
+    are already decided have little weight, so few rows have to be read to form it.
 
-    Columns that share nothing, one per label, have the Hessian h_ij = p_ij(1 − p_ij), of which that trace is no bound
-    that is near. The product h_i c_j with the same sums over rows and over labels takes its place, h_i being the mean
-    over the labels: one matrix H again, and the step of label j is (c_j H + alpha)⁻¹ times its gradient. So rare
-    labels, which curve less, go further, as far as the penalty lets them.
+    With several labels per row, the Hessian is h_ij = p_ij(1 − p_ij), and its trace would be a poor bound. It is
+    replaced by the product h_i c_j that has the same sums over rows and over labels, h_i being the mean over the
+    labels. Again there is one matrix H, and the step of label j is (c_j H + alpha)⁻¹ times its gradient. So the steps
+    of rare labels, whose curvature is small, are longer.
     """
 
     weighs_rows = True
@@ -222,7 +227,7 @@ class NewtonStep(Update):
     def move(
         self, stage: Problem, state: Any, coef: Array, intercept: Array, penalty: tuple[Array, Array]
     ) -> tuple[Any, Any]:
-        """As far as lowers the objective most; labels share nothing, so each has a length of its own."""
+        """Move by the length with the lowest objective. Independent labels have a length each."""
         problem, gain = self.problem, stage.map(gains_of_block, coef, intercept)
         first, second = (to_numpy(part).reshape(problem.n_independent, -1).sum(axis=1) for part in penalty)
 
@@ -235,10 +240,10 @@ class NewtonStep(Update):
 
 
 def lowest(derivatives: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
-    """Where each of n convex functions on [0, LONGEST] is lowest, by Newton's method inside what is known to hold it.
+    """Minimisers of n convex functions on [0, LONGEST], by Newton's method with a bracket.
 
-    Its slope there is at most a share `ENOUGH` of that at 0; where there is no such place within `LENGTHS` looks, as
-    at a kink, it is the longest length seen at which the function still falls.
+    It ends where the slope is at most a share `ENOUGH` of that at 0. If `LENGTHS` evaluations find no such place, as at
+    a kink, the result is the longest length seen at which the function still falls.
     """
     lower, upper, length = np.zeros(n), np.full(n, LONGEST), np.zeros(n)
     slope, curvature = derivatives(length)
@@ -263,7 +268,7 @@ UPDATES: dict[str, type[Update]] = {
     "softmax": NewtonStep,
     "logistic": NewtonStep,
 }
-"""By loss."""
+"""Updates by the name of the loss."""
 
 
 def _blocks(state: Array) -> Iterator[tuple[slice, Array]]:
