@@ -1,4 +1,4 @@
-"""Where the penalty is too weak for the rows: larger ones before it, or proximal points, each from the last."""
+"""Help for dual ascent at weak penalties: a path of larger penalties before it, or a sequence of proximal points."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ if TYPE_CHECKING:
     from manyclass.dual.state import DualState
 
 HARD = 4.0
-"""Mean ‖x‖²/(alpha·n), times the curvature of the loss, from which epochs at alpha itself mend too little of what is
-wrong."""
+"""Mean ‖x‖²/(alpha·n), times the curvature of the loss, above which an epoch at alpha itself gains too little."""
 ACCURACY = 0.9
-"""Gap at which an inner problem is solved, in units of its pull: any share below 1 keeps the rate."""
+"""An inner problem is solved when its gap is below this share of its proximal term; any below 1 keeps the rate."""
 PATIENCE = 10
-"""Epochs after which an inner problem may be left with as large a gap as its pull, and twice that after twice as many:
-hinges, whose gaps fall by a tenth in an epoch, come on faster with rough points."""
+"""After so many epochs the gap may be as large as the proximal term, after twice as many twice as large, and so on. The
+gaps of hinges fall by only a tenth in an epoch, and they converge faster with rough points."""
 SHARE = 0.25
-"""Of the gap asked for, which an inner problem may keep."""
+"""Share of the requested gap that an inner problem may keep."""
 RATIO = 4.0
-"""Of one pull to the next that is tried."""
+"""Ratio of the values of kappa that are tried."""
 FAINT = 1e-3
-"""Of alpha: a pull that is weaker in all columns need not become weaker still."""
+"""If the proximal term is weaker than this share of alpha in all columns, kappa is not lowered further."""
 FORGET = 0.9
-"""What the costs of other pulls are multiplied by at each proximal point, so that they are tried again some time."""
+"""At each proximal point the costs of other values of kappa are multiplied by this, so that they are tried again."""
 
 
 def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[float]:
@@ -37,9 +36,9 @@ def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[floa
 
     ``False`` and ``"auto"`` are alpha alone; ``True`` is ν = 0.25·√alpha and then alpha (*Homotopic Initialization*,
     §3.2); an integer P ≥ 2 is P points in geometric progression from the larger of ν and ‖x‖²/n, the mean of ‖x_i‖²/n
-    (of centred rows where there is an intercept). The latter makes the first phase cheap whatever the scale of X: with
-    q_i = ‖x_i‖²/(ν·n) about 1, an epoch mends more than half of what is wrong in the directions that X does not see,
-    and only 1/(1 + q) of it otherwise. Where the first point would not be above alpha there is nothing to go through.
+    (of centred rows if there is an intercept). The latter makes the first phase cheap whatever the scale of X: in
+    directions that X does not see, an epoch removes a share 1/(1 + q) of the error, and q_i = ‖x_i‖²/(ν·n) is about 1
+    there. If the first point would not be above alpha, the path is alpha alone.
     """
     alpha = problem.alpha
     if homotopy is False or homotopy == "auto":
@@ -53,12 +52,12 @@ def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[floa
 
 
 def is_hard(problem: DualProblem) -> bool:
-    """Whether q = ‖x‖²/(alpha·n), the mean over centred rows, is so large that an epoch at alpha mends 1/(1 + q)."""
+    """Whether q = ‖x‖²/(alpha·n), the mean over centred rows, is large: an epoch removes 1/(1 + q) of some errors."""
     return problem.mean_square_norm * problem.curvature > HARD * problem.alpha * problem.n_rows
 
 
 def squared_units(problem: DualProblem) -> np.ndarray:
-    """u² of each column: its variance, or one number for all, whichever promises fewer epochs; 0 for constants."""
+    """u² of each column: its variance, or one number for all if that promises fewer epochs; 0 for constant columns."""
     given = problem.problem
     variance: np.ndarray = given.feature_variance
     if problem.usual_share is not problem.share:
@@ -73,21 +72,22 @@ def squared_units(problem: DualProblem) -> np.ndarray:
 
 
 class ProximalPoints:
-    """The minima of F + (kappa/2) (‖u∘(W − Y)‖² + β ‖b − c‖²), whose centres Y and c approach the minimum of F.
+    """Minima of F + (kappa/2) (‖u∘(W − Y)‖² + β ‖b − c‖²), whose centres Y and c approach the minimum of F.
 
-    In the units u the pull towards a centre sees neither those of the columns nor alpha: with kappa = d/n, times the
-    curvature of the loss, where q is about 1, the ascent closes most of the gap in an epoch, and each point gets right
-    whatever the Hessian of the loss sees by more than kappa·u². Centres are accelerated as by Monteiro and Svaiter ("An
-    accelerated hybrid proximal extragradient method", 2013): F − F* falls with (Σ kappa^−½)^−2 whatever the kappas are,
-    and an inner problem is solved when its gap is below (kappa/2)‖u∘(W − Y)‖². Where F rises the acceleration starts
-    anew. Catalyst (Lin, Mairal and Harchaoui, 2015) has one kappa for all, and inner problems solved to accuracies set
-    beforehand.
+    The proximal term is measured in the units u, so it depends neither on those of the columns nor on alpha. With
+    kappa = d/n, times the curvature of the loss, q is about 1, and the ascent closes most of the gap in an epoch. Each
+    point is right in all directions in which the Hessian of the loss exceeds kappa·u².
 
-    The best kappa falls when losses become flat, and is small for hinges, which take many epochs at any kappa. It is
-    looked for on the way: of the present one and those `RATIO` times larger and smaller, that which the last time cost
-    the fewest epochs·kappa^½.
+    Centres are accelerated as by Monteiro and Svaiter ("An accelerated hybrid proximal extragradient method", 2013):
+    F − F* falls with (Σ kappa^−½)^−2 for any sequence of kappas, if an inner problem is solved to a gap below
+    (kappa/2)‖u∘(W − Y)‖². When F rises, the acceleration starts anew. Catalyst (Lin, Mairal and Harchaoui, 2015) has a
+    single kappa, and inner problems are solved to accuracies set beforehand.
 
-    `enough` is the gap asked for; `center` has W and the intercept of the centred rows to begin with.
+    The best kappa falls as losses become flat, and is small for hinges, which take many epochs at any kappa. So it is
+    searched for on the way: among the present one, and those `RATIO` times as large and as small, it is the one with
+    the fewest epochs·kappa^½ when it was last used.
+
+    `enough` is the requested gap; `center` holds W and the intercept of the centred rows to begin with.
     """
 
     def __init__(self, state: DualState, enough: float, center: tuple[np.ndarray, np.ndarray] | None = None):
@@ -110,14 +110,14 @@ class ProximalPoints:
         self.ahead_W, self.ahead_b = self.W.copy(), self.b.copy()
 
     def follow(self, state: DualState, gap: float) -> float:
-        """Look at the state after an epoch, and move the centre when its problem is solved; the gap of F, about."""
+        """After an epoch: move the centre if the inner problem is solved. Gives an estimate of the gap of F."""
         self.n_epochs += 1
         W, b, (Y, c) = state.coef(), state.centred_intercept(), state.center
         moved, moved_b = W - Y, b - c
         weight, squares = self.kappa * self.square, np.einsum("ij,ij->i", moved, moved)
         pulled = 0.5 * (float(weight @ squares) + state.intercept_weight * float(moved_b @ moved_b))
-        # W is not Σ s_i x_i a_iᵀ/(alpha·S): they differ by the gradient of the pull over alpha. What the inner problem
-        # leaves undone is in W, and comes again in that difference.
+        # W differs from Σ s_i x_i a_iᵀ/(alpha·S) by the gradient of the proximal term over alpha, which adds to the gap
+        # of F. As it is computed at W, it also contains the error of the inner problem.
         beside = 0.5 * float((weight * weight) @ squares) / state.alpha
         accuracy = max(ACCURACY, self.n_epochs / PATIENCE)
         is_solved = gap <= max(accuracy * pulled, sys.float_info.epsilon * state.zero_value)
@@ -147,7 +147,7 @@ class ProximalPoints:
             state.pull(self.kappa * self.square, Y, c)
 
     def _choose(self, faint: float) -> None:
-        """The next kappa, from what the last one took."""
+        """Set the next kappa, after taking down the cost of the present one."""
         cost, is_faint = self.cost, self.kappa * float(np.max(self.square)) <= faint
         for level in cost:
             cost[level] *= FORGET

@@ -1,4 +1,4 @@
-"""Dual variables, the W that belongs to them, and the rows worth visiting."""
+"""The state of a dual ascent: dual variables, the W that belongs to them, and the rows that are still visited."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,31 +16,31 @@ from manyclass.dual.problem import DualProblem, DualTargets
 from manyclass.dual.row_kernels import shuffle, width
 
 AMPLE = 10.0
-"""κ² is at least this times alpha, over the curvature of the loss, so that each update of the intercept removes most of
-its error."""
+"""κ² is at least this times alpha, divided by the curvature of the loss. So each update of the intercept removes most
+of its error."""
 
 SLICE = 1 << 22
-"""Numbers that the visits of a slice read, some tens of milliseconds: an epoch can be left between two slices."""
+"""Numbers that one slice of an epoch reads, in tens of milliseconds. An epoch can be interrupted between slices."""
 
 COST_OF_A_VISIT = 16
-"""Of one output of a row beside its product, in numbers read."""
+"""Cost of a visit per output of a row, besides the product, in numbers read."""
 
 ROUNDING = 1e-12
-"""Relative to y: responses that differ by less are the same."""
+"""Relative differences of responses up to this are rounding."""
 
 
 class DualState(ABC):
-    """Of an ascent; `set_alpha` begins it.
+    """The state of an ascent, which begins with `set_alpha`.
 
-    The intercept is not penalised, which in the dual is the constraint Σ s_i a_i = 0, and no single coordinate can
-    move along it. For the squared loss X and y are centred, which leaves no intercept to look for. For the others X is
-    centred too, and the augmented Lagrangian is ascended: a constant feature κ with a penalty around b₀, and b₀ moves
-    to the intercept reached whenever the constraint is what keeps the gap open (Rockafellar, 1976: a proximal-point
-    method in b).
+    The intercept is not penalised. In the dual that is the constraint Σ s_i a_i = 0, which no change of a single
+    coordinate can keep. For the squared loss, X and y are centred, and there is no intercept to look for. For other
+    losses X is centred, too, and the augmented Lagrangian is ascended: there is a constant feature κ, with a penalty
+    around b₀. Whenever the constraint is what keeps the gap open, b₀ moves to the present intercept (Rockafellar, 1976:
+    a proximal-point method in b).
 
-    A start has dual variables and the intercepts of the centred rows; it is moved to the nearest feasible point. a, V,
-    affine and per_row are as in `kernels.Point`. `zero_value` is F at W = 0 (for responses and the squared loss at the
-    best constant, with an intercept): what every gap is a share of.
+    `start` holds dual variables and the intercepts of the centred rows; it is moved to the nearest feasible point. a,
+    V, affine and per_row are as in `kernels.Point`. `zero_value` is F at W = 0 (with an intercept, for responses and
+    the squared loss, at the best constant); every gap is relative to it.
     """
 
     _given = ("problem",)
@@ -48,7 +48,7 @@ class DualState(ABC):
     a: np.ndarray
     zero_value: float
     usual = 1.0
-    """Share of `zero_value` that is not of a few responses far from most, where these hardly move the minimum."""
+    """Share of `zero_value` without a few responses far from all others, which hardly move the minimum."""
 
     def __init__(self, problem: DualProblem, start: tuple[np.ndarray, ...] | None = None, seed: int = 0):
         self.problem, self.alpha = problem, problem.alpha
@@ -77,10 +77,10 @@ class DualState(ABC):
 
     @abstractmethod
     def gap_terms(self) -> GapTerms:
-        """Loss, penalty and conjugates at the present point by a pass over all rows.
+        """Loss, penalty and conjugates at the present point, by a pass over all rows.
 
-        V is summed afresh from a, which removes the rounding of many updates, and every row that is not strictly
-        optimal becomes active again: a row that was skipped wrongly is never skipped for longer.
+        V is summed again from a, which removes the rounding of many updates. Every row that is not strictly optimal
+        becomes active again, so that no row is skipped wrongly for longer than until here.
         """
 
     @abstractmethod
@@ -112,11 +112,11 @@ class DualState(ABC):
     # -- a pull towards a centre --------------------------------------------------------------------------------------
 
     def pull(self, weight: np.ndarray, W: np.ndarray, b: np.ndarray) -> None:
-        """Add ½ Σ_j weight_j ‖W_j − Y_j‖² + ½ `intercept_weight` ‖b − c‖² to F, in place of any before; Y = W, c = b.
+        """Add ½ Σ_j weight_j ‖W_j − Y_j‖² + ½ `intercept_weight` ‖b − c‖² to F, with Y = W and c = b as given.
 
-        With P = diag(alpha/(alpha + weight)) the W of the dual variables becomes (I − P) Y + P Σ_i c_i x_i a_iᵀ, and
-        what a row's own step adds to its score is measured in P: the ascent is that of rows in other units, and no row
-        is touched.
+        It replaces any earlier pull. With P = diag(alpha/(alpha + weight)), the W that belongs to the dual variables is
+        (I − P) Y + P Σ_i c_i x_i a_iᵀ, and norms of rows are those in P. So the ascent is that of rows in other units,
+        but no row is changed.
         """
         own = 1.0 if not self.metric.size else self.metric[:, None]
         if self.metric.size:
@@ -129,7 +129,7 @@ class DualState(ABC):
         self.set_alpha(self.alpha)
 
     def move(self, W: np.ndarray, b: np.ndarray) -> None:
-        """Pull towards another centre."""
+        """Move the centre of the pull."""
         self.V[:, : self.problem.n_outputs] += (1.0 - self.metric)[:, None] * (W - self._pulled_to)
         self._pulled_to = W
         if self.kappa_square:
@@ -139,16 +139,16 @@ class DualState(ABC):
 
     @property
     def center(self) -> tuple[np.ndarray, np.ndarray]:
-        """Y and c."""
+        """The centre Y and c of the pull."""
         return self._pulled_to, self.affine[OFFSET]
 
     @property
     def intercept_weight(self) -> float:
-        """Of the pull of the intercept towards c."""
+        """The weight of the pull of the intercept."""
         return self.alpha / self.kappa_square if self.kappa_square else 0.0
 
     def imbalance(self) -> float:
-        """What Σ s_i a_i ≠ 0 adds to the gap, about."""
+        """An estimate of the part of the gap that is due to Σ s_i a_i ≠ 0."""
         if not self.kappa_square:
             return 0.0
         return self.alpha * float(
@@ -159,7 +159,7 @@ class DualState(ABC):
         return mean * self.metric if self.metric.size else mean
 
     def _pull_back(self) -> None:
-        """From Σ_i c_i x_i a_iᵀ in V to what belongs there."""
+        """Turn V, which holds Σ_i c_i x_i a_iᵀ, into the W of a pulled problem."""
         if self.metric.size:
             self.V *= self.metric[:, None]
             self.V[:, : self.problem.n_outputs] += (1.0 - self.metric)[:, None] * self._pulled_to
@@ -173,23 +173,23 @@ class DualState(ABC):
         self.n_active = len(self.order)
 
     def compile(self) -> None:
-        """Compile the loops of an epoch, or load them, by a visit of no rows: it is no measure of what epochs take."""
+        """Compile or load the loops by a visit of no rows, so that the time of the first epoch is that of an epoch."""
         visits = self.problem.visits()
         _, rows = next(visits)
         self._visit(slice(0, 0), rows, np.empty(0, dtype=np.int64), 0, np.zeros_like(self.threshold), None)
         visits.close()
 
     def epoch(self, on_slice: Callable[[], None] | None = None) -> float:
-        """One step in each active coordinate; a running estimate of the duality gap, which costs nothing extra.
+        """Take one step in each active coordinate. Gives an estimate of the duality gap, which comes at no cost.
 
-        `on_slice` is called between slices; what it raises leaves a valid state.
+        `on_slice` is called between slices. If it raises, the state is still valid.
         """
         worst, estimate = np.zeros_like(self.threshold), 0.0
         active = np.zeros(self.problem.n_rows, dtype=bool)
         active[self.order[: self.n_active]] = True
         for part, rows in self.problem.visits(self.chunk_order):
             is_all = len(rows.indptr) - 1 == self.problem.n_rows
-            # Where all rows are visited at once, the order goes on from that of the epoch before.
+            # With all rows in memory, the order continues that of the last epoch.
             order = self.order if is_all else np.flatnonzero(active[part])
             n_active, gap = self._visit(part, rows, order, self.n_active if is_all else len(order), worst, on_slice)
             estimate += gap
@@ -221,7 +221,7 @@ class DualState(ABC):
         worst: np.ndarray,
         on_slice: Callable[[], None] | None,
     ) -> tuple[int, float]:
-        """A step in each active coordinate of some rows; how many of these stay active, and the share of the gap."""
+        """Step in each active coordinate of some rows. Gives the number that stay active, and their part of the gap."""
         problem, targets, first, estimate = self.problem, self.problem.targets.part(part), 0, 0.0
         point = self._point(part)
         work, moved = np.zeros((4, self.V.shape[1])), np.empty(len(worst), dtype=np.uint64)
@@ -243,7 +243,7 @@ class DualState(ABC):
             estimate += gap
             if first >= n_active:
                 break
-        self.a[part] = point.a  # a copy, where rows are named one by one
+        self.a[part] = point.a  # a copy if `part` is an array
         return n_active, estimate
 
     def _point(self, part: slice | np.ndarray) -> kernels.Point:
@@ -277,7 +277,7 @@ class DualState(ABC):
         V /= self.alpha
 
     def _set_sums(self, total: np.ndarray | float) -> None:
-        """The affine terms that belong to V and to Σ_i r_i a_i."""
+        """Set the affine terms from V and from `total` = Σ_i r_i a_i."""
         self.affine[DUAL_SUM] = total / self.alpha
         self.affine[MEAN_SCORE] = (self.problem.center @ self.V)[: self.problem.n_outputs]
 
@@ -298,16 +298,16 @@ class DualState(ABC):
 
 
 class ColumnState(DualState):
-    """Of losses of one score: one dual number for each row and output.
+    """The state for losses of single scores, with a dual number for each row and output.
 
-    With an intercept a feasible point is found by scaling down, in each output, the positive or the negative ones,
-    whichever are heavier.
+    With an intercept, a feasible point is found by scaling down either the positive or the negative dual numbers of
+    each output, whichever have the larger sum.
     """
 
     def _prepare(self, start: np.ndarray | None) -> None:
         problem, loss = self.problem, self.problem.loss
         constant = self.affine[OFFSET]
-        # Constant responses leave nothing but their rounding, of which nothing is a share.
+        # The loss of constant responses is rounding, which gaps must not be relative to.
         rounding = ROUNDING * (abs(problem.origin) + abs(constant))
         floor = 0.0
         if not loss.labels:
@@ -326,7 +326,7 @@ class ColumnState(DualState):
             dual_square, scale = self._gather_feasible()
         else:
             if problem.eliminates_intercept:
-                self.a -= problem.share @ self.a  # a constant in a changes no W of centred rows: its best value is this
+                self.a -= problem.share @ self.a  # a constant changes no W of centred rows; this is the best one
             self._sum_duals(problem.share[:, None] * self.a, self.V)
             of_duals = self.V[:, : problem.n_outputs].copy()
             self._pull_back()
@@ -354,7 +354,7 @@ class ColumnState(DualState):
         return float(usual / self.zero_value) if 0.0 < usual < self.zero_value else 1.0
 
     def _gather_feasible(self) -> tuple[float, np.ndarray]:
-        """Set V and the sums from a; ‖alpha W'‖² and the scale of a feasible dual point near a."""
+        """Set V and the sums from a. Gives ‖alpha·W‖² of a feasible dual point near a, and the scale that makes it."""
         k, weight = self.problem.n_outputs, self.problem.share[:, None] * self.a
         total = weight.sum(axis=0)
         positive = np.maximum(weight, 0.0)
