@@ -1,4 +1,4 @@
-"""Probabilities from scores of least squares, by rows that these were not fitted to."""
+"""Probabilities from the scores of least squares, by a link that is learned from held-out rows."""
 
 import math
 from typing import Any, ClassVar
@@ -22,24 +22,24 @@ from manyclass.stagewise.judges import StageScore
 from manyclass.stagewise.updates import NONE
 
 MOST_SCORES = 2e5
-"""That a link is learned from, unless these are of fewer rows than it always takes."""
+"""A link is learned from at most so many scores, but from no fewer than `FEWEST_ROWS` rows."""
 
 
 class LearnedLink(StagewiseClassifierBase):
-    """Of the squared loss: a softmax at the temperature that rows which were not fitted to ask for, or a projection.
+    """A classifier whose squared loss has probabilities by a softmax at a learned temperature, or by a projection.
 
-    These are rows that are held out; or those that judge penalties of generated features, by fits to others; or those
-    that are left out of a sample to choose the features. Where there are none, rows that are fitted to tell what share
-    of probabilities is even, and not how sure the model may be of others.
+    Both are learned from predictions of rows by models that have not seen them. These are the held-out rows; or the
+    rows that compare penalties of generated features; or the rows that are left out in turn to choose the features. If
+    there are none, probabilities are projections, and the rows of the fit tell the share of them that is even.
     """
 
-    _learned: tuple[float | None, float] | None  # as of `link_of_squared`
+    _learned: tuple[float | None, float] | None  # by `link_of_squared`
     _link_proof: ClassVar[float] = 0.0
-    """Standard errors by which a link has to have less log loss than a projection."""
+    """By how many standard errors the log loss of a link has to be below that of a projection."""
 
     @property
     def temperature_(self) -> float:
-        """What scores of the squared loss are divided by before a link, where they have one."""
+        """What the scores of the squared loss are divided by before the link, if they have one."""
         slope, _ = vars(self).get("_learned") or (None, 0.0)
         if slope is None:
             raise AttributeError("There is temperature_ where scores of the squared loss have a link.")
@@ -66,10 +66,10 @@ class LearnedLink(StagewiseClassifierBase):
         return self.loss_ == "squared"
 
     def _link_of(self, left_out: LeftOut) -> tuple[float | None, float]:
-        """As `link_of_squared`, of scores and labels as this loss has them.
+        """`link_of_squared`, for scores and labels in the units of this loss.
 
-        Scores of columns that share nothing are around their middle, and where one class excludes others neither a
-        softmax nor a projection sees what all have in common.
+        Only the unit has to be changed, not the origin: independent columns already have scores around their middle,
+        and with exclusive classes neither a softmax nor a projection depends on what all scores have in common.
         """
         absent, present = LOSSES[self.loss_].label_values or (-1.0, 1.0)
         unit = 0.5 * (present - absent)
@@ -82,7 +82,7 @@ class LearnedLink(StagewiseClassifierBase):
         if self._domain.exclusive:
             codes = Y.argmax(axis=1)
             weight = of_known(weight, known_to_others(codes, weight) if known is None else known[codes])
-        if Y.size > MOST_SCORES:  # one number is known from less
+        if Y.size > MOST_SCORES:  # enough for a single number
             n_rows = min(max(int(MOST_SCORES / Y.shape[1]), FEWEST_ROWS), len(Y))
             some = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
             Z, Y, weight = Z[some], Y[some], None if weight is None else weight[some]
@@ -102,7 +102,7 @@ class LearnedLink(StagewiseClassifierBase):
 
     def _store_outcome(self, task: Task, outcome: Outcome) -> None:
         super()._store_outcome(task, outcome)
-        if not (self._learns_link and outcome.history):  # where nothing was learned projections are the class shares
+        if not (self._learns_link and outcome.history):  # the constant model has the class shares by projection
             self.__dict__.pop("_learned", None)
             return
         problem, held_out = task.problem, task.held_out
@@ -123,15 +123,15 @@ class LearnedLink(StagewiseClassifierBase):
 
 
 def link_of_squared(left_out: LeftOut, domain: ConvexSet, proof: float = 0.0) -> tuple[float | None, float]:
-    """How scores of least squares on labels of −1 and 1 become probabilities of rows that it has not seen.
+    """The best map from left-out scores of least squares, on labels −1 and 1, to probabilities: (slope, doubt).
 
-    The slope t of the softmax of t·z (of the logistic function, where columns share nothing) of the least log loss; or
-    None, where (1 + z)/2, projected onto probabilities, has less, as of hundreds of labels that are rare, or hardly
-    more: less than `proof` standard errors of the difference. Then a share of these is even, the second number:
-    (m + 1)/(n + 2) where m of n labels have no probability otherwise.
+    Probabilities are softmax(slope · z), or of the logistic function if columns are independent, with the slope of the
+    least log loss. The slope is None if (1 + z)/2, projected onto probabilities, has less log loss (as with hundreds of
+    rare labels), or no more than `proof` standard errors of the difference above it. Then a share of the probabilities
+    is even: doubt = (m + 1)/(n + 2) if m of n labels have probability 0 by projection.
 
-    The labels that a slope is fitted to are as doubtful as those of a model that has made no error: where all rows are
-    right, probabilities are as near to 1 as so many rows tell, and not nearer.
+    The slope is fitted to smoothed labels, as for a model without errors on n labels. So if all rows are predicted
+    right, probabilities are as near to 1 as so many rows can show, and not nearer.
     """
     Z, present, weight = left_out.scores, left_out.labels > 0, left_out.weight
     of_rows, Y = np.ones(len(Z)) if weight is None else weight, present.astype(np.float64)

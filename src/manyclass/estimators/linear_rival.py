@@ -1,4 +1,4 @@
-"""A linear model with a link as a model of one stage: what least squares on whatever features has to be better than."""
+"""A linear model with a link, as an alternative to stages of least squares: taken where it errs less."""
 
 import math
 import warnings
@@ -26,46 +26,45 @@ from manyclass.stagewise import Stage, StagewiseModel
 
 LINKED = "columns with a link"
 NEAR = 1.25
-"""Times the error of the rival, up to which generated features may do better with more rows."""
+"""Up to so many times the error of the rival, generated features may still be better with more rows."""
 PENALTIES = 5
-"""Tenths of the mean squared norm of few rows by which these are looked at, and more where some columns outweigh
-others."""
+"""Penalties of a first look: so many powers of 1/10 of the mean squared norm; more if some columns outweigh others."""
 COARSE, FOLDS = 1e-2, 10
-"""The gap of these fits; and so many folds, as what they are compared with leaves single rows out: with more rows a
-link gains more than least squares."""
+"""The gap of the fits of a first look, and their folds. These are many, as a link gains from rows, and is compared with
+least squares that leaves out single rows."""
 MOST_ROWS = 8192
-"""Of a second look, half of which judge, and for the penalty."""
+"""Rows of a second look, half of which judge; and rows that choose the penalty."""
 LOOKED_AT_AGAIN = 4096
-"""Of one against least squares on the columns, half of which judge."""
+"""Rows of a second look against least squares on the columns, half of which judge."""
 OF_LABELS = 19
-"""Penalties of which one is chosen for several labels, by what they predict and not by one smooth score."""
+"""Penalties that are compared for several labels: more, as counts of errors are not a smooth score."""
 FEW_ROWS, HELD_OUT = 2500, 0.25
-"""Up to which the penalty is cross-validated, and what judges of more."""
+"""Up to so many rows the penalty is cross-validated; of more, this share judges."""
 SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
-"""Of what is left, for one look and for the penalty."""
+"""Shares of the remaining time, for one look and for the choice of the penalty."""
 
 
 class _Penalties(GLMClassifierCV):
-    """Of which only what it chooses is asked for."""
+    """`GLMClassifierCV` without the final fit: only the penalty that it chooses is used."""
 
     _refits: ClassVar[bool] = False
 
 
 @dataclass(eq=False)
 class LinearRival:
-    """`GLMClassifier` on the columns, in place of the stages of a classifier."""
+    """`GLMClassifier` on the columns, which may take the place of the stages of a classifier (`owner`)."""
 
-    owner: Classifier  # whose loss and penalty are set where this takes its place
+    owner: Classifier  # gets the loss and the penalty if the rival takes its place
     task: Task  # what the owner is fitted to
-    unit: Array | None = None  # what the columns are divided by; the penalty is on coefficients of these
-    _alpha_of_look: float = field(default=math.nan, init=False)  # the best of the rows that were looked at
+    unit: Array | None = None  # columns are divided by these before they are penalised
+    _alpha_of_look: float = field(default=math.nan, init=False)  # the best penalty of the first look
 
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
-        """Whether it errs less than all others do, and on more rows where others are near.
+        """Whether it errs less than all others, and, if they are near, also does so on more rows.
 
-        With more rows than were looked at it gains more than least squares on the same columns: these have to be
-        clearly better, by more than such rows can be wrong. The own error is added to `errors`, those of
-        `errors_of_representations`.
+        `errors` are those of `errors_of_representations`; the error of the rival is added. If there are more rows than
+        those of the first look, the rival gains more from them than least squares on the same columns, if it comes
+        near. `generated` is the classifier on generated features.
         """
         of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
         of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
@@ -80,7 +79,7 @@ class LinearRival:
         return of_generated > NEAR * own or self._errs_less(generated)
 
     def iterates(self) -> Iterates:
-        """Of `GLMClassifier` at the penalty found, each model one stage; the last is the first within its tol."""
+        """The iterates of `GLMClassifier` at its best penalty, as models of one stage, up to the first within tol."""
         given, frame, saved = self.task.problem, self._frame, self.task.saved
         if saved is None:
             given.alpha = self._penalty()
@@ -103,14 +102,16 @@ class LinearRival:
         return (StagewiseModel((None,), (Stage(0, *self._frame.lift(*iterate.model())),)),)
 
     def _penalty(self) -> float:
-        """By rows left out of at most `MOST_ROWS`; of more it falls with the root of their weight, as 1/n is right
-        where few coefficients matter only (see `ProductEquations.best_alpha`)."""
+        """The best penalty of at most `MOST_ROWS` rows, by cross-validation.
+
+        For more rows it falls with the root of their weight (see `ProductEquations.best_alpha`).
+        """
         part, y = self._some(MOST_ROWS)
         splits = _splits(part, y)
         search = _Penalties(OF_LABELS if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept)
         model = self._fit(search, part, y, FOR_PENALTY)
         alpha = float(model.alpha_)
-        if model.status_ is Status.MAX_TIME:  # it has come from the largest penalties, and not far
+        if model.status_ is Status.MAX_TIME:  # only the largest penalties were tried
             part, y = self._some(SAMPLED_ROWS)
             alpha = float(self._fit(self._look(part), part, y, FOR_PENALTY).alpha_)
         elif y.ndim == 2 and model.coefs_paths_ is not None:
@@ -122,7 +123,7 @@ class LinearRival:
     # -- the looks ----------------------------------------------------------------------------------------------------
 
     def _error(self, n_rows: int) -> float:
-        """By cross-validation of so many rows, in the measure of `errors_of_representations`; nan where unknown."""
+        """The cross-validated error on so many rows, as in `errors_of_representations`; nan where unknown."""
         part, y = self._some(n_rows)
         if (y.ndim == 1 and np.ptp(y) == 0) or not float(part.xp.sum(part.feature_variance)) > 0:
             return math.nan
@@ -133,7 +134,7 @@ class LinearRival:
             look = self._fit(self._look(part, scoring), part, y)
         except TooFewRowsError:
             return math.nan
-        if look.status_ is Status.MAX_TIME:  # as good as what it came to, which is not how good it is
+        if look.status_ is Status.MAX_TIME:  # an unfinished search says nothing
             return math.nan
         score, self._alpha_of_look = float(look.best_score_), float(look.alpha_)
         return -score / _variance(y) if self._has_columns else 1.0 - score
@@ -146,13 +147,13 @@ class LinearRival:
         return _Penalties(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)
 
     def _is_near(self, own: float, other: float) -> bool:
-        """Whether errors differ by less than a standard error of counts."""
+        """Whether the errors differ by less than a standard error, for shares of `SAMPLED_ROWS` rows."""
         if self._has_columns:
             return False
         return own - other < math.sqrt((own + other) / SAMPLED_ROWS)
 
     def _gains_more(self) -> bool:
-        """Than least squares on the same columns, with more rows, each at the best penalty of the rows looked at."""
+        """Whether it errs clearly less than least squares on the columns if both have more rows."""
         part, _ = self._some(SAMPLED_ROWS)
         Y = part.xp.astype(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp), part.xp.float64)
         weight = None if part.weight is None else part.xp.astype(part.weight, part.xp.float64)
@@ -166,7 +167,7 @@ class LinearRival:
         return self._errs_less(theirs, ours, LOOKED_AT_AGAIN)
 
     def _errs_less(self, other: Any, own: Any = None, n_rows: int = MOST_ROWS) -> bool:
-        """On rows that neither was fitted to; clearly, where an own model is given, as that takes longer."""
+        """Whether `own` errs clearly less than `other` on unseen rows. Without `own`, a quick search errs less."""
         part, y = self._some(n_rows)
         is_fitted = folds_by_content(part.rows, y if y.ndim == 1 else None, None, 2) == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
@@ -186,17 +187,17 @@ class LinearRival:
 
     @property
     def _has_columns(self) -> bool:
-        """Whether outputs are labels of their own, and squared errors are compared."""
+        """Whether the outputs are independent labels, so that squared errors are compared."""
         return bool(self.task.encoded.is_multilabel or self.task.encoded.is_binary)
 
     def _some(self, n_rows: int) -> tuple[Problem, np.ndarray]:
-        """Rows of the frame, and their classes by number, or the labels by which models are compared."""
+        """A sample of the rows, and their class numbers, or the labels by which models are compared."""
         problem = self._frame.problem
         part = problem.taken(problem.sample(min(n_rows, problem.rows.n_rows)))
         Y = to_numpy(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp)) > 0
         if Y.shape[1] == 1:  # two classes, or a single label
             return part, Y[:, 0].astype(np.int64)
-        if self.task.encoded.is_multilabel:  # each has a model of its own
+        if self.task.encoded.is_multilabel:  # a sample of labels is enough, as each has a model of its own
             return part, Y[:, outputs_to_compare(Y)].astype(np.int64)
         return part, Y.argmax(axis=1)
 
@@ -205,7 +206,7 @@ class LinearRival:
         left = clock.left
         model.set_params(max_time=None if math.isinf(left) else max(share * left, 1e-3))
         with warnings.catch_warnings():
-            # Of a sample: that its fit was short, or its classes many for so few rows.
+            # Warnings about a sample do not concern the user.
             warnings.simplefilter("ignore", UserWarning)
             model.fit(part.rows, y, part.weight, memory_limit=part.memory_limit)
         if model.status_ is Status.INTERRUPTED:
@@ -222,7 +223,7 @@ class LinearRival:
 
 
 def _splits(part: Problem, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit to and to judge by."""
+    """Pairs of (rows to fit to, rows to judge by)."""
     n_rows = part.rows.n_rows
     if n_rows > FEW_ROWS:
         return list(ShuffleSplit(1, test_size=HELD_OUT, random_state=0).split(np.zeros(n_rows)))
@@ -233,13 +234,13 @@ def _splits(part: Problem, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]
 def _penalty_of_labels(
     model: GLMClassifierCV, part: Problem, y: np.ndarray, splits: list[tuple[np.ndarray, np.ndarray]]
 ) -> float:
-    """That with the best F1 score among those by which as few labels are wrong as by any, but for a standard error; of
-    equals the largest. Where no label is foretold, it is that of the least log loss.
+    """The penalty with the best F1 score, of those whose errors are within a standard error of the fewest.
 
-    Few labels are present, and the model of the least log loss is so seldom sure of one that it predicts hardly any.
+    Of equals it is the largest. If no label is predicted by any, it is the penalty with the least log loss. That one
+    is not used otherwise: where few labels are present, its model predicts hardly any.
     """
     rows, d, counts = part.rows, part.rows.n_features, []
-    for models, (_, judging) in zip(model.coefs_paths_, splits, strict=False):  # those there was time for
+    for models, (_, judging) in zip(model.coefs_paths_, splits, strict=False):  # time may have ended the search
         some, present = rows.take(judging), y[judging] > 0
         scores = [to_numpy(some.matmat(rows.asarray(one[:, :d].T))) + one[:, d:].sum(axis=1) for one in models]
         predicted = np.stack(scores) > 0
